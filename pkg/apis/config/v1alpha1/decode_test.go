@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"time"
+
+	upstreamconfigv1alpha1 "github.com/gardener/etcd-druid/api/config/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+
+	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+)
+
+const header = "apiVersion: config.druid.gardener.cloud/v1alpha1\nkind: OperatorConfiguration\n"
+
+var _ = Describe("Decode", func() {
+	It("should give every default for a file that sets nothing", func() {
+		config, err := configv1alpha1.Decode([]byte(header))
+		Expect(err).NotTo(HaveOccurred())
+
+		Expect(config.ClientConnection.QPS).To(BeEquivalentTo(100))
+		Expect(config.ClientConnection.Burst).To(Equal(150))
+		Expect(config.LeaderElection.Enabled).To(HaveValue(BeTrue()))
+		Expect(config.LeaderElection.ResourceName).To(Equal("druid-leader-election"))
+		Expect(config.LeaderElection.LeaseDuration.Duration).To(Equal(15 * time.Second))
+		Expect(config.Server.Metrics.Port).To(Equal(8080))
+		Expect(config.Server.HealthProbes.Port).To(Equal(8081))
+		Expect(config.Server.Webhooks.Port).To(Equal(9443))
+		Expect(config.Controllers.Etcd.ConcurrentSyncs).To(HaveValue(Equal(3)))
+		Expect(config.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())
+		Expect(config.Controllers.Etcd.EtcdStatusSyncPeriod.Duration).To(Equal(15 * time.Second))
+		Expect(config.Controllers.Etcd.EtcdMember.NotReadyThreshold.Duration).To(Equal(5 * time.Minute))
+		Expect(config.Controllers.Etcd.EtcdMember.UnknownThreshold.Duration).To(Equal(time.Minute))
+		Expect(config.Controllers.Compaction.EventsThreshold).To(BeEquivalentTo(1000000))
+		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(Equal(3 * time.Hour))
+		Expect(config.Controllers.Secret.ConcurrentSyncs).To(HaveValue(Equal(10)))
+		Expect(config.Logging.LogLevel).To(BeEquivalentTo("info"))
+		Expect(config.Logging.LogFormat).To(BeEquivalentTo("json"))
+		Expect(config.ResourceManager.Embedded).To(BeFalse())
+	})
+
+	It("should keep an election that is switched off", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "leaderElection: {enabled: false}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.LeaderElection.Enabled).To(HaveValue(BeFalse()))
+	})
+
+	DescribeTable("files that are refused",
+		func(data string, parts ...string) {
+			_, err := configv1alpha1.Decode([]byte(data))
+			Expect(err).To(HaveOccurred())
+			for _, part := range parts {
+				Expect(err).To(MatchError(ContainSubstring(part)))
+			}
+		},
+		Entry("every unknown key is named with its path",
+			header+"controllers:\n  etcd:\n    workers: 3\nloging: {}\n", `"controllers.etcd.workers"`, `"loging"`),
+		Entry("a key of the wrong case is unknown",
+			header+"controllers: {etcd: {concurrentsyncs: 3}}\n", `"controllers.etcd.concurrentsyncs"`),
+		Entry("a key that is given twice is named",
+			header+"logging: {}\nlogging: {}\n", `"logging"`),
+		Entry("a value of the wrong type names its field",
+			header+"controllers: {etcd: {concurrentSyncs: many}}\n", "concurrentSyncs"),
+		Entry("an empty file has no kind", "", "Kind"),
+		Entry("a file of another kind",
+			"apiVersion: config.druid.gardener.cloud/v1alpha1\nkind: Config\n", `"Config"`),
+		Entry("a file of another version",
+			"apiVersion: config.druid.gardener.cloud/v1\nkind: OperatorConfiguration\n", "config.druid.gardener.cloud/v1"),
+	)
+
+	It("should accept a configuration of etcd-druid in which every field is set", func() {
+		scheme := runtime.NewScheme()
+		Expect(upstreamconfigv1alpha1.AddToScheme(scheme)).To(Succeed())
+		upstream := &upstreamconfigv1alpha1.OperatorConfiguration{}
+		upstream.APIVersion, upstream.Kind = "config.druid.gardener.cloud/v1alpha1", "OperatorConfiguration"
+		upstream.LeaderElection.Enabled = true
+		upstream.Controllers.Compaction.Enabled = true
+		upstream.Controllers.EtcdCopyBackupsTask.Enabled = true
+		upstream.Webhooks.EtcdComponentProtection.ServiceAccountInfo = &upstreamconfigv1alpha1.ServiceAccountInfo{Name: "druid", Namespace: "garden"}
+		upstream.Webhooks.EtcdComponentProtection.ReconcilerServiceAccountFQDN = new("system:serviceaccount:garden:druid")
+		upstream.FeatureGates = map[string]bool{"UpgradeEtcdVersion": true}
+		scheme.Default(upstream)
+
+		data, err := yaml.Marshal(upstream)
+		Expect(err).NotTo(HaveOccurred())
+		config, err := configv1alpha1.Decode(data)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Webhooks.EtcdComponentProtection.ServiceAccountInfo.Namespace).To(Equal("garden"))
+		Expect(config.Controllers.Compaction.TriggerFullSnapshotThreshold).To(BeEquivalentTo(3000000))
+	})
+})

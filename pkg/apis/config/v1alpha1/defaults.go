@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SetDefaults fills every field that is not set. After it, no pointer that has a default is nil.
+func SetDefaults(c *OperatorConfiguration) {
+	setDefault(&c.ClientConnection.QPS, 100)
+	setDefault(&c.ClientConnection.Burst, 150)
+
+	setPointerDefault(&c.LeaderElection.Enabled, true)
+	setDurationDefault(&c.LeaderElection.LeaseDuration, 15*time.Second)
+	setDurationDefault(&c.LeaderElection.RenewDeadline, 10*time.Second)
+	setDurationDefault(&c.LeaderElection.RetryPeriod, 2*time.Second)
+	setDefault(&c.LeaderElection.ResourceLock, "leases")
+	setDefault(&c.LeaderElection.ResourceName, "druid-leader-election")
+
+	setPointerDefault(&c.Server.Webhooks, TLSServer{})
+	setPointerDefault(&c.Server.Metrics, Server{})
+	setPointerDefault(&c.Server.HealthProbes, Server{})
+	setDefault(&c.Server.Webhooks.Port, 9443)
+	setDefault(&c.Server.Webhooks.ServerCertDir, "/etc/webhook-server-tls")
+	setDefault(&c.Server.Metrics.Port, 8080)
+	setDefault(&c.Server.HealthProbes.Port, 8081)
+
+	setControllerDefaults(&c.Controllers)
+
+	setDurationDefault(&c.ResourceManager.SyncPeriod, time.Hour)
+	setDefault(&c.Logging.LogLevel, LogLevelInfo)
+	setDefault(&c.Logging.LogFormat, LogFormatJSON)
+}
+
+func setControllerDefaults(c *ControllerConfiguration) {
+	setPointerDefault(&c.Etcd.ConcurrentSyncs, 3)
+	setDurationDefault(&c.Etcd.EtcdStatusSyncPeriod, 15*time.Second)
+	setDurationDefault(&c.Etcd.EtcdMember.NotReadyThreshold, 5*time.Minute)
+	setDurationDefault(&c.Etcd.EtcdMember.UnknownThreshold, time.Minute)
+
+	setPointerDefault(&c.Compaction.ConcurrentSyncs, 3)
+	setDefault(&c.Compaction.EventsThreshold, 1_000_000)
+	setDefault(&c.Compaction.TriggerFullSnapshotThreshold, 3_000_000)
+	setDurationDefault(&c.Compaction.ActiveDeadlineDuration, 3*time.Hour)
+	setDurationDefault(&c.Compaction.MetricsScrapeWaitDuration, 0)
+
+	setPointerDefault(&c.EtcdCopyBackupsTask.ConcurrentSyncs, 3)
+	setPointerDefault(&c.Secret.ConcurrentSyncs, 10)
+	setPointerDefault(&c.EtcdOpsTask.ConcurrentSyncs, 3)
+	setDurationDefault(&c.EtcdOpsTask.RequeueInterval, 15*time.Second)
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func setPointerDefault[T any](field **T, value T) {
+	if *field == nil {
+		*field = &value
+	}
+}
+
+func setDurationDefault(field **metav1.Duration, value time.Duration) {
+	setPointerDefault(field, metav1.Duration{Duration: value})
+}

@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:object:root=true
+
+// OperatorConfiguration is the configuration file of the operator.
+type OperatorConfiguration struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// ClientConnection limits how fast the operator talks to the API server.
+	// +optional
+	ClientConnection ClientConnectionConfiguration `json:"clientConnection,omitempty"`
+	// LeaderElection decides which of several replicas works.
+	// +optional
+	LeaderElection LeaderElectionConfiguration `json:"leaderElection,omitempty"`
+	// Server holds the addresses on which the operator itself serves.
+	// +optional
+	Server ServerConfiguration `json:"server,omitempty"`
+	// Debugging switches profiling on.
+	// +optional
+	Debugging DebuggingConfiguration `json:"debugging,omitempty"`
+	// Controllers configures each controller.
+	// +optional
+	Controllers ControllerConfiguration `json:"controllers,omitempty"`
+	// Webhooks configures the admission webhooks.
+	// +optional
+	Webhooks WebhookConfiguration `json:"webhooks,omitempty"`
+	// ResourceManager says who applies the ManagedResources that the operator writes.
+	// +optional
+	ResourceManager ResourceManagerConfiguration `json:"resourceManager,omitempty"`
+	// FeatureGates switches features that are not generally available, by name. A name that is not known is refused.
+	// +optional
+	FeatureGates map[string]bool `json:"featureGates,omitempty"`
+	// Logging sets level and format of the log.
+	// +optional
+	Logging LogConfiguration `json:"logging,omitempty"`
+}
+
+// ClientConnectionConfiguration limits how fast the operator talks to the API server.
+type ClientConnectionConfiguration struct {
+	// QPS is the sustained number of requests a second. Zero means the default, 100; a negative value switches the
+	// limit off.
+	// +optional
+	QPS float32 `json:"qps,omitempty"`
+	// Burst is the number of requests above QPS that are let through at once. Zero means the default, 150.
+	// +optional
+	Burst int `json:"burst,omitempty"`
+	// ContentType is what the operator sends. Empty means JSON.
+	// +optional
+	ContentType string `json:"contentType,omitempty"`
+	// AcceptContentTypes is the Accept header of the operator's requests. Empty means that of ContentType.
+	// +optional
+	AcceptContentTypes string `json:"acceptContentTypes,omitempty"`
+}
+
+// LeaderElectionConfiguration decides which of several replicas works.
+type LeaderElectionConfiguration struct {
+	// Enabled switches the election on. Nil means true: two replicas that both act on an etcd cluster can cost its
+	// quorum, so that only an explicit false switches it off. (etcd-druid's default is false.)
+	// +optional
+	Enabled *bool `json:"enabled,omitempty"`
+	// LeaseDuration is how long a lease is valid that is not renewed. Default 15s.
+	// +optional
+	LeaseDuration *metav1.Duration `json:"leaseDuration,omitempty"`
+	// RenewDeadline is how long the leader tries to renew before it gives up; below LeaseDuration. Default 10s.
+	// +optional
+	RenewDeadline *metav1.Duration `json:"renewDeadline,omitempty"`
+	// RetryPeriod is the pause between two attempts to acquire or renew the lease. Default 2s.
+	// +optional
+	RetryPeriod *metav1.Duration `json:"retryPeriod,omitempty"`
+	// ResourceLock is the kind of object that holds the election; only leases is supported. Default leases.
+	// +optional
+	ResourceLock string `json:"resourceLock,omitempty"`
+	// ResourceName is the name of the Lease. Default druid-leader-election.
+	// +optional
+	ResourceName string `json:"resourceName,omitempty"`
+	// ResourceNamespace is the namespace of the Lease. Empty means that of the operator's pod.
+	// +optional
+	ResourceNamespace string `json:"resourceNamespace,omitempty"`
+}
+
+// ServerConfiguration holds the addresses on which the operator itself serves.
+type ServerConfiguration struct {
+	// Webhooks is the address and the certificate of the admission webhooks. Default port 9443.
+	// +optional
+	Webhooks *TLSServer `json:"webhooks,omitempty"`
+	// Metrics is the address of /metrics, in plain HTTP. Default port 8080.
+	// +optional
+	Metrics *Server `json:"metrics,omitempty"`
+	// HealthProbes is the address of /healthz and /readyz, in plain HTTP. Default port 8081.
+	// +optional
+	HealthProbes *Server `json:"healthProbes,omitempty"`
+}
+
+// Server is an address to listen on.
+type Server struct {
+	// BindAddress is the host or IP address without port. Empty means all interfaces.
+	// +optional
+	BindAddress string `json:"bindAddress,omitempty"`
+	// Port is the TCP port. Zero means the default of the server; -1 means that nothing is served.
+	// +optional
+	Port int `json:"port,omitempty"`
+}
+
+// TLSServer is an address to listen on with a certificate.
+type TLSServer struct {
+	Server `json:",inline"`
+
+	// ServerCertDir is a folder with tls.crt and tls.key. Default /etc/webhook-server-tls.
+	// +optional
+	ServerCertDir string `json:"serverCertDir,omitempty"`
+}
+
+// DebuggingConfiguration switches profiling on.
+type DebuggingConfiguration struct {
+	// EnableProfiling serves pprof below /debug/pprof of the metrics address. Default false.
+	// +optional
+	EnableProfiling bool `json:"enableProfiling,omitempty"`
+	// EnableContentionProfiling adds lock contention to the profiles; needs EnableProfiling. Default false.
+	// +optional
+	EnableContentionProfiling bool `json:"enableContentionProfiling,omitempty"`
+}
+
+// ResourceManagerConfiguration says who applies the ManagedResources that the operator writes.
+type ResourceManagerConfiguration struct {
+	// Embedded runs gardener-resource-manager's controllers for the class seed in the operator's process. For clusters
+	// that have no gardener-resource-manager; the operator refuses to start where it finds one. Default false.
+	// +optional
+	Embedded bool `json:"embedded,omitempty"`
+	// SyncPeriod is how often the embedded controllers apply all resources again. Default 1h.
+	// +optional
+	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// WebhookConfiguration configures the admission webhooks.
+type WebhookConfiguration struct {
+	// EtcdComponentProtection refuses changes to the objects of an Etcd by anybody but the operator.
+	// +optional
+	EtcdComponentProtection EtcdComponentProtectionWebhookConfiguration `json:"etcdComponentProtection,omitempty"`
+}
+
+// EtcdComponentProtectionWebhookConfiguration configures the protection of an Etcd's objects.
+type EtcdComponentProtectionWebhookConfiguration struct {
+	// Enabled switches the webhook on. Default false.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// ReconcilerServiceAccountFQDN is the operator's own account, system:serviceaccount:<namespace>:<name>.
+	//
+	// Deprecated: use ServiceAccountInfo. Exactly one of both is set when the webhook is enabled.
+	// +optional
+	ReconcilerServiceAccountFQDN *string `json:"reconcilerServiceAccountFQDN,omitempty"`
+	// ServiceAccountInfo is the operator's own account.
+	// +optional
+	ServiceAccountInfo *ServiceAccountInfo `json:"serviceAccountInfo,omitempty"`
+	// ExemptServiceAccounts may change the objects too, each as system:serviceaccount:<namespace>:<name>.
+	// +optional
+	ExemptServiceAccounts []string `json:"exemptServiceAccounts,omitempty"`
+}
+
+// ServiceAccountInfo names a service account.
+type ServiceAccountInfo struct {
+	// Name of the service account.
+	Name string `json:"name"`
+	// Namespace of the service account.
+	Namespace string `json:"namespace"`
+}
+
+// LogLevel is the least severe level that is logged.
+type LogLevel string
+
+// LogFormat is how a log line is written.
+type LogFormat string
+
+const (
+	// LogLevelDebug logs everything.
+	LogLevelDebug LogLevel = "debug"
+	// LogLevelInfo logs what an operator of the system wants to see.
+	LogLevelInfo LogLevel = "info"
+	// LogLevelError logs errors only.
+	LogLevelError LogLevel = "error"
+
+	// LogFormatJSON writes one JSON object a line.
+	LogFormatJSON LogFormat = "json"
+	// LogFormatText writes lines for people.
+	LogFormatText LogFormat = "text"
+)
+
+// LogConfiguration sets level and format of the log.
+type LogConfiguration struct {
+	// LogLevel is debug, info or error. Default info.
+	// +optional
+	LogLevel LogLevel `json:"logLevel,omitempty"`
+	// LogFormat is json or text. Default json.
+	// +optional
+	LogFormat LogFormat `json:"logFormat,omitempty"`
+}

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ControllerConfiguration configures each controller.
+type ControllerConfiguration struct {
+	// DisableLeaseCache reads Leases from the API server each time.
+	//
+	// Deprecated: accepted without effect; the cache of Leases holds only those of Etcds.
+	// +optional
+	DisableLeaseCache bool `json:"disableLeaseCache,omitempty"`
+	// Etcd configures the controllers that roll out an Etcd and that watch over its health.
+	// +optional
+	Etcd EtcdControllerConfiguration `json:"etcd,omitempty"`
+	// Compaction configures the compaction of delta snapshots.
+	// +optional
+	Compaction CompactionControllerConfiguration `json:"compaction,omitempty"`
+	// EtcdCopyBackupsTask configures the copying of backups.
+	// +optional
+	EtcdCopyBackupsTask EtcdCopyBackupsTaskControllerConfiguration `json:"etcdCopyBackupsTask,omitempty"`
+	// Secret configures the protection of Secrets that an Etcd refers to.
+	// +optional
+	Secret SecretControllerConfiguration `json:"secret,omitempty"`
+	// EtcdOpsTask configures the tasks that are run on an Etcd.
+	// +optional
+	EtcdOpsTask EtcdOpsTaskControllerConfiguration `json:"etcdOpsTask,omitempty"`
+}
+
+// EtcdControllerConfiguration configures the controllers of an Etcd's spec and health.
+type EtcdControllerConfiguration struct {
+	// ConcurrentSyncs is how many Etcds are worked on at the same time, above 0. Default 3.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// EnableEtcdSpecAutoReconcile rolls each change of a spec out at once, without the operation annotation.
+	// Default false.
+	// +optional
+	EnableEtcdSpecAutoReconcile bool `json:"enableEtcdSpecAutoReconcile,omitempty"`
+	// DisableEtcdServiceAccountAutomount keeps the token out of the etcd pods.
+	//
+	// Deprecated: accepted without effect; the token is never mounted automatically, and the sidecar alone has one.
+	// +optional
+	DisableEtcdServiceAccountAutomount bool `json:"disableEtcdServiceAccountAutomount,omitempty"`
+	// EtcdStatusSyncPeriod is how often an Etcd's members are asked for their state without an event. Default 15s.
+	// +optional
+	EtcdStatusSyncPeriod *metav1.Duration `json:"etcdStatusSyncPeriod,omitempty"`
+	// EtcdMember says when a member that is silent counts as unknown and as not ready.
+	// +optional
+	EtcdMember EtcdMemberConfiguration `json:"etcdMember,omitempty"`
+}
+
+// EtcdMemberConfiguration says when a member that is silent counts as unknown and as not ready.
+type EtcdMemberConfiguration struct {
+	// NotReadyThreshold is how long a member is unknown before it counts as not ready. Default 5m.
+	// +optional
+	NotReadyThreshold *metav1.Duration `json:"notReadyThreshold,omitempty"`
+	// UnknownThreshold is how long a member is silent before it counts as unknown. Default 1m.
+	// +optional
+	UnknownThreshold *metav1.Duration `json:"unknownThreshold,omitempty"`
+}
+
+// CompactionControllerConfiguration configures the compaction of delta snapshots.
+type CompactionControllerConfiguration struct {
+	// Enabled switches compaction on. Default false.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// ConcurrentSyncs is how many Etcds are worked on at the same time, above 0. Default 3.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// EventsThreshold is the number of revisions since the last full snapshot that starts a compaction.
+	// Default 1000000.
+	// +optional
+	EventsThreshold int64 `json:"eventsThreshold,omitempty"`
+	// TriggerFullSnapshotThreshold is the number of revisions since the last full snapshot above which a full snapshot
+	// is taken instead of a compaction. Default 3000000.
+	// +optional
+	TriggerFullSnapshotThreshold int64 `json:"triggerFullSnapshotThreshold,omitempty"`
+	// ActiveDeadlineDuration is how long one compaction may take. Default 3h.
+	// +optional
+	ActiveDeadlineDuration *metav1.Duration `json:"activeDeadlineDuration,omitempty"`
+	// MetricsScrapeWaitDuration is how long the compaction waits at its end for its metrics to be scraped. Default 0s.
+	// +optional
+	MetricsScrapeWaitDuration *metav1.Duration `json:"metricsScrapeWaitDuration,omitempty"`
+}
+
+// EtcdCopyBackupsTaskControllerConfiguration configures the copying of backups.
+type EtcdCopyBackupsTaskControllerConfiguration struct {
+	// Enabled switches the controller on. Default false.
+	// +optional
+	Enabled bool `json:"enabled,omitempty"`
+	// ConcurrentSyncs is how many tasks are worked on at the same time, above 0. Default 3.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// SecretControllerConfiguration configures the protection of Secrets that an Etcd refers to.
+type SecretControllerConfiguration struct {
+	// ConcurrentSyncs is how many Secrets are worked on at the same time, above 0. Default 10.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+}
+
+// EtcdOpsTaskControllerConfiguration configures the tasks that are run on an Etcd.
+type EtcdOpsTaskControllerConfiguration struct {
+	// ConcurrentSyncs is how many tasks are worked on at the same time, above 0. Default 3.
+	// +optional
+	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// RequeueInterval is the pause between two looks at a running task, above 0. Default 15s.
+	// +optional
+	RequeueInterval *metav1.Duration `json:"requeueInterval,omitempty"`
+}

@@ -1,0 +1,179 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+)
+
+// featureGates are the names that a configuration may switch.
+var featureGates = []string{"UpgradeEtcdVersion"}
+
+// ValidateOperatorConfiguration returns everything that is wrong with a configuration whose defaults were applied.
+func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) field.ErrorList {
+	var errs field.ErrorList
+
+	if c.ClientConnection.Burst < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("clientConnection", "burst"), c.ClientConnection.Burst, "must not be negative"))
+	}
+	errs = append(errs, validateLeaderElection(c.LeaderElection, field.NewPath("leaderElection"))...)
+	errs = append(errs, validateServers(c.Server, field.NewPath("server"))...)
+	if c.Debugging.EnableContentionProfiling && !c.Debugging.EnableProfiling {
+		errs = append(errs, field.Invalid(field.NewPath("debugging", "enableContentionProfiling"), true, "needs debugging.enableProfiling"))
+	}
+	errs = append(errs, validateEtcd(c.Controllers.Etcd, field.NewPath("controllers", "etcd"))...)
+	errs = append(errs, validateTasks(c.Controllers, field.NewPath("controllers"))...)
+	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
+	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
+	errs = append(errs, validateFeatureGates(c.FeatureGates, field.NewPath("featureGates"))...)
+	errs = append(errs, supported(c.Logging.LogLevel, field.NewPath("logging", "logLevel"), configv1alpha1.LogLevelDebug, configv1alpha1.LogLevelInfo, configv1alpha1.LogLevelError)...)
+	errs = append(errs, supported(c.Logging.LogFormat, field.NewPath("logging", "logFormat"), configv1alpha1.LogFormatJSON, configv1alpha1.LogFormatText)...)
+
+	return errs
+}
+
+func validateLeaderElection(c configv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
+	if c.Enabled != nil && !*c.Enabled {
+		return nil
+	}
+
+	var errs field.ErrorList
+	errs = append(errs, positive(c.LeaseDuration, path.Child("leaseDuration"))...)
+	errs = append(errs, positive(c.RenewDeadline, path.Child("renewDeadline"))...)
+	errs = append(errs, positive(c.RetryPeriod, path.Child("retryPeriod"))...)
+	if c.LeaseDuration != nil && c.RenewDeadline != nil && c.LeaseDuration.Duration <= c.RenewDeadline.Duration {
+		errs = append(errs, field.Invalid(path.Child("leaseDuration"), c.LeaseDuration.Duration.String(), "must be longer than renewDeadline"))
+	}
+	errs = append(errs, supported(c.ResourceLock, path.Child("resourceLock"), "leases")...)
+	if c.ResourceName == "" {
+		errs = append(errs, field.Required(path.Child("resourceName"), "the Lease that holds the election needs a name"))
+	}
+	return errs
+}
+
+func validateServers(c configv1alpha1.ServerConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Webhooks != nil {
+		errs = append(errs, validateServer(c.Webhooks.Server, path.Child("webhooks"))...)
+	}
+	if c.Metrics != nil {
+		errs = append(errs, validateServer(*c.Metrics, path.Child("metrics"))...)
+	}
+	if c.HealthProbes != nil {
+		errs = append(errs, validateServer(*c.HealthProbes, path.Child("healthProbes"))...)
+	}
+	return errs
+}
+
+func validateServer(s configv1alpha1.Server, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Port != -1 && len(utilvalidation.IsValidPortNum(s.Port)) > 0 {
+		errs = append(errs, field.Invalid(path.Child("port"), s.Port, "must be between 1 and 65535, or -1 to serve nothing"))
+	}
+	// An IPv6 address has several colons; a single one separates a port, which has a field of its own.
+	if strings.Count(s.BindAddress, ":") == 1 {
+		errs = append(errs, field.Invalid(path.Child("bindAddress"), s.BindAddress, "must be a host or an IP address without port; the port goes into "+path.Child("port").String()))
+	}
+	return errs
+}
+
+func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, workers(c.ConcurrentSyncs, path.Child("concurrentSyncs"))...)
+	errs = append(errs, positive(c.EtcdStatusSyncPeriod, path.Child("etcdStatusSyncPeriod"))...)
+	errs = append(errs, positive(c.EtcdMember.NotReadyThreshold, path.Child("etcdMember", "notReadyThreshold"))...)
+	errs = append(errs, positive(c.EtcdMember.UnknownThreshold, path.Child("etcdMember", "unknownThreshold"))...)
+	return errs
+}
+
+func validateTasks(c configv1alpha1.ControllerConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if c.Compaction.Enabled {
+		errs = append(errs, validateCompaction(c.Compaction, path.Child("compaction"))...)
+	}
+	if c.EtcdCopyBackupsTask.Enabled {
+		errs = append(errs, workers(c.EtcdCopyBackupsTask.ConcurrentSyncs, path.Child("etcdCopyBackupsTask", "concurrentSyncs"))...)
+	}
+	errs = append(errs, workers(c.Secret.ConcurrentSyncs, path.Child("secret", "concurrentSyncs"))...)
+	errs = append(errs, workers(c.EtcdOpsTask.ConcurrentSyncs, path.Child("etcdOpsTask", "concurrentSyncs"))...)
+	errs = append(errs, positive(c.EtcdOpsTask.RequeueInterval, path.Child("etcdOpsTask", "requeueInterval"))...)
+	return errs
+}
+
+func validateCompaction(c configv1alpha1.CompactionControllerConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	errs = append(errs, workers(c.ConcurrentSyncs, path.Child("concurrentSyncs"))...)
+	if c.EventsThreshold <= 0 {
+		errs = append(errs, field.Invalid(path.Child("eventsThreshold"), c.EventsThreshold, "must be above 0"))
+	}
+	if c.TriggerFullSnapshotThreshold <= 0 {
+		errs = append(errs, field.Invalid(path.Child("triggerFullSnapshotThreshold"), c.TriggerFullSnapshotThreshold, "must be above 0"))
+	}
+	errs = append(errs, positive(c.ActiveDeadlineDuration, path.Child("activeDeadlineDuration"))...)
+	if c.MetricsScrapeWaitDuration != nil && c.MetricsScrapeWaitDuration.Duration < 0 {
+		errs = append(errs, field.Invalid(path.Child("metricsScrapeWaitDuration"), c.MetricsScrapeWaitDuration.Duration.String(), "must not be negative"))
+	}
+	return errs
+}
+
+func validateComponentProtection(c configv1alpha1.EtcdComponentProtectionWebhookConfiguration, path *field.Path) field.ErrorList {
+	if !c.Enabled {
+		return nil
+	}
+
+	var errs field.ErrorList
+	if (c.ReconcilerServiceAccountFQDN == nil) == (c.ServiceAccountInfo == nil) {
+		errs = append(errs, field.Required(path.Child("serviceAccountInfo"), "exactly one of serviceAccountInfo and reconcilerServiceAccountFQDN must be set"))
+	}
+	if info := c.ServiceAccountInfo; info != nil && (info.Name == "" || info.Namespace == "") {
+		errs = append(errs, field.Required(path.Child("serviceAccountInfo"), "name and namespace must be set"))
+	}
+	for i, account := range c.ExemptServiceAccounts {
+		if !strings.HasPrefix(account, "system:serviceaccount:") || strings.Count(account, ":") != 3 {
+			errs = append(errs, field.Invalid(path.Child("exemptServiceAccounts").Index(i), account, "must be system:serviceaccount:<namespace>:<name>"))
+		}
+	}
+	return errs
+}
+
+func validateFeatureGates(gates map[string]bool, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for name := range gates {
+		if !slices.Contains(featureGates, name) {
+			errs = append(errs, field.NotSupported(path, name, featureGates))
+		}
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errs
+}
+
+func workers(n *int, path *field.Path) field.ErrorList {
+	if n == nil || *n > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, *n, "must be above 0")}
+}
+
+func positive(d *metav1.Duration, path *field.Path) field.ErrorList {
+	if d == nil || d.Duration > 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, d.Duration.String(), "must be above 0")}
+}
+
+func supported[T ~string](value T, path *field.Path, values ...T) field.ErrorList {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, values)}
+}
+

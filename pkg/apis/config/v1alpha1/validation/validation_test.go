@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package validation_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
+)
+
+var _ = Describe("ValidateOperatorConfiguration", func() {
+	validate := func(mutate func(*configv1alpha1.OperatorConfiguration)) field.ErrorList {
+		config := &configv1alpha1.OperatorConfiguration{}
+		configv1alpha1.SetDefaults(config)
+		mutate(config)
+		return validation.ValidateOperatorConfiguration(config)
+	}
+
+	It("should accept the defaults", func() {
+		Expect(validate(func(*configv1alpha1.OperatorConfiguration) {})).To(BeEmpty())
+	})
+
+	It("should not look at an election that is switched off", func() {
+		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
+			c.LeaderElection.Enabled = new(false)
+			c.LeaderElection.ResourceName = ""
+		})).To(BeEmpty())
+	})
+
+	It("should accept an IPv6 bind address and a server that is switched off", func() {
+		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
+			c.Server.Metrics.BindAddress = "fd00::1"
+			c.Server.HealthProbes.Port = -1
+		})).To(BeEmpty())
+	})
+
+	DescribeTable("configurations that are refused",
+		func(path string, mutate func(*configv1alpha1.OperatorConfiguration)) {
+			Expect(validate(mutate)).To(ConsistOf(HaveField("Field", path)))
+		},
+		Entry("a negative burst", "clientConnection.burst", func(c *configv1alpha1.OperatorConfiguration) {
+			c.ClientConnection.Burst = -1
+		}),
+		Entry("a lease that runs out before it can be renewed", "leaderElection.leaseDuration", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LeaderElection.LeaseDuration = &metav1.Duration{Duration: 5 * time.Second}
+		}),
+		Entry("an election over something other than leases", "leaderElection.resourceLock", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LeaderElection.ResourceLock = "configmaps"
+		}),
+		Entry("an election without a name", "leaderElection.resourceName", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LeaderElection.ResourceName = ""
+		}),
+		Entry("a port above 65535", "server.metrics.port", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Server.Metrics.Port = 70000
+		}),
+		Entry("a bind address that carries a port", "server.healthProbes.bindAddress", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Server.HealthProbes.BindAddress = "0.0.0.0:8081"
+		}),
+		Entry("contention profiling without profiling", "debugging.enableContentionProfiling", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Debugging.EnableContentionProfiling = true
+		}),
+		Entry("no workers for Etcds", "controllers.etcd.concurrentSyncs", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.ConcurrentSyncs = new(0)
+		}),
+		Entry("a sync period of zero", "controllers.etcd.etcdStatusSyncPeriod", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.EtcdStatusSyncPeriod = &metav1.Duration{}
+		}),
+		Entry("a threshold of zero", "controllers.etcd.etcdMember.unknownThreshold", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.EtcdMember.UnknownThreshold = &metav1.Duration{}
+		}),
+		Entry("a negative compaction threshold", "controllers.compaction.eventsThreshold", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Compaction.Enabled = true
+			c.Controllers.Compaction.EventsThreshold = -1
+		}),
+		Entry("a webhook that does not know the operator's account", "webhooks.etcdComponentProtection.serviceAccountInfo", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Webhooks.EtcdComponentProtection.Enabled = true
+		}),
+		Entry("an exempt account that is no service account", "webhooks.etcdComponentProtection.exemptServiceAccounts[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Webhooks.EtcdComponentProtection.Enabled = true
+			c.Webhooks.EtcdComponentProtection.ServiceAccountInfo = &configv1alpha1.ServiceAccountInfo{Name: "a", Namespace: "b"}
+			c.Webhooks.EtcdComponentProtection.ExemptServiceAccounts = []string{"admin"}
+		}),
+		Entry("a feature gate that does not exist", "featureGates", func(c *configv1alpha1.OperatorConfiguration) {
+			c.FeatureGates = map[string]bool{"UseEtcdWrapper": true}
+		}),
+		Entry("a log level that does not exist", "logging.logLevel", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Logging.LogLevel = "trace"
+		}),
+	)
+})
