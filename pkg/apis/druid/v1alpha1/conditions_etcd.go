@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Types of the conditions of an Etcd.
+const (
+	// ConditionTypeReady is True when a quorum of the members serves.
+	ConditionTypeReady ConditionType = "Ready"
+	// ConditionTypeAllMembersReady is True when every member of the desired cluster serves.
+	ConditionTypeAllMembersReady ConditionType = "AllMembersReady"
+	// ConditionTypeAllMembersUpdated is True when every pod runs the newest rendering.
+	ConditionTypeAllMembersUpdated ConditionType = "AllMembersUpdated"
+	// ConditionTypeBackupReady is True when both full and delta snapshots are up to date. Absent without a store.
+	ConditionTypeBackupReady ConditionType = "BackupReady"
+	// ConditionTypeFullSnapshotReady is True when the newest full snapshot is not older than the schedule demands. Absent
+	// without a store.
+	ConditionTypeFullSnapshotReady ConditionType = "FullSnapshotReady"
+	// ConditionTypeDeltaSnapshotReady is True when the newest delta snapshot is not older than its period demands. Absent
+	// without a store.
+	ConditionTypeDeltaSnapshotReady ConditionType = "DeltaSnapshotReady"
+	// ConditionTypeDataVolumesReady is True when no data volume has warnings.
+	ConditionTypeDataVolumesReady ConditionType = "DataVolumesReady"
+	// ConditionTypeClusterIDMismatch is True when members belong to different clusters: a split brain.
+	ConditionTypeClusterIDMismatch ConditionType = "ClusterIDMismatch"
+	// ConditionTypeBootstrappedWithExistingCluster is True once the members joined the cluster of
+	// spec.etcd.bootstrapWithExistingCluster, and stays so. Absent when none is named.
+	ConditionTypeBootstrappedWithExistingCluster ConditionType = "BootstrappedWithExistingCluster"
+	// ConditionTypeLastSnapshotCompactionSucceeded is True when the last compaction of snapshots ended well.
+	ConditionTypeLastSnapshotCompactionSucceeded ConditionType = "LastSnapshotCompactionSucceeded"
+	// ConditionTypeProgressing is True while the operator changes the cluster; its message says what is done now and what
+	// it waits for.
+	ConditionTypeProgressing ConditionType = "Progressing"
+	// ConditionTypeSecretsAvailable is True when every Secret that the pods need exists with every key that they need.
+	ConditionTypeSecretsAvailable ConditionType = "SecretsAvailable"
+	// ConditionTypeStoreResolved is True when provider, container, prefix and credentials of the store are known. Absent
+	// without a store.
+	ConditionTypeStoreResolved ConditionType = "StoreResolved"
+	// ConditionTypeCertificatesValid is True when every certificate in use is valid.
+	ConditionTypeCertificatesValid ConditionType = "CertificatesValid"
+)
+
+// Reasons that several conditions share.
+const (
+	// ReasonNotChecked means that the cluster hibernates, so that nothing can be observed.
+	ReasonNotChecked = "NotChecked"
+	// ReasonNoMembersInStatus means that no member has been seen yet.
+	ReasonNoMembersInStatus = "NoMembersInStatus"
+	// ReasonStatefulSetNotFound means that the StatefulSet does not exist.
+	ReasonStatefulSetNotFound = "StatefulSetNotFound"
+	// ReasonUnableToFetchStatefulSet means that the StatefulSet could not be read.
+	ReasonUnableToFetchStatefulSet = "UnableToFetchStatefulSet"
+	// ReasonUnableToFetchLease means that a lease could not be read.
+	ReasonUnableToFetchLease = "UnableToFetchLease"
+	// ReasonUnknown means that the facts at hand allow no decision; the message says which are missing.
+	ReasonUnknown = "Unknown"
+)
+
+// Reasons of the condition Ready.
+const (
+	// ReasonQuorate means that a quorum of the desired cluster serves.
+	ReasonQuorate = "Quorate"
+	// ReasonQuorumLost means that fewer members than a quorum serve.
+	ReasonQuorumLost = "QuorumLost"
+)
+
+// Reasons of the condition AllMembersReady.
+const (
+	// ReasonAllMembersReady means that every member of the desired cluster serves.
+	ReasonAllMembersReady = "AllMembersReady"
+	// ReasonNotAllMembersReady means that a member is missing or does not serve.
+	ReasonNotAllMembersReady = "NotAllMembersReady"
+)
+
+// Reasons of the condition AllMembersUpdated.
+const (
+	// ReasonAllMembersUpdated means that every pod runs the newest rendering.
+	ReasonAllMembersUpdated = "AllMembersUpdated"
+	// ReasonNotAllMembersUpdated means that a pod runs an older rendering, or that the newest is not applied yet.
+	ReasonNotAllMembersUpdated = "NotAllMembersUpdated"
+)
+
+// Reasons of the conditions BackupReady, FullSnapshotReady and DeltaSnapshotReady.
+const (
+	// ReasonBackupSucceeded means that full and delta snapshots are up to date.
+	ReasonBackupSucceeded = "BackupSucceeded"
+	// ReasonBackupFailed means that snapshots are overdue.
+	ReasonBackupFailed = "BackupFailed"
+	// ReasonSnapshotUpToDate means that the newest snapshot is not older than expected.
+	ReasonSnapshotUpToDate = "SnapshotUpToDate"
+	// ReasonSnapshotOverdue means that the newest snapshot is older than expected.
+	ReasonSnapshotOverdue = "SnapshotOverdue"
+	// ReasonWaitingForFirstSnapshot means that no snapshot was taken yet, and none is overdue.
+	ReasonWaitingForFirstSnapshot = "WaitingForFirstSnapshot"
+	// ReasonDeltaSnapshotsDisabled means that the spec asks for no delta snapshots.
+	ReasonDeltaSnapshotsDisabled = "DeltaSnapshotsDisabled"
+)
+
+// Reasons of the condition DataVolumesReady.
+const (
+	// ReasonNoWarningsFoundForDataVolumes means that no volume claim has warnings.
+	ReasonNoWarningsFoundForDataVolumes = "NoWarningsFoundForDataVolumes"
+	// ReasonFoundWarningsForDataVolumes means that an unbound volume claim has warnings, quoted in the message.
+	ReasonFoundWarningsForDataVolumes = "FoundWarningsForDataVolumes"
+	// ReasonUnableToFetchWarningEventsForDataVolumes means that the events of volume claims could not be read.
+	ReasonUnableToFetchWarningEventsForDataVolumes = "UnableToFetchWarningEventsForDataVolumes"
+)
+
+// Reasons of the condition ClusterIDMismatch.
+const (
+	// ReasonNoClusterIDMismatchDetected means that all members belong to one cluster.
+	ReasonNoClusterIDMismatchDetected = "NoClusterIDMismatchDetected"
+	// ReasonMultipleClusterIDsDetected means that members belong to different clusters.
+	ReasonMultipleClusterIDsDetected = "MultipleClusterIDsDetected"
+	// ReasonNoClusterIDDetected means that no member has told its cluster yet.
+	ReasonNoClusterIDDetected = "NoClusterIDDetected"
+	// ReasonUnableToParseLeaseHolderIdentity means that a member lease holds something that the sidecar does not write.
+	ReasonUnableToParseLeaseHolderIdentity = "UnableToParseLeaseHolderIdentity"
+)
+
+// Reasons of the condition BootstrappedWithExistingCluster.
+const (
+	// ReasonBootstrapInProgress means that not every member has joined yet.
+	ReasonBootstrapInProgress = "BootstrapInProgress"
+	// ReasonBootstrapSucceeded means that every member has joined.
+	ReasonBootstrapSucceeded = "BootstrapSucceeded"
+)
+
+// Reasons of the condition LastSnapshotCompactionSucceeded. Their Go names come from the API module of etcd-druid.
+const (
+	// PodSuccessReasonNone means that the Job succeeded.
+	PodSuccessReasonNone = "None"
+	// FullSnapshotSuccessReason means that a full snapshot was taken instead of running a Job.
+	FullSnapshotSuccessReason = "FullSnapshotTakenSuccessfully"
+	// FullSnapshotFailureReason means that a full snapshot should have been taken instead of running a Job, and failed.
+	FullSnapshotFailureReason = "ErrorTriggeringFullSnapshot"
+	// JobFailureReasonDeadlineExceeded means that the Job ran for too long.
+	JobFailureReasonDeadlineExceeded = "DeadlineExceeded"
+	// JobFailureReasonBackoffLimitExceeded means that the Job failed too often.
+	JobFailureReasonBackoffLimitExceeded = "BackoffLimitExceeded"
+	// PodFailureReasonPreemptionByScheduler means that the pod made room for another.
+	PodFailureReasonPreemptionByScheduler = "PreemptionByScheduler"
+	// PodFailureReasonDeletionByTaintManager means that the pod's node was tainted.
+	PodFailureReasonDeletionByTaintManager = "DeletionByTaintManager"
+	// PodFailureReasonEvictionByEvictionAPI means that the pod was evicted.
+	PodFailureReasonEvictionByEvictionAPI = "EvictionByEvictionAPI"
+	// PodFailureReasonTerminationByKubelet means that the kubelet ended the pod.
+	PodFailureReasonTerminationByKubelet = "TerminationByKubelet"
+	// PodFailureReasonProcessFailure means that the process in the pod failed.
+	PodFailureReasonProcessFailure = "ProcessFailure"
+	// PodFailureReasonUnknown means that the pod does not tell why it failed.
+	PodFailureReasonUnknown = "Unknown"
+)
+
+// Reasons of the condition Progressing.
+const (
+	// ReasonReconciled means that the observed cluster is the desired one.
+	ReasonReconciled = "Reconciled"
+	// ReasonReconciling means that a step is being done.
+	ReasonReconciling = "Reconciling"
+	// ReasonWaiting means that a step waits for something outside of the operator's hands, named in the message.
+	ReasonWaiting = "Waiting"
+	// ReasonInvalidSpec means that the spec cannot be carried out; the message names the field.
+	ReasonInvalidSpec = "InvalidSpec"
+	// ReasonSuspended means that an annotation keeps the operator from carrying out the spec.
+	ReasonSuspended = "Suspended"
+	// ReasonOperationAnnotationMissing means that a newer spec waits for the operation annotation.
+	ReasonOperationAnnotationMissing = "OperationAnnotationMissing"
+)
+
+// Reasons of the condition SecretsAvailable.
+const (
+	// ReasonSecretsAvailable means that every Secret exists with every key.
+	ReasonSecretsAvailable = "SecretsAvailable"
+	// ReasonSecretsMissing means that a Secret or a key in one is missing, named in the message.
+	ReasonSecretsMissing = "SecretsMissing"
+	// ReasonUnableToFetchSecrets means that a Secret could not be read.
+	ReasonUnableToFetchSecrets = "UnableToFetchSecrets"
+)
+
+// Reasons of the condition StoreResolved.
+const (
+	// ReasonStoreResolved means that provider, container, prefix and credentials are known.
+	ReasonStoreResolved = "StoreResolved"
+	// ReasonBackupEntryNotFound means that the BackupEntry does not exist.
+	ReasonBackupEntryNotFound = "BackupEntryNotFound"
+	// ReasonBackupEntryNotReady means that the BackupEntry was not reconciled yet, or failed.
+	ReasonBackupEntryNotReady = "BackupEntryNotReady"
+	// ReasonStoreSecretMissing means that the Secret with the credentials is missing.
+	ReasonStoreSecretMissing = "StoreSecretMissing"
+	// ReasonStoreChanged means that the store is another one than the cluster first used, which is refused.
+	ReasonStoreChanged = "StoreChanged"
+	// ReasonStoreInvalid means that the store cannot be used as it is described.
+	ReasonStoreInvalid = "StoreInvalid"
+)
+
+// Reasons of the condition CertificatesValid.
+const (
+	// ReasonCertificatesValid means that every certificate is valid for its names and for a time to come.
+	ReasonCertificatesValid = "CertificatesValid"
+	// ReasonCertificatesExpiring means that a certificate expires soon and nobody but its owner renews it.
+	ReasonCertificatesExpiring = "CertificatesExpiring"
+	// ReasonCertificatesInvalid means that a certificate is expired, not yet valid, or does not carry the names it needs.
+	ReasonCertificatesInvalid = "CertificatesInvalid"
+	// ReasonCertificatesNotRead means that the certificates belong to the author of the spec and are not looked into.
+	ReasonCertificatesNotRead = "CertificatesNotRead"
+	// ReasonPlaintext means that the cluster serves without TLS.
+	ReasonPlaintext = "Plaintext"
+)
+
+// Reasons of the state of a member in status.members.
+const (
+	// MemberReasonLeaseSucceeded means that the member renewed its lease in time.
+	MemberReasonLeaseSucceeded = "LeaseSucceeded"
+	// MemberReasonLeaseExpired means that the member is late with its lease while its containers are ready.
+	MemberReasonLeaseExpired = "LeaseExpired"
+	// MemberReasonContainersNotReady means that the member is late with its lease and its containers are not ready.
+	MemberReasonContainersNotReady = "ContainersNotReady"
+	// MemberReasonUnknownGracePeriodExceeded means that the member is too late with its lease.
+	MemberReasonUnknownGracePeriodExceeded = "UnknownGracePeriodExceeded"
+)

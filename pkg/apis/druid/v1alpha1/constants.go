@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Labels of everything that is made for an Etcd.
+const (
+	// LabelAppNameKey is the key of the label with the name of the object.
+	LabelAppNameKey = "app.kubernetes.io/name"
+	// LabelManagedByKey is the key of the label with the name of the operator.
+	LabelManagedByKey = "app.kubernetes.io/managed-by"
+	// LabelManagedByValue is the value of the label LabelManagedByKey.
+	LabelManagedByValue = "etcd-druid"
+	// LabelPartOfKey is the key of the label with the name of the Etcd, or of the task for Jobs that copy snapshots.
+	LabelPartOfKey = "app.kubernetes.io/part-of"
+	// LabelComponentKey is the key of the label with the kind of component, one of the constants ComponentName*.
+	LabelComponentKey = "app.kubernetes.io/component"
+)
+
+// Values of the label LabelComponentKey.
+const (
+	ComponentNameClientService         = "etcd-client-service"
+	ComponentNamePeerService           = "etcd-peer-service"
+	ComponentNameConfigMap             = "etcd-configmap"
+	ComponentNameMemberLease           = "etcd-member-lease"
+	ComponentNameSnapshotLease         = "etcd-snapshot-lease"
+	ComponentNamePodDisruptionBudget   = "etcd-pdb"
+	ComponentNameRole                  = "etcd-role"
+	ComponentNameRoleBinding           = "etcd-role-binding"
+	ComponentNameServiceAccount        = "etcd-service-account"
+	ComponentNameStatefulSet           = "etcd-statefulset"
+	ComponentNameSnapshotCompactionJob = "etcd-snapshot-compaction-job"
+	ComponentNameCopyBackupsJob        = "etcd-copy-backups-job"
+)
+
+// Annotations of an Etcd, read by the operator.
+const (
+	// DruidOperationAnnotation asks for an operation, see DruidOperationReconcile. The operator removes it when the
+	// operation was applied.
+	DruidOperationAnnotation = "druid.gardener.cloud/operation"
+	// GardenerOperationAnnotation is the older key of DruidOperationAnnotation.
+	//
+	// Deprecated: use DruidOperationAnnotation.
+	GardenerOperationAnnotation = "gardener.cloud/operation"
+	// DruidOperationReconcile is the value of the operation annotation that asks for the spec to be carried out.
+	DruidOperationReconcile = "reconcile"
+	// SuspendEtcdSpecReconcileAnnotation, whatever its value, makes the operator leave the spec alone. The status is still
+	// kept, and deletion still proceeds.
+	SuspendEtcdSpecReconcileAnnotation = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
+	// DisableEtcdComponentProtectionAnnotation, whatever its value, lets everybody change what was made for the Etcd.
+	DisableEtcdComponentProtectionAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
+	// DisableEtcdRuntimeComponentCreationAnnotation, whatever its value, makes the operator render the ConfigMap and a
+	// StatefulSet without replicas, and nothing else.
+	//
+	// Deprecated: use spec.externallyManagedMemberAddresses. Honoured on objects that carry it.
+	DisableEtcdRuntimeComponentCreationAnnotation = "druid.gardener.cloud/disable-etcd-runtime-component-creation"
+	// AllowUnhealthyPodEvictionAnnotation, whatever its value, lets pods that are not ready be evicted at any time.
+	AllowUnhealthyPodEvictionAnnotation = "resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"
+	// RunTaskAnnotation asks for one of the tasks RunTask*, once.
+	RunTaskAnnotation = "druid.gardener.cloud/run-task"
+	// RunTaskFullSnapshot takes a full snapshot.
+	RunTaskFullSnapshot = "full-snapshot"
+	// RunTaskDeltaSnapshot takes a delta snapshot.
+	RunTaskDeltaSnapshot = "delta-snapshot"
+	// RunTaskCompaction compacts the snapshots.
+	RunTaskCompaction = "compaction"
+	// RunTaskDefragmentation defragments the database of every member.
+	RunTaskDefragmentation = "defragmentation"
+	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate without a snapshot taken just before.
+	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
+	// RotateCAAnnotation asks for a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
+	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
+	// RotateCAStart begins to trust a new CA beside the old one.
+	RotateCAStart = "start"
+	// RotateCAComplete ends the trust in the old CA.
+	RotateCAComplete = "complete"
+)
+
+// Annotations of other objects.
+const (
+	// MemberTLSEnabledAnnotation is written by the sidecar on the lease of its member: `true` when all its peer URLs are
+	// https, else `false`.
+	MemberTLSEnabledAnnotation = "member.etcd.gardener.cloud/tls-enabled"
+
+	// ManagedResourceAnnotationTLSMode is the key, on the ManagedResource of an Etcd, of the TLS mode of the cluster.
+	ManagedResourceAnnotationTLSMode = "etcd-druid.extensions.gardener.cloud/tls-mode"
+	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
+	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
+	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.
+	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
+	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
+	// that the current generation was rendered with.
+	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"
+)
+
+// Finalizers.
+const (
+	// EtcdFinalizerName is the finalizer of an Etcd and of an EtcdCopyBackupsTask; the predecessor also put it on Secrets.
+	EtcdFinalizerName = "druid.gardener.cloud/etcd-druid"
+	// OlderEtcdFinalizerName is a finalizer that older manifests carry. It is released on deletion and never added.
+	OlderEtcdFinalizerName = "druid.gardener.cloud/etcd"
+	// EtcdOpsTaskFinalizerName is the finalizer of an EtcdOpsTask.
+	EtcdOpsTaskFinalizerName = "druid.gardener.cloud/etcd-ops-task"
+)

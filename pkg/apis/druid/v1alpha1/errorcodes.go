@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// Codes of the errors of an Etcd.
+const (
+	ErrorCodeGetStatefulSet  ErrorCode = "ERR_GET_STATEFULSET"
+	ErrorCodeSyncStatefulSet ErrorCode = "ERR_SYNC_STATEFULSET"
+	// ErrorCodeDeleteStatefulSet and the codes below follow one pattern: ERR_, the verb, the component.
+	ErrorCodeDeleteStatefulSet ErrorCode = "ERR_DELETE_STATEFULSET"
+
+	ErrorCodeGetConfigMap    ErrorCode = "ERR_GET_CONFIGMAP"
+	ErrorCodeSyncConfigMap   ErrorCode = "ERR_SYNC_CONFIGMAP"
+	ErrorCodeDeleteConfigMap ErrorCode = "ERR_DELETE_CONFIGMAP"
+
+	ErrorCodeGetClientService    ErrorCode = "ERR_GET_CLIENT_SERVICE"
+	ErrorCodeSyncClientService   ErrorCode = "ERR_SYNC_CLIENT_SERVICE"
+	ErrorCodeDeleteClientService ErrorCode = "ERR_DELETE_CLIENT_SERVICE"
+
+	ErrorCodeGetPeerService    ErrorCode = "ERR_GET_PEER_SERVICE"
+	ErrorCodeSyncPeerService   ErrorCode = "ERR_SYNC_PEER_SERVICE"
+	ErrorCodeDeletePeerService ErrorCode = "ERR_DELETE_PEER_SERVICE"
+
+	ErrorCodeGetSnapshotLease    ErrorCode = "ERR_GET_SNAPSHOT_LEASE"
+	ErrorCodeSyncSnapshotLease   ErrorCode = "ERR_SYNC_SNAPSHOT_LEASE"
+	ErrorCodeDeleteSnapshotLease ErrorCode = "ERR_DELETE_SNAPSHOT_LEASE"
+
+	ErrorCodeGetPodDisruptionBudget    ErrorCode = "ERR_GET_POD_DISRUPTION_BUDGET"
+	ErrorCodeSyncPodDisruptionBudget   ErrorCode = "ERR_SYNC_POD_DISRUPTION_BUDGET"
+	ErrorCodeDeletePodDisruptionBudget ErrorCode = "ERR_DELETE_POD_DISRUPTION_BUDGET"
+
+	ErrorCodeGetServiceAccount    ErrorCode = "ERR_GET_SERVICE_ACCOUNT"
+	ErrorCodeSyncServiceAccount   ErrorCode = "ERR_SYNC_SERVICE_ACCOUNT"
+	ErrorCodeDeleteServiceAccount ErrorCode = "ERR_DELETE_SERVICE_ACCOUNT"
+
+	ErrorCodeGetRole    ErrorCode = "ERR_GET_ROLE"
+	ErrorCodeSyncRole   ErrorCode = "ERR_SYNC_ROLE"
+	ErrorCodeDeleteRole ErrorCode = "ERR_DELETE_ROLE"
+
+	ErrorCodeGetRoleBinding    ErrorCode = "ERR_GET_ROLE_BINDING"
+	ErrorCodeSyncRoleBinding   ErrorCode = "ERR_SYNC_ROLE_BINDING"
+	ErrorCodeDeleteRoleBinding ErrorCode = "ERR_DELETE_ROLE_BINDING"
+
+	ErrorCodeListMemberLease   ErrorCode = "ERR_LIST_MEMBER_LEASE"
+	ErrorCodeSyncMemberLease   ErrorCode = "ERR_SYNC_MEMBER_LEASE"
+	ErrorCodeDeleteMemberLease ErrorCode = "ERR_DELETE_MEMBER_LEASE"
+
+	ErrorCodeGetEtcdOpsTask      ErrorCode = "ERR_GET_ETCDOPSTASK"
+	ErrorCodeCreateEtcdOpsTask   ErrorCode = "ERR_CREATE_ETCDOPSTASK"
+	ErrorCodeGetEtcdWrapperImage ErrorCode = "ERR_GET_ETCD_WRAPPER_IMAGE"
+
+	// ErrorCodeInvalidSpec is a spec that cannot be carried out; the description names the field and the way out.
+	ErrorCodeInvalidSpec ErrorCode = "ERR_INVALID_SPEC"
+	// ErrorCodeSyncManagedResource is a ManagedResource that could not be written or that was not applied.
+	ErrorCodeSyncManagedResource ErrorCode = "ERR_SYNC_MANAGED_RESOURCE"
+	// ErrorCodeDeleteManagedResource is a ManagedResource that could not be deleted.
+	ErrorCodeDeleteManagedResource ErrorCode = "ERR_DELETE_MANAGED_RESOURCE"
+	// ErrorCodeDeletePersistentVolumeClaim is a volume claim that could not be deleted.
+	ErrorCodeDeletePersistentVolumeClaim ErrorCode = "ERR_DELETE_PERSISTENT_VOLUME_CLAIM"
+	// ErrorCodeObserve is a cluster whose state could not be read.
+	ErrorCodeObserve ErrorCode = "ERR_OBSERVE"
+	// ErrorCodeResolveStore is a store whose provider, container or credentials could not be found out.
+	ErrorCodeResolveStore ErrorCode = "ERR_RESOLVE_STORE"
+	// ErrorCodeStep is a step of the plan that failed, such as the eviction of a pod.
+	ErrorCodeStep ErrorCode = "ERR_STEP"
+)
+
+// Codes of the errors of an EtcdOpsTask, beside those above.
+const (
+	ErrorCodeInsufficientPermissions ErrorCode = "ERR_INSUFFICIENT_PERMISSIONS"
+	ErrorCodeGetEtcd                 ErrorCode = "ERR_GET_ETCD"
+	ErrorCodeDuplicateTask           ErrorCode = "ERR_DUPLICATE_TASK"
+	ErrorCodeGetCASecret             ErrorCode = "ERR_GET_CA_SECRET"
+	ErrorCodeCADataKeyNotFound       ErrorCode = "ERR_CA_DATA_KEY_NOT_FOUND"
+	ErrorCodeAppendCACerts           ErrorCode = "ERR_APPEND_CA_CERTS"
+	ErrorCodeDeleteEtcdOpsTask       ErrorCode = "ERR_DELETE_ETCD_OPS_TASK"
+	ErrorCodeEtcdNotReady            ErrorCode = "ERR_ETCD_NOT_READY"
+	ErrorCodeBackupNotEnabled        ErrorCode = "ERR_BACKUP_NOT_ENABLED"
+	ErrorCodeCreateHTTPRequest       ErrorCode = "ERR_CREATE_HTTP_REQUEST"
+	ErrorCodeExecuteHTTPRequest      ErrorCode = "ERR_EXECUTE_HTTP_REQUEST"
+	ErrorCodeCreateSnapshot          ErrorCode = "ERR_CREATE_SNAPSHOT"
+	ErrorCodeOperationCancelled      ErrorCode = "ERR_OPERATION_CANCELLED"
+)

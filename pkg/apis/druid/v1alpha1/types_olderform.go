@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// This file holds the fields of the older form of the manifest, as the project's first README published it. Each is
+// accepted, warned about on apply, and mapped onto the current form by helper.Canonical; nothing else reads them. Old and
+// new form both set and different are refused.
+
+// OlderSpecForm are the fields of the older form in spec.
+type OlderSpecForm struct {
+	// Store is the older form of spec.backup.store.
+	//
+	// Deprecated: use spec.backup.store.
+	// +optional
+	Store *OlderStoreForm `json:"store,omitempty"`
+	// TLSServerSecret is the name of the Secret with the keys `tls.crt`, `tls.key` and `ca.crt` of connections of clients.
+	//
+	// Deprecated: use spec.etcd.clientUrlTls.serverTLSSecretRef and spec.etcd.clientUrlTls.tlsCASecretRef.
+	// +optional
+	TLSServerSecret *string `json:"tlsServerSecret,omitempty"`
+	// TLSClientSecret is the name of the Secret with the keys `tls.crt` and `tls.key` for clients.
+	//
+	// Deprecated: use spec.etcd.clientUrlTls.clientTLSSecretRef.
+	// +optional
+	TLSClientSecret *string `json:"tlsClientSecret,omitempty"`
+}
+
+// OlderStoreForm is the older form of a StoreSpec.
+type OlderStoreForm struct {
+	// StorageContainer is the older form of spec.backup.store.container.
+	//
+	// Deprecated: use spec.backup.store.container.
+	// +optional
+	StorageContainer *string `json:"storageContainer,omitempty"`
+	// StorageProvider is the older form of spec.backup.store.provider.
+	//
+	// Deprecated: use spec.backup.store.provider.
+	// +optional
+	StorageProvider *StorageProvider `json:"storageProvider,omitempty"`
+	// StorePrefix is the older form of spec.backup.store.prefix.
+	//
+	// Deprecated: use spec.backup.store.prefix.
+	// +optional
+	StorePrefix *string `json:"storePrefix,omitempty"`
+	// StoreSecret is the older form of spec.backup.store.secretRef.name.
+	//
+	// Deprecated: use spec.backup.store.secretRef.
+	// +optional
+	StoreSecret *string `json:"storeSecret,omitempty"`
+}
+
+// OlderEtcdForm are the fields of the older form in spec.etcd.
+type OlderEtcdForm struct {
+	// OlderQuota is the older form of spec.etcd.quota.
+	//
+	// Deprecated: use spec.etcd.quota.
+	// +optional
+	OlderQuota *resource.Quantity `json:"Quota,omitempty"`
+	// ImageRepository is the image of etcd-wrapper without its version.
+	//
+	// Deprecated: use spec.etcd.image.
+	// +optional
+	ImageRepository *string `json:"imageRepository,omitempty"`
+	// ImageVersion is the tag or the digest of the image of etcd-wrapper.
+	//
+	// Deprecated: use spec.etcd.image.
+	// +optional
+	ImageVersion *string `json:"imageVersion,omitempty"`
+	// InitialClusterState has no effect: the operator finds out whether a cluster exists.
+	//
+	// Deprecated: leave it out.
+	// +optional
+	InitialClusterState *string `json:"initialClusterState,omitempty"`
+	// InitialClusterToken is the token that keeps apart clusters which know the same addresses. Unset: derived from the
+	// UID of the Etcd.
+	//
+	// Deprecated: leave it out. Honoured, since there is no other field for it.
+	// +optional
+	InitialClusterToken *string `json:"initialClusterToken,omitempty"`
+	// PullPolicy is the image pull policy of both containers. Unset: IfNotPresent.
+	//
+	// Deprecated: leave it out. Honoured, since there is no other field for it.
+	// +optional
+	PullPolicy *corev1.PullPolicy `json:"pullPolicy,omitempty"`
+	// StorageCapacity is the older form of spec.storageCapacity.
+	//
+	// Deprecated: use spec.storageCapacity.
+	// +optional
+	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
+	// StorageClass is the older form of spec.storageClass.
+	//
+	// Deprecated: use spec.storageClass.
+	// +optional
+	StorageClass *string `json:"storageClass,omitempty"`
+}
+
+// OlderBackupForm are the fields of the older form in spec.backup.
+type OlderBackupForm struct {
+	// ImageRepository is the image of etcd-backup-restore without its version.
+	//
+	// Deprecated: use spec.backup.image.
+	// +optional
+	ImageRepository *string `json:"imageRepository,omitempty"`
+	// ImageVersion is the tag or the digest of the image of etcd-backup-restore.
+	//
+	// Deprecated: use spec.backup.image.
+	// +optional
+	ImageVersion *string `json:"imageVersion,omitempty"`
+	// SnapstoreTempDir is the directory, in the data volume, of the sidecar's temporary files. Unset: /var/etcd/data/temp.
+	//
+	// Deprecated: leave it out. Honoured, since there is no other field for it.
+	// +optional
+	SnapstoreTempDir *string `json:"snapstoreTempDir,omitempty"`
+}

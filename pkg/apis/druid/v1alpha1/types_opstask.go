@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=eot,scope=Namespaced
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Etcd",type=string,JSONPath=`.spec.etcdName`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.lastOperation.type`,priority=1
+// +kubebuilder:printcolumn:name="TTL",type=integer,JSONPath=`.spec.ttlSecondsAfterFinished`,priority=1
+
+// EtcdOpsTask is one operation on an Etcd, done once.
+type EtcdOpsTask struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec says what to do.
+	// +required
+	Spec EtcdOpsTaskSpec `json:"spec"`
+	// Status says how far it came. Only the operator writes it.
+	// +optional
+	Status EtcdOpsTaskStatus `json:"status,omitempty"`
+}
+
+// +kubebuilder:object:root=true
+
+// EtcdOpsTaskList is a list of EtcdOpsTasks.
+type EtcdOpsTaskList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []EtcdOpsTask `json:"items"`
+}
+
+// EtcdOpsTaskSpec says what to do.
+type EtcdOpsTaskSpec struct {
+	// Config is the operation: exactly one of its fields is set. Immutable.
+	// +required
+	Config EtcdOpsTaskConfig `json:"config"`
+	// TTLSecondsAfterFinished is how long, in seconds, the task is kept after it finished. Default: 3600, set by the API
+	// server. Immutable.
+	// +optional
+	// +kubebuilder:default=3600
+	// +kubebuilder:validation:Minimum=1
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+	// EtcdName is the name of the Etcd, in the namespace of the task. Immutable.
+	// +optional
+	EtcdName *string `json:"etcdName,omitempty"`
+}
+
+// EtcdOpsTaskConfig is the union of all operations: exactly one field is set.
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:MaxProperties=1
+type EtcdOpsTaskConfig struct {
+	// OnDemandSnapshot takes a snapshot now.
+	// +optional
+	OnDemandSnapshot *OnDemandSnapshotConfig `json:"onDemandSnapshot,omitempty"`
+}
+
+// OnDemandSnapshotConfig configures a snapshot that is taken now.
+type OnDemandSnapshotConfig struct {
+	// Type is the kind of snapshot.
+	// +required
+	Type OnDemandSnapshotType `json:"type"`
+	// IsFinal marks a full snapshot as the last one of the cluster. Unset: false.
+	// +optional
+	IsFinal *bool `json:"isFinal,omitempty"`
+	// TimeoutSecondsDelta is the time limit, in seconds, of a delta snapshot. Default: 60, set by the API server.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=10
+	TimeoutSecondsDelta *int32 `json:"timeoutSecondsDelta,omitempty"`
+	// TimeoutSecondsFull is the time limit, in seconds, of a full snapshot. Default: 900, set by the API server.
+	// +optional
+	// +kubebuilder:default=900
+	// +kubebuilder:validation:Minimum=120
+	TimeoutSecondsFull *int32 `json:"timeoutSecondsFull,omitempty"`
+}
+
+// OnDemandSnapshotType is the kind of a snapshot.
+// +kubebuilder:validation:Enum=full;delta
+type OnDemandSnapshotType string
+
+const (
+	// OnDemandSnapshotTypeFull is a snapshot of the whole database.
+	OnDemandSnapshotTypeFull OnDemandSnapshotType = "full"
+	// OnDemandSnapshotTypeDelta is a snapshot of the events since the last snapshot.
+	OnDemandSnapshotTypeDelta OnDemandSnapshotType = "delta"
+)
+
+// EtcdOpsTaskStatus says how far a task came.
+type EtcdOpsTaskStatus struct {
+	// State of the task.
+	// +optional
+	State *TaskState `json:"state,omitempty"`
+	// LastTransitionTime is when State last changed its value.
+	// +optional
+	LastTransitionTime *metav1.Time `json:"lastTransitionTime,omitempty"`
+	// StartedAt is when the task first was InProgress.
+	// +optional
+	StartedAt *metav1.Time `json:"startedAt,omitempty"`
+	// LastErrors are the newest errors of the task, ten at most.
+	// +optional
+	// +kubebuilder:validation:MaxItems=10
+	LastErrors []LastError `json:"lastErrors,omitempty"`
+	// LastOperation is the last thing that the operator did with the task.
+	// +optional
+	LastOperation *LastOperation `json:"lastOperation,omitempty"`
+}
+
+// TaskState is the state of an EtcdOpsTask. Succeeded, Failed and Rejected are final.
+// +kubebuilder:validation:Enum=Pending;InProgress;Succeeded;Failed;Rejected
+type TaskState string
+
+const (
+	// TaskStatePending means that the task was accepted and nothing was done yet.
+	TaskStatePending TaskState = "Pending"
+	// TaskStateInProgress means that the task runs.
+	TaskStateInProgress TaskState = "InProgress"
+	// TaskStateSucceeded means that the task ended well.
+	TaskStateSucceeded TaskState = "Succeeded"
+	// TaskStateFailed means that the task failed.
+	TaskStateFailed TaskState = "Failed"
+	// TaskStateRejected means that the task never ran, since it was not allowed to.
+	TaskStateRejected TaskState = "Rejected"
+)

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import corev1 "k8s.io/api/core/v1"
+
+// TLSConfig names the secrets of one kind of connection. All lie in the namespace of the Etcd; `namespace` in a reference
+// is ignored.
+type TLSConfig struct {
+	// TLSCASecretRef is the Secret with the CA bundle that verifies the other side.
+	// +required
+	TLSCASecretRef SecretReference `json:"tlsCASecretRef"`
+	// ServerTLSSecretRef is the Secret with the server's certificate: keys `tls.crt` and `tls.key`.
+	// +required
+	ServerTLSSecretRef corev1.SecretReference `json:"serverTLSSecretRef"`
+	// ClientTLSSecretRef is the Secret with the certificate for clients: keys `tls.crt` and `tls.key`.
+	// +optional
+	ClientTLSSecretRef corev1.SecretReference `json:"clientTLSSecretRef"`
+}
+
+// PeerTLSConfig names the secrets of connections between members.
+type PeerTLSConfig struct {
+	TLSConfig `json:",inline"`
+
+	// SkipClientSANVerification accepts every client certificate that the peer CA signed, whatever names it carries.
+	// Unset: false.
+	// +optional
+	SkipClientSANVerification *bool `json:"skipClientSANVerification,omitempty"`
+}
+
+// SecretReference names a Secret and a key in it.
+type SecretReference struct {
+	corev1.SecretReference `json:",inline"`
+	// DataKey is the key in the Secret. Unset: `bundle.crt`, else `ca.crt`, whichever exists.
+	// +optional
+	DataKey *string `json:"dataKey,omitempty"`
+}
