@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package helper
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Canonical returns a deep copy of the Etcd with every field of the older form of the manifest mapped onto the current
+// one and then emptied. Three fields have no other home and stay where they are: spec.etcd.initialClusterToken,
+// spec.etcd.pullPolicy and spec.backup.snapstoreTempDir. Each error names the older field and the current one: both are
+// set and differ, or a part without which the older field means nothing is missing. The copy is returned with errors
+// too, so that names and status can still be told from it, but must not be rendered.
+func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) {
+	canonical := etcd.DeepCopy()
+	spec := &canonical.Spec
+
+	m := &mapper{}
+	m.etcd(spec)
+	m.backup(&spec.Backup)
+	m.store(spec)
+	m.tls(spec)
+
+	return canonical, m.errs
+}
+
+// mapper collects the errors of the mapping.
+type mapper struct{ errs field.ErrorList }
+
+func (m *mapper) etcd(spec *druidv1alpha1.EtcdSpec) {
+	older := &spec.Etcd.OlderEtcdForm
+	quantitiesEqual := func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
+
+	move(m, &older.OlderQuota, &spec.Etcd.Quota, "spec.etcd.Quota", "spec.etcd.quota", quantitiesEqual)
+	move(m, &older.StorageCapacity, &spec.StorageCapacity, "spec.etcd.storageCapacity", "spec.storageCapacity", quantitiesEqual)
+	move(m, &older.StorageClass, &spec.StorageClass, "spec.etcd.storageClass", "spec.storageClass", equal[string])
+	m.image(&older.ImageRepository, &older.ImageVersion, &spec.Etcd.Image, "spec.etcd")
+	older.InitialClusterState = nil
+}
+
+func (m *mapper) backup(backup *druidv1alpha1.BackupSpec) {
+	older := &backup.OlderBackupForm
+	m.image(&older.ImageRepository, &older.ImageVersion, &backup.Image, "spec.backup")
+}
+
+// image joins repository and version: with @ where the version is a digest, else with a colon.
+func (m *mapper) image(repository, version, image **string, path string) {
+	olderPaths := path + ".imageRepository and " + path + ".imageVersion"
+	switch {
+	case *repository == nil && *version == nil:
+		return
+	case *repository == nil:
+		m.errs = append(m.errs, field.Required(field.NewPath(path+".imageRepository"), fmt.Sprintf("%s.imageVersion is set, and means nothing without it: set both, or %s.image instead", path, path)))
+		return
+	case *version == nil:
+		m.errs = append(m.errs, field.Required(field.NewPath(path+".imageVersion"), fmt.Sprintf("%s.imageRepository is set, and means nothing without it: set both, or %s.image instead", path, path)))
+		return
+	}
+
+	separator := ":"
+	if strings.Contains(**version, ":") {
+		separator = "@"
+	}
+	joined := new(**repository + separator + **version)
+	move(m, &joined, image, olderPaths, path+".image", equal[string])
+	*repository, *version = nil, nil
+}
+
+func (m *mapper) store(spec *druidv1alpha1.EtcdSpec) {
+	older := spec.Store
+	spec.Store = nil
+	if older == nil || *older == (druidv1alpha1.OlderStoreForm{}) {
+		return
+	}
+	if spec.Backup.Store == nil {
+		spec.Backup.Store = &druidv1alpha1.StoreSpec{}
+	}
+	store := spec.Backup.Store
+
+	move(m, &older.StorageContainer, &store.Container, "spec.store.storageContainer", "spec.backup.store.container", equal[string])
+	move(m, &older.StorageProvider, &store.Provider, "spec.store.storageProvider", "spec.backup.store.provider", equal[druidv1alpha1.StorageProvider])
+	m.moveString(older.StorePrefix, &store.Prefix, "spec.store.storePrefix", "spec.backup.store.prefix")
+	if older.StoreSecret != nil {
+		if store.SecretRef == nil {
+			store.SecretRef = &corev1.SecretReference{}
+		}
+		m.moveString(older.StoreSecret, &store.SecretRef.Name, "spec.store.storeSecret", "spec.backup.store.secretRef.name")
+	}
+}
+
+// tls maps the two secret names onto references. The CA is the key ca.crt of the server's Secret.
+func (m *mapper) tls(spec *druidv1alpha1.EtcdSpec) {
+	server, client := spec.TLSServerSecret, spec.TLSClientSecret
+	spec.TLSServerSecret, spec.TLSClientSecret = nil, nil
+	if server == nil && client == nil {
+		return
+	}
+	if spec.Etcd.ClientUrlTLS == nil {
+		if server == nil {
+			m.onlyClientSecret(spec)
+			return
+		}
+		spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{}
+	}
+	tls := spec.Etcd.ClientUrlTLS
+
+	if server != nil {
+		if tls.TLSCASecretRef.Name == "" {
+			tls.TLSCASecretRef.DataKey = new("ca.crt")
+		}
+		m.moveString(server, &tls.ServerTLSSecretRef.Name, "spec.tlsServerSecret", "spec.etcd.clientUrlTls.serverTLSSecretRef.name")
+		m.moveString(server, &tls.TLSCASecretRef.Name, "spec.tlsServerSecret", "spec.etcd.clientUrlTls.tlsCASecretRef.name")
+	}
+	m.moveString(client, &tls.ClientTLSSecretRef.Name, "spec.tlsClientSecret", "spec.etcd.clientUrlTls.clientTLSSecretRef.name")
+}
+
+// onlyClientSecret refuses a client certificate without a server certificate, unless TLS is switched off.
+func (m *mapper) onlyClientSecret(spec *druidv1alpha1.EtcdSpec) {
+	if spec.Etcd.EnableTLS != nil && !*spec.Etcd.EnableTLS {
+		return
+	}
+	m.errs = append(m.errs, field.Required(field.NewPath("spec.tlsServerSecret"), "spec.tlsClientSecret is set, and means nothing without it: set both, or spec.etcd.clientUrlTls instead"))
+}
+
+// moveString is move for a current field that is a plain string, where empty means unset.
+func (m *mapper) moveString(older *string, current *string, olderPath, currentPath string) {
+	pointer := current
+	if *current == "" {
+		pointer = nil
+	}
+	move(m, &older, &pointer, olderPath, currentPath, equal[string])
+	if pointer != nil {
+		*current = *pointer
+	}
+}
+
+// move moves the value of the older field to the current one. It refuses when both are set and differ.
+func move[T any](m *mapper, older, current **T, olderPath, currentPath string, equal func(T, T) bool) {
+	switch {
+	case *older == nil:
+		return
+	case *current == nil:
+		*current = *older
+	case !equal(**older, **current):
+		m.errs = append(m.errs, field.Invalid(field.NewPath(olderPath), **older, fmt.Sprintf("differs from %s, of which it is the older form: remove %s", currentPath, olderPath)))
+	}
+	*older = nil
+}
+
+func equal[T comparable](a, b T) bool { return a == b }

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package helper
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// The functions of this file return a setting of the spec or, where it is unset, what takes its place: the operator's
+// built-in default, or the sidecar's own, which is then not rendered but still has to be known. They are not written into
+// the spec.
+
+// ClientPort is the port for clients, 2379 where unset.
+func ClientPort(etcd *druidv1alpha1.Etcd) int32 { return ptr.Deref(etcd.Spec.Etcd.ClientPort, 2379) }
+
+// PeerPort is the port between members, 2380 where unset.
+func PeerPort(etcd *druidv1alpha1.Etcd) int32 { return ptr.Deref(etcd.Spec.Etcd.ServerPort, 2380) }
+
+// WrapperPort is the port of etcd-wrapper, 9095 where unset.
+func WrapperPort(etcd *druidv1alpha1.Etcd) int32 { return ptr.Deref(etcd.Spec.Etcd.WrapperPort, 9095) }
+
+// BackupPort is the port of the sidecar, 8080 where unset.
+func BackupPort(etcd *druidv1alpha1.Etcd) int32 { return ptr.Deref(etcd.Spec.Backup.Port, 8080) }
+
+// Quota is the largest size of etcd's database, 8Gi where unset.
+func Quota(etcd *druidv1alpha1.Etcd) resource.Quantity {
+	return ptr.Deref(etcd.Spec.Etcd.Quota, resource.MustParse("8Gi"))
+}
+
+// SnapshotCount is the number of raft entries that etcd keeps in memory, 10000 where unset.
+func SnapshotCount(etcd *druidv1alpha1.Etcd) int64 {
+	return ptr.Deref(etcd.Spec.Etcd.SnapshotCount, 10000)
+}
+
+// Metrics is the level of detail of etcd's metrics, basic where unset.
+func Metrics(etcd *druidv1alpha1.Etcd) druidv1alpha1.MetricsLevel {
+	return ptr.Deref(etcd.Spec.Etcd.Metrics, druidv1alpha1.Basic)
+}
+
+// StorageCapacity is the size of a data volume, 16Gi where unset.
+func StorageCapacity(etcd *druidv1alpha1.Etcd) resource.Quantity {
+	return ptr.Deref(etcd.Spec.StorageCapacity, resource.MustParse("16Gi"))
+}
+
+// AutoCompactionMode is how the retention of history is counted, periodic where unset.
+func AutoCompactionMode(etcd *druidv1alpha1.Etcd) druidv1alpha1.CompactionMode {
+	return ptr.Deref(etcd.Spec.Common.AutoCompactionMode, druidv1alpha1.Periodic)
+}
+
+// AutoCompactionRetention is how much history etcd keeps, 30m where unset.
+func AutoCompactionRetention(etcd *druidv1alpha1.Etcd) string {
+	return ptr.Deref(etcd.Spec.Common.AutoCompactionRetention, "30m")
+}
+
+// HeartbeatDuration is how often a sidecar renews the lease of its member, 10s where unset.
+func HeartbeatDuration(etcd *druidv1alpha1.Etcd) time.Duration {
+	return durationOr(etcd.Spec.Etcd.HeartbeatDuration, 10*time.Second)
+}
+
+// DefragmentationTimeout is the time limit of one defragmentation, 15m where unset.
+func DefragmentationTimeout(etcd *druidv1alpha1.Etcd) time.Duration {
+	return durationOr(etcd.Spec.Etcd.EtcdDefragTimeout, 15*time.Minute)
+}
+
+// SnapshotTimeout is the time limit of one full snapshot, 15m where unset.
+func SnapshotTimeout(etcd *druidv1alpha1.Etcd) time.Duration {
+	return durationOr(etcd.Spec.Backup.EtcdSnapshotTimeout, 15*time.Minute)
+}
+
+// FullSnapshotSchedule is the cron expression of full snapshots; where unset the sidecar's default, hourly.
+func FullSnapshotSchedule(etcd *druidv1alpha1.Etcd) string {
+	return ptr.Deref(etcd.Spec.Backup.FullSnapshotSchedule, "0 */1 * * *")
+}
+
+// DeltaSnapshotPeriod is how often delta snapshots are taken; where unset the sidecar's default, 20s. Below one second
+// the sidecar takes none.
+func DeltaSnapshotPeriod(etcd *druidv1alpha1.Etcd) time.Duration {
+	return durationOr(etcd.Spec.Backup.DeltaSnapshotPeriod, 20*time.Second)
+}
+
+// DeltaSnapshotMemoryLimit is the size of events in memory at which a delta snapshot is taken early, 100Mi where unset.
+func DeltaSnapshotMemoryLimit(etcd *druidv1alpha1.Etcd) resource.Quantity {
+	return ptr.Deref(etcd.Spec.Backup.DeltaSnapshotMemoryLimit, resource.MustParse("100Mi"))
+}
+
+// GarbageCollectionPolicy says which snapshots are removed, LimitBased where unset.
+func GarbageCollectionPolicy(etcd *druidv1alpha1.Etcd) druidv1alpha1.GarbageCollectionPolicy {
+	return ptr.Deref(etcd.Spec.Backup.GarbageCollectionPolicy, druidv1alpha1.GarbageCollectionPolicyLimitBased)
+}
+
+// MaxBackups is the number of full snapshots that LimitBased keeps, 7 where unset.
+func MaxBackups(etcd *druidv1alpha1.Etcd) int32 {
+	return ptr.Deref(etcd.Spec.Backup.MaxBackupsLimitBasedGC, 7)
+}
+
+// CompressionEnabled is whether snapshots are compressed, true where unset.
+func CompressionEnabled(etcd *druidv1alpha1.Etcd) bool {
+	compression := ptr.Deref(etcd.Spec.Backup.SnapshotCompression, druidv1alpha1.CompressionSpec{})
+
+	return ptr.Deref(compression.Enabled, druidv1alpha1.DefaultCompressionEnabled)
+}
+
+// CompressionPolicy is the algorithm of compression, gzip where unset.
+func CompressionPolicy(etcd *druidv1alpha1.Etcd) druidv1alpha1.CompressionPolicy {
+	compression := ptr.Deref(etcd.Spec.Backup.SnapshotCompression, druidv1alpha1.CompressionSpec{})
+
+	return ptr.Deref(compression.Policy, druidv1alpha1.DefaultCompression)
+}
+
+// ImagePullPolicy is the image pull policy of both containers, IfNotPresent where unset.
+func ImagePullPolicy(etcd *druidv1alpha1.Etcd) corev1.PullPolicy {
+	return ptr.Deref(etcd.Spec.Etcd.PullPolicy, corev1.PullIfNotPresent)
+}
+
+// SnapstoreTempDir is the directory of the sidecar's temporary files, /var/etcd/data/temp where unset.
+func SnapstoreTempDir(etcd *druidv1alpha1.Etcd) string {
+	return ptr.Deref(etcd.Spec.Backup.SnapstoreTempDir, "/var/etcd/data/temp")
+}
+
+func durationOr(duration *metav1.Duration, otherwise time.Duration) time.Duration {
+	if duration == nil {
+		return otherwise
+	}
+
+	return duration.Duration
+}

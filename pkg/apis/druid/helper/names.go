@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package helper
+
+import (
+	"fmt"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// ManagedResourceName is the name of the ManagedResource that holds everything rendered for the Etcd.
+func ManagedResourceName(etcd *druidv1alpha1.Etcd) string { return "druid-" + etcd.Name }
+
+// StatefulSetName is the name of the StatefulSet of the members.
+func StatefulSetName(etcd *druidv1alpha1.Etcd) string { return etcd.Name }
+
+// ClientServiceName is the name of the Service for clients.
+func ClientServiceName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-client" }
+
+// PeerServiceName is the name of the headless Service between members.
+func PeerServiceName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-peer" }
+
+// LocalHostName is the host name by which containers of a pod reach each other.
+func LocalHostName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-local" }
+
+// ConfigMapName is the name of the ConfigMap with etcd's configuration.
+func ConfigMapName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-config" }
+
+// ServiceAccountName is the name of the ServiceAccount of the pods.
+func ServiceAccountName(etcd *druidv1alpha1.Etcd) string { return etcd.Name }
+
+// RoleName is the name of the Role of the pods, and of its RoleBinding.
+func RoleName(etcd *druidv1alpha1.Etcd) string { return "druid.gardener.cloud:etcd:" + etcd.Name }
+
+// PodDisruptionBudgetName is the name of the PodDisruptionBudget of the voters.
+func PodDisruptionBudgetName(etcd *druidv1alpha1.Etcd) string { return etcd.Name }
+
+// FullSnapshotLeaseName is the name of the Lease in which the sidecar records full snapshots.
+func FullSnapshotLeaseName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-full-snap" }
+
+// DeltaSnapshotLeaseName is the name of the Lease in which the sidecar records delta snapshots.
+func DeltaSnapshotLeaseName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-delta-snap" }
+
+// CompactionJobName is the name of the Job that compacts snapshots.
+func CompactionJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-compactor" }
+
+// CopyBackupsJobName is the name of the Job that copies snapshots.
+func CopyBackupsJobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return task.Name + "-worker" }
+
+// PodName is the name of the pod with the ordinal.
+func PodName(etcd *druidv1alpha1.Etcd, ordinal int) string {
+	return fmt.Sprintf("%s-%d", etcd.Name, ordinal)
+}
+
+// MemberName is the name of the member with the ordinal, and of its lease: the pod's name, or `<etcd>-<address>` where
+// members are managed externally and there is an address with that ordinal; spec.memberNamePrefix goes before either.
+func MemberName(etcd *druidv1alpha1.Etcd, ordinal int) string {
+	name := PodName(etcd, ordinal)
+	if addresses := etcd.Spec.ExternallyManagedMemberAddresses; ordinal < len(addresses) {
+		name = etcd.Name + "-" + addresses[ordinal]
+	}
+	if prefix := etcd.Spec.MemberNamePrefix; prefix != nil && *prefix != "" {
+		name = *prefix + "-" + name
+	}
+
+	return name
+}
+
+// MemberNames are the names of the first replicas members. Empty where replicas is 0 or less.
+func MemberNames(etcd *druidv1alpha1.Etcd, replicas int32) []string {
+	names := make([]string, 0, max(replicas, 0))
+	for ordinal := range int(replicas) {
+		names = append(names, MemberName(etcd, ordinal))
+	}
+
+	return names
+}
+
+// MemberLeaseNames are the names of the leases of the first replicas members: a lease is named as its member.
+func MemberLeaseNames(etcd *druidv1alpha1.Etcd, replicas int32) []string {
+	return MemberNames(etcd, replicas)
+}
+
+// VolumeClaimTemplateName is the name of the volume claim template: spec.volumeClaimTemplate, else the Etcd's name.
+func VolumeClaimTemplateName(etcd *druidv1alpha1.Etcd) string {
+	if template := etcd.Spec.VolumeClaimTemplate; template != nil && *template != "" {
+		return *template
+	}
+
+	return etcd.Name
+}
+
+// ClaimName is the name of the volume claim of the pod with the ordinal.
+func ClaimName(etcd *druidv1alpha1.Etcd, ordinal int) string {
+	return VolumeClaimTemplateName(etcd) + "-" + PodName(etcd, ordinal)
+}

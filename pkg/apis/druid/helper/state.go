@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package helper
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// IsReconcileRequested is true when the operation annotation, under its current or its older key, asks for the spec to be
+// carried out.
+func IsReconcileRequested(etcd *druidv1alpha1.Etcd) bool {
+	return etcd.Annotations[druidv1alpha1.DruidOperationAnnotation] == druidv1alpha1.DruidOperationReconcile ||
+		etcd.Annotations[druidv1alpha1.GardenerOperationAnnotation] == druidv1alpha1.DruidOperationReconcile
+}
+
+// RemoveOperationAnnotations removes the operation annotation under both keys from the object in memory, when either
+// asks for the spec to be carried out. It returns whether anything was removed.
+func RemoveOperationAnnotations(etcd *druidv1alpha1.Etcd) bool {
+	if !IsReconcileRequested(etcd) {
+		return false
+	}
+	delete(etcd.Annotations, druidv1alpha1.DruidOperationAnnotation)
+	delete(etcd.Annotations, druidv1alpha1.GardenerOperationAnnotation)
+
+	return true
+}
+
+// IsSuspended is true when an annotation tells the operator to leave the spec alone.
+func IsSuspended(etcd *druidv1alpha1.Etcd) bool {
+	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
+}
+
+// ManagesPods is false when somebody else runs the members' pods: spec.externallyManagedMemberAddresses is set, or the
+// older annotation that switches runtime components off.
+func ManagesPods(etcd *druidv1alpha1.Etcd) bool {
+	return len(etcd.Spec.ExternallyManagedMemberAddresses) == 0 &&
+		!metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation)
+}
+
+// IsHibernated is true when no member is desired.
+func IsHibernated(etcd *druidv1alpha1.Etcd) bool { return etcd.Spec.Replicas <= 0 }
+
+// IsStoreConfigured is true when the spec asks for snapshots.
+func IsStoreConfigured(etcd *druidv1alpha1.Etcd) bool { return etcd.Spec.Backup.Store != nil }
+
+// DeletesClaims is true when the data volumes go with the Etcd. Nil means that they are retained.
+func DeletesClaims(etcd *druidv1alpha1.Etcd) bool {
+	policy := etcd.Spec.PVCRetentionPolicy
+
+	return policy != nil && *policy == druidv1alpha1.PVCRetentionPolicyDeleteAll
+}
