@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	goruntime "runtime"
+
+	"github.com/gardener/gardener/extensions/pkg/util"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllerutils/routes"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// newManager returns the manager that all controllers share, with its election, its servers and its caches.
+func newManager(o *Options) (manager.Manager, error) {
+	c := o.Config
+	restConfig := o.rest.Completed().Config
+	util.ApplyClientConnectionConfigurationToRESTConfig(&componentbaseconfigv1alpha1.ClientConnectionConfiguration{
+		QPS:                c.ClientConnection.QPS,
+		Burst:              int32(c.ClientConnection.Burst), // #nosec G115 -- validated to be positive
+		ContentType:        c.ClientConnection.ContentType,
+		AcceptContentTypes: c.ClientConnection.AcceptContentTypes,
+	}, restConfig)
+
+	options := o.manager.Completed().Options()
+	options.Scheme = NewScheme()
+	options.LeaderElectionReleaseOnCancel = true
+	options.LeaseDuration = &c.LeaderElection.LeaseDuration.Duration
+	options.RenewDeadline = &c.LeaderElection.RenewDeadline.Duration
+	options.RetryPeriod = &c.LeaderElection.RetryPeriod.Duration
+	options.Cache = CacheOptions()
+	options.Client = ClientOptions()
+	if c.Debugging.EnableProfiling {
+		options.Metrics.ExtraHandlers = routes.ProfilingHandlers
+		if c.Debugging.EnableContentionProfiling {
+			goruntime.SetBlockProfileRate(1)
+		}
+	}
+	return manager.New(restConfig, options)
+}
+
+// CacheOptions keep the caches small on seeds with hundreds of etcds and thousands of other pods: of the objects that
+// an Etcd consists of only those with the label that every Etcd gives to its objects, and nothing of what the API server notes
+// about the owner of each field.
+func CacheOptions() cache.Options {
+	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "etcd-druid"})}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject: map[client.Object]cache.ByObject{
+			&appsv1.StatefulSet{}:           ours,
+			&batchv1.Job{}:                  ours,
+			&coordinationv1.Lease{}:         ours,
+			&corev1.Pod{}:                   ours,
+			&corev1.PersistentVolumeClaim{}: ours,
+			&resourcesv1alpha1.ManagedResource{}: {
+				Label: labels.SelectorFromSet(labels.Set{"origin": Name}),
+			},
+		},
+	}
+}
+
+// ClientOptions read the content of Secrets and ConfigMaps from the API server: a cache would hold every credential of
+// the seed in memory.
+func ClientOptions() client.Options {
+	return client.Options{Cache: &client.CacheOptions{
+		DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+	}}
+}

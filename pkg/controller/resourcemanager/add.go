@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcemanager
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourcemanagerconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/resourcemanager/v1alpha1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcemanagerclient "github.com/gardener/gardener/pkg/resourcemanager/client"
+	"github.com/gardener/gardener/pkg/resourcemanager/controller/garbagecollector"
+	"github.com/gardener/gardener/pkg/resourcemanager/controller/garbagecollector/references"
+	"github.com/gardener/gardener/pkg/resourcemanager/controller/health"
+	"github.com/gardener/gardener/pkg/resourcemanager/controller/managedresource"
+	resourcemanagerpredicate "github.com/gardener/gardener/pkg/resourcemanager/predicate"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Options say how the embedded controllers work.
+type Options struct {
+	// SyncPeriod is how often every ManagedResource is applied again without an event. It also bounds how long one
+	// application may take. Zero means one hour.
+	SyncPeriod time.Duration
+	// ConcurrentSyncs is how many ManagedResources are worked on at the same time. Zero means 5.
+	ConcurrentSyncs int
+	// RequeueOnDeletion is the pause between two looks at objects that are being deleted. Zero means 5 seconds.
+	RequeueOnDeletion time.Duration
+}
+
+// AddToManager adds gardener-resource-manager's controllers for applying, health and garbage collection of the class
+// seed. They run only while the manager leads. It fails where the cluster has a gardener-resource-manager of its own:
+// two of them would fight over the same finalizers and objects.
+func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
+	if err := CheckNoneInstalled(ctx, mgr.GetAPIReader()); err != nil {
+		return err
+	}
+
+	// A cluster of its own: these controllers read objects of every kind and label, which the operator's caches do not hold.
+	seed, err := newCluster(mgr)
+	if err != nil {
+		return fmt.Errorf("setting up caches: %w", err)
+	}
+	if err := mgr.Add(seed); err != nil {
+		return fmt.Errorf("adding caches to the manager: %w", err)
+	}
+	return addControllers(ctx, mgr, seed, configFor(o))
+}
+
+func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
+	payloads := labels.SelectorFromSet(labels.Set{references.LabelKeyGarbageCollectable: references.LabelValueGarbageCollectable})
+	return cluster.New(mgr.GetConfig(), func(o *cluster.Options) {
+		o.Scheme = resourcemanagerclient.CombinedScheme
+		o.Logger = mgr.GetLogger()
+		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
+		// Watched to apply changed payloads, which carry this label; read from the API server.
+		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: payloads}}
+		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Event{}}}
+	})
+}
+
+func configFor(o Options) resourcemanagerconfigv1alpha1.ResourceManagerConfiguration {
+	if o.SyncPeriod == 0 {
+		o.SyncPeriod = time.Hour
+	}
+	if o.ConcurrentSyncs == 0 {
+		o.ConcurrentSyncs = 5
+	}
+	if o.RequeueOnDeletion == 0 {
+		o.RequeueOnDeletion = 5 * time.Second
+	}
+	period := &metav1.Duration{Duration: o.SyncPeriod}
+	config := resourcemanagerconfigv1alpha1.ResourceManagerConfiguration{}
+	config.Controllers.ResourceClass = new(v1beta1constants.SeedResourceManagerClass)
+	config.Controllers.ClusterID = new("")
+	config.Controllers.ManagedResource = resourcemanagerconfigv1alpha1.ManagedResourceControllerConfig{
+		ConcurrentSyncs:     &o.ConcurrentSyncs,
+		SyncPeriod:          period,
+		ManagedByLabelValue: new("gardener"),
+	}
+	config.Controllers.Health = resourcemanagerconfigv1alpha1.HealthControllerConfig{ConcurrentSyncs: &o.ConcurrentSyncs, SyncPeriod: period}
+	config.Controllers.GarbageCollector = resourcemanagerconfigv1alpha1.GarbageCollectorControllerConfig{Enabled: true, SyncPeriod: period}
+	return config
+}
+
+func addControllers(ctx context.Context, mgr manager.Manager, seed cluster.Cluster, config resourcemanagerconfigv1alpha1.ResourceManagerConfiguration) error {
+	if err := (&managedresource.Reconciler{
+		Config:                    config.Controllers.ManagedResource,
+		ClassFilter:               resourcemanagerpredicate.NewClassFilter(*config.Controllers.ResourceClass),
+		GarbageCollectorActivated: true,
+	}).AddToManager(mgr, seed, seed); err != nil {
+		return fmt.Errorf("adding the controller that applies: %w", err)
+	}
+	if err := health.AddToManager(ctx, mgr, seed, seed, config); err != nil {
+		return fmt.Errorf("adding the controllers that check health: %w", err)
+	}
+	if err := (&garbagecollector.Reconciler{
+		Config: config.Controllers.GarbageCollector,
+		Clock:  clock.RealClock{},
+	}).AddToManager(mgr, seed); err != nil {
+		return fmt.Errorf("adding the garbage collector: %w", err)
+	}
+	return nil
+}
