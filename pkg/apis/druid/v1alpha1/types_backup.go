@@ -10,49 +10,64 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// BackupSpec configures the sidecar of each member: snapshots, their storage and their retention.
+// BackupSpec configures the sidecar of each member: snapshots, their storage and their retention. A change replaces the
+// pods one by one.
+// +kubebuilder:validation:XValidation:rule="!has(self.deltaSnapshotPeriod) || !has(self.garbageCollectionPeriod) || duration(self.deltaSnapshotPeriod) < duration(self.garbageCollectionPeriod)",message="spec.backup.garbageCollectionPeriod must be longer than spec.backup.deltaSnapshotPeriod"
 type BackupSpec struct {
-	// Port is the port of the sidecar's HTTP server. Unset: 8080.
+	// Port is the port of the sidecar's HTTP server; all members use the same. Unset: 8080.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	Port *int32 `json:"port,omitempty"`
-	// TLS names the secrets of the sidecar's HTTP server.
+	// TLS names the secrets of the sidecar's HTTP server. Unset: the server uses those of spec.etcd.clientUrlTls, if
+	// any. It cannot be set on creation without spec.etcd.clientUrlTls.
 	// +optional
 	TLS *TLSConfig `json:"tls,omitempty"`
 	// Image is the full image reference of etcd-backup-restore. Unset: the operator's.
 	// +optional
 	Image *string `json:"image,omitempty"`
-	// Store says where snapshots lie. Unset: there are no snapshots.
+	// Store says where snapshots lie. Unset: there are no snapshots, and the sidecar only checks the data directory.
 	// +optional
 	Store *StoreSpec `json:"store,omitempty"`
-	// Resources of the sidecar. Unset: requests 50m CPU and 128Mi memory.
+	// Resources of the sidecar. Unset: requests of 50m CPU and 128Mi memory, no limits.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// SnapshotCompaction configures the Job that compacts snapshots.
+	// SnapshotCompaction configures the Job that compacts snapshots. Unset: all of it is the operator's. A change of it
+	// replaces no pod.
 	// +optional
 	SnapshotCompaction *SnapshotCompactionSpec `json:"snapshotCompaction,omitempty"`
-	// FullSnapshotSchedule is a cron expression of five fields, in UTC. Unset: the sidecar's default, hourly.
+	// FullSnapshotSchedule is when full snapshots are taken: a cron expression of the five fields minute, hour, day of the
+	// month, month and day of the week (0 is Sunday), in UTC. Unset: the sidecar's default, hourly. A full snapshot is also
+	// taken when the sidecar starts and the newest one is too old.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?(,(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?)*\s+(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?)*\s+(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?(,(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?)*$`
 	FullSnapshotSchedule *string `json:"fullSnapshotSchedule,omitempty"`
 	// GarbageCollectionPolicy says which snapshots are removed. Unset: LimitBased.
 	// +optional
 	GarbageCollectionPolicy *GarbageCollectionPolicy `json:"garbageCollectionPolicy,omitempty"`
-	// MaxBackupsLimitBasedGC is the number of full snapshots that LimitBased keeps. Unset: 7.
+	// MaxBackupsLimitBasedGC is the number of full snapshots that LimitBased keeps; Exponential ignores it. Unset: 7.
 	// +optional
 	MaxBackupsLimitBasedGC *int32 `json:"maxBackupsLimitBasedGC,omitempty"`
-	// GarbageCollectionPeriod is how often snapshots are removed. Unset: the sidecar's default, 1m.
+	// GarbageCollectionPeriod is how often snapshots are removed. It must be longer than DeltaSnapshotPeriod where both are
+	// set. Unset: the sidecar's default, 1m.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	GarbageCollectionPeriod *metav1.Duration `json:"garbageCollectionPeriod,omitempty"`
-	// DeltaSnapshotPeriod is how often delta snapshots are taken. Unset: the sidecar's default, 20s.
+	// DeltaSnapshotPeriod is how often delta snapshots are taken. Below one second: none are. Unset: the sidecar's default,
+	// 20s.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	DeltaSnapshotPeriod *metav1.Duration `json:"deltaSnapshotPeriod,omitempty"`
 	// DeltaSnapshotMemoryLimit is the size of events in memory at which a delta snapshot is taken early. Unset: 100Mi.
 	// +optional
 	DeltaSnapshotMemoryLimit *resource.Quantity `json:"deltaSnapshotMemoryLimit,omitempty"`
-	// DeltaSnapshotRetentionPeriod is how long delta snapshots are kept beyond their full snapshot. Unset: 0.
+	// DeltaSnapshotRetentionPeriod is how long delta snapshots older than the newest full snapshot are kept. Unset: the
+	// sidecar's default, 0, that is until the next garbage collection.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	DeltaSnapshotRetentionPeriod *metav1.Duration `json:"deltaSnapshotRetentionPeriod,omitempty"`
 	// SnapshotCompression configures the compression of snapshots.
 	// +optional
@@ -63,6 +78,7 @@ type BackupSpec struct {
 	// EtcdSnapshotTimeout is the time limit of one full snapshot. Unset: 15m.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	EtcdSnapshotTimeout *metav1.Duration `json:"etcdSnapshotTimeout,omitempty"`
 	// LeaderElection configures how sidecars find out which of them leads.
 	// +optional
@@ -112,19 +128,22 @@ const (
 
 // LeaderElectionSpec configures how sidecars find out which of them leads.
 type LeaderElectionSpec struct {
-	// ReelectionPeriod is how often a sidecar asks which member leads. Unset: the sidecar's default, 5s.
+	// ReelectionPeriod is how often a sidecar asks which member leads; longer than one second. Unset:
+	// the sidecar's default, 5s.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	ReelectionPeriod *metav1.Duration `json:"reelectionPeriod,omitempty"`
-	// EtcdConnectionTimeout is the time limit of asking. Unset: the sidecar's default, 5s.
+	// EtcdConnectionTimeout is the time limit of asking; longer than one second. Unset: the sidecar's default, 5s.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	EtcdConnectionTimeout *metav1.Duration `json:"etcdConnectionTimeout,omitempty"`
 }
 
 // SnapshotCompactionSpec configures the Job that compacts snapshots.
 type SnapshotCompactionSpec struct {
-	// Resources of the Job's container. Unset: requests 600m CPU and 3Gi memory.
+	// Resources of the Job's container. Unset: requests of 600m CPU and 3Gi memory, no limits.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// EventsThreshold is the number of etcd events since the last full snapshot from which on a Job runs. Unset: the

@@ -5,10 +5,9 @@
 package v1alpha1
 
 import (
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // +kubebuilder:object:root=true
@@ -23,13 +22,21 @@ import (
 // +kubebuilder:printcolumn:name="Cluster Size",type=integer,JSONPath=`.spec.replicas`,priority=1
 // +kubebuilder:printcolumn:name="Current Replicas",type=integer,JSONPath=`.status.currentReplicas`,priority=1
 // +kubebuilder:printcolumn:name="Ready Replicas",type=integer,JSONPath=`.status.readyReplicas`,priority=1
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.additionalAdvertisePeerURLs) || self.spec.etcd.additionalAdvertisePeerURLs.all(m, m.memberName.startsWith((has(self.spec.memberNamePrefix) ? self.spec.memberNamePrefix + '-' : '') + self.metadata.name + '-'))",message="every memberName in spec.etcd.additionalAdvertisePeerURLs must be [<spec.memberNamePrefix>-]<metadata.name>-<ordinal>"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.additionalAdvertisePeerURLs) || self.spec.replicas == 0 || self.spec.etcd.additionalAdvertisePeerURLs.all(m, int(m.memberName.substring(m.memberName.lastIndexOf('-') + 1)) < self.spec.replicas)",message="the ordinal of every memberName in spec.etcd.additionalAdvertisePeerURLs must be below spec.replicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.bootstrapWithExistingCluster) || !has(oldSelf.spec.etcd.bootstrapWithExistingCluster) || !has(self.status) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'BootstrappedWithExistingCluster' && c.status == 'False') || self.spec.etcd.bootstrapWithExistingCluster.members == oldSelf.spec.etcd.bootstrapWithExistingCluster.members",message="spec.etcd.bootstrapWithExistingCluster.members must not change while the members are joining"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.bootstrapWithExistingCluster) || !has(oldSelf.spec.etcd.bootstrapWithExistingCluster) || !has(self.status) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'BootstrappedWithExistingCluster' && c.status == 'False') || self.spec.etcd.bootstrapWithExistingCluster.clientEndpoints == oldSelf.spec.etcd.bootstrapWithExistingCluster.clientEndpoints",message="spec.etcd.bootstrapWithExistingCluster.clientEndpoints must not change while the members are joining"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.bootstrapWithExistingCluster) || self.spec.etcd.bootstrapWithExistingCluster.members.all(m, self.spec.etcd.bootstrapWithExistingCluster.members.exists_one(o, o.name == m.name))",message="the names in spec.etcd.bootstrapWithExistingCluster.members must be unique"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.bootstrapWithExistingCluster) || self.spec.etcd.bootstrapWithExistingCluster.members.all(m, !m.name.startsWith((has(self.spec.memberNamePrefix) ? self.spec.memberNamePrefix + '-' : '') + self.metadata.name + '-'))",message="no name in spec.etcd.bootstrapWithExistingCluster.members may start with [<spec.memberNamePrefix>-]<metadata.name>-, the names of the members that join"
 
-// Etcd is an etcd cluster: what it should be (spec) and what was seen of it (status).
+// Etcd is an etcd cluster: what it should be (spec) and what was seen of it (status). The validation of this kind needs
+// Kubernetes 1.30 or newer, since its rules compare with the stored object where there is one.
 type Etcd struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired cluster.
+	// Spec is the desired cluster. The operator carries a change of it out when it is asked to by the annotation
+	// `druid.gardener.cloud/operation: reconcile`, or at once where it is configured to reconcile on its own.
 	Spec EtcdSpec `json:"spec,omitempty"`
 	// Status is the observed cluster. Only the operator writes it.
 	Status EtcdStatus `json:"status,omitempty"`
@@ -45,29 +52,42 @@ type EtcdList struct {
 }
 
 // EtcdSpec is the desired state of an etcd cluster.
+//
+// The storage class may be given in one of two places; what counts is that the class as such never changes.
+// +kubebuilder:validation:XValidation:rule="has(self.memberNamePrefix) == has(oldSelf.memberNamePrefix)",message="spec.memberNamePrefix must be neither added nor removed"
+// +kubebuilder:validation:XValidation:rule="has(self.volumeClaimTemplate) == has(oldSelf.volumeClaimTemplate)",message="spec.volumeClaimTemplate must be neither added nor removed"
+// +kubebuilder:validation:XValidation:rule="(has(self.storageClass) ? [self.storageClass] : has(self.etcd.storageClass) ? [self.etcd.storageClass] : []) == (has(oldSelf.storageClass) ? [oldSelf.storageClass] : has(oldSelf.etcd.storageClass) ? [oldSelf.etcd.storageClass] : [])",message="spec.storageClass is immutable, and must be neither added nor removed"
+// +kubebuilder:validation:XValidation:rule="has(self.externallyManagedMemberAddresses) == has(oldSelf.externallyManagedMemberAddresses)",message="spec.externallyManagedMemberAddresses can only be set on creation, and must be neither added nor removed"
+// +kubebuilder:validation:XValidation:rule="!has(self.externallyManagedMemberAddresses) || self.externallyManagedMemberAddresses.size() == self.replicas",message="spec.externallyManagedMemberAddresses must have as many entries as spec.replicas says"
+// +kubebuilder:validation:XValidation:rule="has(self.externallyManagedMemberAddresses) || self.replicas == 0 || (self.replicas % 2 == 1 && self.replicas <= 7) || (oldSelf.hasValue() && oldSelf.value().replicas == self.replicas)",optionalOldSelf=true,fieldPath=".replicas",message="spec.replicas must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it"
+// +kubebuilder:validation:XValidation:rule="[[has(self.etcd.clientPort) ? self.etcd.clientPort : 2379, has(self.etcd.serverPort) ? self.etcd.serverPort : 2380, has(self.etcd.wrapperPort) ? self.etcd.wrapperPort : 9095, has(self.backup.port) ? self.backup.port : 8080]].all(ports, ports.all(p, ports.exists_one(q, q == p)))",message="spec.etcd.clientPort (default 2379), spec.etcd.serverPort (2380), spec.etcd.wrapperPort (9095) and spec.backup.port (8080) must differ: they are ports of one pod"
+// +kubebuilder:validation:XValidation:rule="!has(self.backup.tls) || has(self.etcd.enableTLS) || has(self.etcd.clientUrlTls) || has(self.tlsServerSecret) || oldSelf.hasValue()",optionalOldSelf=true,message="spec.backup.tls needs spec.etcd.clientUrlTls: etcd and its sidecar must both serve with TLS, or neither"
 type EtcdSpec struct {
 	// MemberNamePrefix goes, with a dash, before the names of members and of their leases: `<prefix>-<etcd>-<ordinal>`.
-	// Pod names do not change. Unset: members are named as their pods. Immutable, including its presence.
+	// Pod names do not change. At most 63 characters, lower-case letters, digits and dashes. Unset: members are named as
+	// their pods. Immutable, including its presence.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.memberNamePrefix is immutable"
 	MemberNamePrefix *string `json:"memberNamePrefix,omitempty"`
 	// Selector has no effect.
 	//
 	// Deprecated: the operator selects pods by its own labels.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// Labels are set on the pods, below the operator's own labels, which win. An empty map is allowed.
+	// Labels are set on the pods, below the operator's own labels, which win. An empty map is allowed. A change of it
+	// replaces the pods.
 	// +required
 	Labels map[string]string `json:"labels"`
-	// Annotations are set on the pods, including those that compact snapshots.
+	// Annotations are set on the pods, and on the pods that compact snapshots. A change of it replaces the pods.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Etcd configures etcd itself.
+	// Etcd configures the etcd container. An empty object is allowed.
 	// +required
 	Etcd EtcdConfig `json:"etcd"`
-	// Backup configures the sidecar that takes and restores snapshots. An empty object is allowed: then there are no
-	// snapshots.
+	// Backup configures the sidecar that checks the data directory, and takes and restores snapshots. An empty object is
+	// allowed: then there are no snapshots.
 	// +required
 	Backup BackupSpec `json:"backup"`
 	// Common is configuration that etcd and the sidecar share.
@@ -76,14 +96,18 @@ type EtcdSpec struct {
 	// SchedulingConstraints say on which nodes pods may run.
 	// +optional
 	SchedulingConstraints SchedulingConstraints `json:"schedulingConstraints,omitempty"`
-	// Replicas is the number of members.
+	// Replicas is the number of members: 0, 1, 3, 5 or 7. With 0 the cluster hibernates: its pods go, its volumes stay. A
+	// cluster grows to a larger size and hibernates, but never shrinks otherwise, and wakes up with the size it had. Where
+	// ExternallyManagedMemberAddresses is set it is their number, whatever that is.
 	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:XValidation:rule="self == 0 || self >= oldSelf",message="spec.replicas can be increased, or set to 0 to hibernate, but not decreased otherwise"
 	Replicas int32 `json:"replicas"`
-	// PriorityClassName is the PriorityClass of the pods. Unset: the cluster's default.
+	// PriorityClassName is the PriorityClass of the pods. Unset: the cluster's default. A change of it replaces the pods.
 	// +optional
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
-	// StorageClass is the StorageClass of the data volumes. Unset: the cluster's default. Immutable, including its
-	// presence.
+	// StorageClass is the StorageClass of the data volumes. Unset: the cluster's default class. An empty string: no class,
+	// only volumes without one are bound. Immutable, including its presence.
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
 	// StorageCapacity is the size of each data volume. Unset: 16Gi.
@@ -92,15 +116,19 @@ type EtcdSpec struct {
 	// VolumeClaimTemplate is the name of the volume claim template; a claim is named `<template>-<etcd>-<ordinal>`. Unset:
 	// the name of the Etcd. Immutable, including its presence.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.volumeClaimTemplate is immutable"
 	VolumeClaimTemplate *string `json:"volumeClaimTemplate,omitempty"`
-	// PVCRetentionPolicy says what becomes of the data volumes when the Etcd is deleted. Unset: Retain.
+	// PVCRetentionPolicy says what becomes of the data volumes when the Etcd is deleted; it has no effect before. Unset:
+	// Retain.
 	// +optional
 	PVCRetentionPolicy *PVCRetentionPolicy `json:"pvcRetentionPolicy,omitempty"`
-	// RunAsRoot makes the containers run as user and group 0. Unset or false: as 65532.
+	// RunAsRoot makes the containers run as user and group 0. Unset or false: as 65532. A change of it replaces the pods.
 	// +optional
 	RunAsRoot *bool `json:"runAsRoot,omitempty"`
 	// ExternallyManagedMemberAddresses are the addresses (IPv4, IPv6 or host name, without scheme and port) of members
-	// whose pods somebody else runs.
+	// whose pods somebody else runs, one for each of Replicas. Pods, Services and the PodDisruptionBudget are then not
+	// made, and members and leases are named `[<prefix>-]<etcd>-<address>`. Unset: the operator runs the pods. Settable on
+	// creation only; the addresses may change, the presence may not.
 	// +optional
 	// +listType=set
 	ExternallyManagedMemberAddresses []string `json:"externallyManagedMemberAddresses,omitempty"`
@@ -119,26 +147,28 @@ const (
 	PVCRetentionPolicyDeleteAll PVCRetentionPolicy = "DeleteAll"
 )
 
-// SchedulingConstraints say on which nodes the pods may run. They are copied to the pods as they are.
+// SchedulingConstraints say on which nodes the pods may run. They are copied to the pods as they are; a change replaces
+// the pods.
 type SchedulingConstraints struct {
-	// Affinity of the pods.
+	// Affinity of the pods. Unset: none.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
-	// TopologySpreadConstraints of the pods.
+	// TopologySpreadConstraints of the pods. Unset: none.
 	// +optional
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// Tolerations of the pods.
+	// Tolerations of the pods. Unset: none.
 	// +optional
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
 // SharedConfig is configuration that etcd and the sidecar share.
 type SharedConfig struct {
-	// AutoCompactionMode says how AutoCompactionRetention is read. Unset: periodic.
+	// AutoCompactionMode says how AutoCompactionRetention is read. Unset: periodic. Rendered as etcd's
+	// `auto-compaction-mode`.
 	// +optional
 	AutoCompactionMode *CompactionMode `json:"autoCompactionMode,omitempty"`
-	// AutoCompactionRetention is how much history etcd keeps: a duration such as `30m` (periodic), or a number of
-	// revisions (revision). Unset: 30m.
+	// AutoCompactionRetention is how much history etcd keeps: a duration such as `30m` (periodic; a bare number means
+	// hours), or a number of revisions (revision). Unset: 30m. Rendered as etcd's `auto-compaction-retention`.
 	// +optional
 	AutoCompactionRetention *string `json:"autoCompactionRetention,omitempty"`
 }

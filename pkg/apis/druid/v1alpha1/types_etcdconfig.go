@@ -10,29 +10,45 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EtcdConfig configures the etcd container of each member.
+// EtcdConfig configures the etcd container of each member. Unless said otherwise, a change replaces the pods one by one.
+// +kubebuilder:validation:XValidation:rule="!has(self.additionalAdvertisePeerURLs) || self.additionalAdvertisePeerURLs.all(m, m.urls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the URLs in spec.etcd.additionalAdvertisePeerURLs must begin with https:// when members serve with TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.members.all(m, m.peerUrls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the peerUrls in spec.etcd.bootstrapWithExistingCluster.members must begin with https:// when members serve with TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.clientEndpoints.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.clientUrlTls)) ? 'https://' : 'http://'))",message="spec.etcd.bootstrapWithExistingCluster.clientEndpoints must begin with https:// when members serve clients with TLS, that is with spec.etcd.clientUrlTls or spec.etcd.enableTLS, and else with http://"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || has(oldSelf.bootstrapWithExistingCluster)",message="spec.etcd.bootstrapWithExistingCluster can only be set on creation"
 type EtcdConfig struct {
-	// Quota is the largest size of etcd's database; beyond it etcd refuses writes. Unset: 8Gi.
+	// Quota is the largest size of etcd's database; beyond it etcd raises the alarm NOSPACE and refuses writes. Unset: 8Gi.
+	// Rendered as etcd's `quota-backend-bytes`.
 	// +optional
 	Quota *resource.Quantity `json:"quota,omitempty"`
-	// SnapshotCount is the number of raft entries that etcd keeps in memory before it writes its own snapshot. Unset:
-	// 10000.
+	// SnapshotCount is the number of raft entries that etcd keeps in memory before it writes its own snapshot, which has
+	// nothing to do with backups. Unset: 10000. Rendered as etcd's `snapshot-count`.
 	// +optional
 	SnapshotCount *int64 `json:"snapshotCount,omitempty"`
-	// EnableGRPCGateway serves etcd's HTTP gateway on the client port. Unset: false.
+	// EnableGRPCGateway serves etcd's HTTP gateway on the client port. Unset: false. Rendered as etcd's
+	// `enable-grpc-gateway`.
 	// +optional
 	EnableGRPCGateway *bool `json:"enableGRPCGateway,omitempty"`
-	// DefragmentationSchedule is a cron expression of five fields, in UTC. Unset: the sidecar's default, `0 0 */3 * *`.
+	// DefragmentationSchedule is when the database of every member is defragmented: a cron expression of the five fields
+	// minute, hour, day of the month, month and day of the week (0 is Sunday), in UTC. Unset: the sidecar's default,
+	// `0 0 */3 * *`.
 	// +optional
+	// +kubebuilder:validation:Pattern=`^(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?(,(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?)*\s+(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?)*\s+(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?(,(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?)*$`
 	DefragmentationSchedule *string `json:"defragmentationSchedule,omitempty"`
 	// ServerPort is the port between members. Unset: 2380.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	ServerPort *int32 `json:"serverPort,omitempty"`
 	// ClientPort is the port for clients. Unset: 2379.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	ClientPort *int32 `json:"clientPort,omitempty"`
-	// WrapperPort is the port on which etcd-wrapper serves its readiness. Unset: 9095.
+	// WrapperPort is the port on which etcd-wrapper serves its readiness. Unset: 9095, and the sidecar of this version
+	// reaches no other.
 	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
 	WrapperPort *int32 `json:"wrapperPort,omitempty"`
 	// Image is the full image reference of etcd-wrapper. Unset: the operator's.
 	// +optional
@@ -40,39 +56,49 @@ type EtcdConfig struct {
 	// AuthSecretRef has no effect.
 	// +optional
 	AuthSecretRef *corev1.SecretReference `json:"authSecretRef,omitempty"`
-	// Metrics is the level of detail of etcd's metrics. Unset: basic.
+	// Metrics is the level of detail of etcd's metrics. Unset: basic. Rendered as etcd's `metrics`.
 	// +optional
 	Metrics *MetricsLevel `json:"metrics,omitempty"`
-	// Resources of the etcd container. Unset: requests 50m CPU and 128Mi memory.
+	// Resources of the etcd container. Unset: requests of 50m CPU and 128Mi memory, no limits.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// EnableTLS switches TLS as a whole.
+	// EnableTLS switches TLS as a whole. False: plaintext everywhere, TLS references are ignored. True: members serve
+	// clients, each other and the sidecar's clients with TLS only. Unset: the TLS references decide, each part for itself.
+	// Where it is unset or its value is lost, a running cluster keeps the mode that it has.
 	// +optional
 	EnableTLS *bool `json:"enableTLS,omitempty"`
-	// ClientUrlTLS names the secrets for connections of clients.
+	// ClientUrlTLS names the secrets of connections of clients. Its CA also verifies clients: each needs a certificate.
+	// Unset: see EnableTLS.
 	// +optional
 	ClientUrlTLS *TLSConfig `json:"clientUrlTls,omitempty"`
-	// AdditionalAdvertisePeerURLs are further peer URLs that members advertise.
+	// AdditionalAdvertisePeerURLs are further peer URLs that members advertise, at most ten entries. They may name members
+	// that do not exist while the cluster hibernates.
 	// +optional
+	// +kubebuilder:validation:MaxItems=10
 	AdditionalAdvertisePeerURLs []MemberPeerURLs `json:"additionalAdvertisePeerURLs,omitempty"`
-	// PeerUrlTLS names the secrets for connections between members.
+	// PeerUrlTLS names the secrets of connections between members; its clientTLSSecretRef is not needed. Unset: see
+	// EnableTLS.
 	// +optional
 	PeerUrlTLS *PeerTLSConfig `json:"peerUrlTls,omitempty"`
-	// EtcdDefragTimeout is the time limit of one defragmentation. Unset: 15m.
+	// EtcdDefragTimeout is the time limit of the defragmentation of one member. Unset: 15m.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	EtcdDefragTimeout *metav1.Duration `json:"etcdDefragTimeout,omitempty"`
 	// HeartbeatDuration is how often a sidecar renews the lease of its member. Unset: 10s.
 	// +optional
 	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 	HeartbeatDuration *metav1.Duration `json:"heartbeatDuration,omitempty"`
-	// ClientService adds to the Service for clients.
+	// ClientService adds to the Service for clients. A change of it replaces no pod.
 	// +optional
 	ClientService *ClientService `json:"clientService,omitempty"`
-	// BackendBboltFreelistType is the kind of free list of etcd's database. Unset: array.
+	// BackendBboltFreelistType is the kind of free list of etcd's database. Unset: array. Rendered as etcd's
+	// `backend-bbolt-freelist-type`, which etcd knows from 3.5 on.
 	// +optional
 	BackendBboltFreelistType *BboltFreelistType `json:"backendBboltFreelistType,omitempty"`
-	// BootstrapWithExistingCluster makes the members join a cluster that exists elsewhere.
+	// BootstrapWithExistingCluster makes the members join a cluster that exists elsewhere. Settable on creation only;
+	// members and endpoints are frozen while the condition BootstrappedWithExistingCluster is False; removable.
 	// +optional
 	BootstrapWithExistingCluster *BootstrapWithExistingCluster `json:"bootstrapWithExistingCluster,omitempty"`
 
@@ -95,21 +121,21 @@ const (
 type BboltFreelistType string
 
 const (
-	// BboltFreelistArray is small on disk.
+	// BboltFreelistArray keeps small databases small on disk.
 	BboltFreelistArray BboltFreelistType = "array"
-	// BboltFreelistMap is fast with large databases, and larger on disk.
+	// BboltFreelistMap is faster with very large databases, and lets the file grow more.
 	BboltFreelistMap BboltFreelistType = "map"
 )
 
 // ClientService adds to the Service for clients.
 type ClientService struct {
-	// Annotations of the Service.
+	// Annotations of the Service. Annotations that others set on it are left alone.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Labels of the Service, below the operator's own labels, which win.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
-	// TrafficDistribution of the Service. Unset: not set.
+	// TrafficDistribution of the Service, as in its `spec.trafficDistribution`. Unset: not set there either.
 	// +optional
 	// +kubebuilder:validation:Enum=PreferSameZone;PreferSameNode;PreferClose
 	TrafficDistribution *string `json:"trafficDistribution,omitempty"`
@@ -117,28 +143,56 @@ type ClientService struct {
 
 // MemberPeerURLs are further peer URLs of one member.
 type MemberPeerURLs struct {
-	// MemberName is the name of the member: `[<memberNamePrefix>-]<etcd>-<ordinal>`.
+	// MemberName is the name of the member: `[<memberNamePrefix>-]<etcd>-<ordinal>`, with an ordinal below the number of
+	// members.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?-[0-9]+$`
 	MemberName string `json:"memberName"`
-	// URLs are added to the member's own peer URL.
+	// URLs are added to the member's own peer URL: one to five URLs, https with TLS between members, else http.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:XValidation:rule="(self.startsWith('http://') || self.startsWith('https://')) && isURL(self)",message="must be a URL with scheme http or https, a host, and optionally a port, for example https://10.0.0.1:2380"
 	// +listType=set
 	URLs []string `json:"urls"`
 }
 
-// BootstrapWithExistingCluster names the cluster that the members join.
+// BootstrapWithExistingCluster names the cluster that the members join. Its certificates must be trusted by the CA of
+// spec.etcd.clientUrlTls.
 type BootstrapWithExistingCluster struct {
-	// Members of the existing cluster.
+	// Members of the existing cluster, one to ten, with unique names.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	Members []BootstrapExistingMember `json:"members"`
-	// ClientEndpoints are URLs at which the existing cluster serves clients.
+	// ClientEndpoints are one to ten URLs at which the existing cluster serves clients, https with TLS for clients, else
+	// http.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:XValidation:rule="(self.startsWith('http://') || self.startsWith('https://')) && isURL(self)",message="must be a URL with scheme http or https, a host, and optionally a port, for example https://10.0.0.1:2379"
 	// +listType=set
 	ClientEndpoints []string `json:"clientEndpoints"`
 }
 
 // BootstrapExistingMember is a member of the cluster to join.
 type BootstrapExistingMember struct {
-	// Name of the member.
+	// Name of the member. It must not look like a name of the members that join.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Name string `json:"name"`
-	// PeerURLs of the member.
+	// PeerURLs of the member: one to five URLs, https with TLS between members, else http.
+	// +required
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=5
+	// +kubebuilder:validation:items:MaxLength=2048
+	// +kubebuilder:validation:items:XValidation:rule="(self.startsWith('http://') || self.startsWith('https://')) && isURL(self)",message="must be a URL with scheme http or https, a host, and optionally a port, for example https://10.0.0.1:2380"
 	// +listType=set
 	PeerURLs []string `json:"peerUrls"`
 }

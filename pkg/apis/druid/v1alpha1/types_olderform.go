@@ -88,6 +88,7 @@ type OlderEtcdForm struct {
 	//
 	// Deprecated: leave it out. Honoured, since there is no other field for it.
 	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	PullPolicy *corev1.PullPolicy `json:"pullPolicy,omitempty"`
 	// StorageCapacity is the older form of spec.storageCapacity.
 	//

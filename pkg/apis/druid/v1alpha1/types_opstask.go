@@ -38,18 +38,24 @@ type EtcdOpsTaskList struct {
 }
 
 // EtcdOpsTaskSpec says what to do.
+// +kubebuilder:validation:XValidation:rule="(has(self.etcdName) && self.etcdName.size() > 0) || oldSelf.hasValue()",optionalOldSelf=true,message="spec.etcdName must name the Etcd on which the task acts"
+// +kubebuilder:validation:XValidation:rule="has(self.etcdName) == has(oldSelf.etcdName)",message="spec.etcdName must be neither added nor removed"
 type EtcdOpsTaskSpec struct {
 	// Config is the operation: exactly one of its fields is set. Immutable.
 	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.config is immutable"
 	Config EtcdOpsTaskConfig `json:"config"`
 	// TTLSecondsAfterFinished is how long, in seconds, the task is kept after it finished. Default: 3600, set by the API
 	// server. Immutable.
 	// +optional
 	// +kubebuilder:default=3600
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.ttlSecondsAfterFinished is immutable"
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
-	// EtcdName is the name of the Etcd, in the namespace of the task. Immutable.
+	// EtcdName is the name of the Etcd, in the namespace of the task. Not required by the schema, since tasks of older
+	// versions may lack it, but refused on creation where it is missing. Immutable, including its presence.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec.etcdName is immutable"
 	EtcdName *string `json:"etcdName,omitempty"`
 }
 
@@ -63,6 +69,7 @@ type EtcdOpsTaskConfig struct {
 }
 
 // OnDemandSnapshotConfig configures a snapshot that is taken now.
+// +kubebuilder:validation:XValidation:rule="self.type != 'delta' || !has(self.isFinal) || !self.isFinal",message="isFinal can only be true with type full"
 type OnDemandSnapshotConfig struct {
 	// Type is the kind of snapshot.
 	// +required

@@ -12,10 +12,13 @@ type TLSConfig struct {
 	// TLSCASecretRef is the Secret with the CA bundle that verifies the other side.
 	// +required
 	TLSCASecretRef SecretReference `json:"tlsCASecretRef"`
-	// ServerTLSSecretRef is the Secret with the server's certificate: keys `tls.crt` and `tls.key`.
+	// ServerTLSSecretRef is the Secret with the certificate of the server: keys `tls.crt` and `tls.key`. It must be valid
+	// for the names of the Services, of the pods and for `<etcd>-local`.
 	// +required
 	ServerTLSSecretRef corev1.SecretReference `json:"serverTLSSecretRef"`
-	// ClientTLSSecretRef is the Secret with the certificate for clients: keys `tls.crt` and `tls.key`.
+	// ClientTLSSecretRef is the Secret with the certificate with which etcd-wrapper, the sidecar and the operator connect:
+	// keys `tls.crt` and `tls.key`. The schema does not require it, but for connections of clients nothing works without
+	// it, so that the controller refuses its absence there. Not used for the sidecar's server and between members.
 	// +optional
 	ClientTLSSecretRef corev1.SecretReference `json:"clientTLSSecretRef"`
 }

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package crdschema tells what a kube-apiserver would say to an object of a CustomResourceDefinition, without running one:
+// it calls the API server's own pruning, defaulting, schema and CEL validation in the order in which the API server does.
+//
+// What may not live here: knowledge of any particular kind. Whether a real API server agrees is shown by
+// test/integration/crdvalidation.
+package crdschema
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	crdvalidation "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel/model"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/common"
+	"sigs.k8s.io/yaml"
+)
+
+// Schema is the only version of one CustomResourceDefinition.
+type Schema struct {
+	structural *structuralschema.Structural
+	validator  validation.SchemaValidator
+	cel        *cel.Validator
+}
+
+// New reads the YAML of a CustomResourceDefinition with one version. It returns an error where the API server would not
+// accept the definition, for example since a CEL rule does not compile or is estimated to be too expensive.
+func New(crdYAML string) (*Schema, error) {
+	crd, err := load(crdYAML)
+	if err != nil {
+		return nil, err
+	}
+	if errs := crdvalidation.ValidateCustomResourceDefinition(context.Background(), crd); len(errs) > 0 {
+		return nil, fmt.Errorf("validating the definition: %w", errs.ToAggregate())
+	}
+
+	openAPISchema := crd.Spec.Validation.OpenAPIV3Schema
+	structural, err := structuralschema.NewStructural(openAPISchema)
+	if err != nil {
+		return nil, fmt.Errorf("reading the structural schema: %w", err)
+	}
+	validator, _, err := validation.NewSchemaValidator(openAPISchema)
+	if err != nil {
+		return nil, fmt.Errorf("building the schema validator: %w", err)
+	}
+
+	return &Schema{structural: structural, validator: validator, cel: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+}
+
+func load(crdYAML string) (*apiextensions.CustomResourceDefinition, error) {
+	versioned := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict([]byte(crdYAML), versioned); err != nil {
+		return nil, fmt.Errorf("decoding the definition: %w", err)
+	}
+	apiextensionsv1.SetDefaults_CustomResourceDefinition(versioned)
+	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&versioned.Spec)
+	versioned.Status.StoredVersions = []string{versioned.Spec.Versions[0].Name}
+
+	crd := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(versioned, crd, nil); err != nil {
+		return nil, fmt.Errorf("converting the definition: %w", err)
+	}
+
+	return crd, nil
+}
+
+// Admit returns a copy of the object as the API server would store it, before it validates: nulls and unknown fields gone,
+// defaults set. The second value lists the paths of the unknown fields.
+func (s *Schema) Admit(object map[string]any) (map[string]any, []string) {
+	admitted := runtime.DeepCopyJSON(object)
+	defaulting.PruneNonNullableNullsWithoutDefaults(admitted, s.structural)
+	defaulting.Default(admitted, s.structural)
+	unknown := pruning.PruneWithOptions(admitted, s.structural, true, structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true})
+
+	return admitted, unknown
+}
+
+// Create admits the object and returns what is wrong with it as a new object. Its status counts, although the API server
+// would drop it, so that a table can show objects as they are stored.
+func (s *Schema) Create(object map[string]any) field.ErrorList {
+	admitted, _ := s.Admit(object)
+	errs := validation.ValidateCustomResource(nil, admitted, s.validator)
+	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, admitted)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	errs, _ = s.cel.Validate(context.Background(), nil, s.structural, admitted, nil, celconfig.RuntimeCELCostBudget)
+
+	return errs
+}
+
+// Update admits both objects and returns what is wrong with the change from old to object. As in the API server, what is
+// wrong with unchanged parts is let pass.
+func (s *Schema) Update(object, old map[string]any) field.ErrorList {
+	admitted, _ := s.Admit(object)
+	stored, _ := s.Admit(old)
+	correlated := common.NewCorrelatedObject(admitted, stored, &model.Structural{Structural: s.structural})
+
+	errs := validation.ValidateCustomResourceUpdate(nil, admitted, stored, s.validator, validation.WithRatcheting(correlated))
+	if len(errs) > 0 {
+		return errs
+	}
+	errs, _ = s.cel.Validate(context.Background(), nil, s.structural, admitted, stored, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(correlated))
+
+	return errs
+}
