@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package backupstore
+
+import (
+	"slices"
+	"strings"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Provider is the kind of an object store, by the name that etcd-backup-restore knows.
+type Provider string
+
+// The providers that there are.
+const (
+	ProviderS3    Provider = "S3"
+	ProviderABS   Provider = "ABS"
+	ProviderGCS   Provider = "GCS"
+	ProviderSwift Provider = "Swift"
+	ProviderOSS   Provider = "OSS"
+	ProviderECS   Provider = "ECS"
+	ProviderOCS   Provider = "OCS"
+	ProviderLocal Provider = "Local"
+)
+
+// names are the names under which the API accepts a provider, exactly as they are written.
+var names = map[druidv1alpha1.StorageProvider]Provider{
+	"aws": ProviderS3, "stackit": ProviderS3, "S3": ProviderS3, "s3": ProviderS3,
+	"azure": ProviderABS, "ABS": ProviderABS, "abs": ProviderABS,
+	"gcp": ProviderGCS, "GCS": ProviderGCS, "gcs": ProviderGCS,
+	"openstack": ProviderSwift, "Swift": ProviderSwift, "swift": ProviderSwift,
+	"alicloud": ProviderOSS, "OSS": ProviderOSS, "oss": ProviderOSS,
+	"dell": ProviderECS, "ECS": ProviderECS, "ecs": ProviderECS,
+	"openshift": ProviderOCS, "OCS": ProviderOCS, "ocs": ProviderOCS,
+	"Local": ProviderLocal, "local": ProviderLocal,
+}
+
+// Canonical returns the provider for a name of the API, and false for a name that there is not.
+func Canonical(name druidv1alpha1.StorageProvider) (Provider, bool) {
+	provider, ok := names[name]
+
+	return provider, ok
+}
+
+// knownNames lists the names of the API, for messages.
+func knownNames() string {
+	known := make([]string, 0, len(names))
+	for name := range names {
+		known = append(known, string(name))
+	}
+	slices.Sort(known)
+
+	return strings.Join(known, ", ")
+}
+
+// traits are what sets the providers apart.
+type traits struct {
+	// credentials is the name, without the side's prefix, of the environment variable with the path of the credentials.
+	// Empty: there is none.
+	credentials string
+	// credentialsFile is the file in the mount that the variable names. Empty: the variable names the mount.
+	credentialsFile string
+	// ambient is true when the sidecar can use an identity that the infrastructure gives to the pod.
+	ambient bool
+	// keys are environment variables, and the keys of the Secret that they are taken from. Nil: the Secret is mounted.
+	keys []environmentKey
+}
+
+type environmentKey struct{ variable, key string }
+
+func (p Provider) traits() traits {
+	switch p {
+	case ProviderS3:
+		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true}
+	case ProviderABS:
+		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS"}
+	case ProviderGCS:
+		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: "serviceaccount.json", ambient: true}
+	case ProviderSwift:
+		return traits{credentials: "OPENSTACK_APPLICATION_CREDENTIALS"}
+	case ProviderOSS:
+		return traits{credentials: "ALICLOUD_APPLICATION_CREDENTIALS"}
+	case ProviderOCS:
+		return traits{credentials: "OPENSHIFT_APPLICATION_CREDENTIALS"}
+	case ProviderECS:
+		return traits{keys: []environmentKey{
+			{"ECS_ENDPOINT", "endpoint"}, {"ECS_ACCESS_KEY_ID", "accessKeyID"}, {"ECS_SECRET_ACCESS_KEY", "secretAccessKey"},
+		}}
+	default: // ProviderLocal
+		return traits{ambient: true}
+	}
+}

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package backupstore
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// DefaultHostPath is the directory of the node below which the containers of the Local store lie, where the Secret names
+// none.
+const DefaultHostPath = "/etc/gardener/local-backupbuckets"
+
+// KeyHostPath is the key, in the Secret of a Local store, of the directory that replaces DefaultHostPath.
+const KeyHostPath = "hostPath"
+
+// Store is a place for snapshots: complete, and independent of what the Etcd left out.
+type Store struct {
+	// Provider is the kind of the store.
+	Provider Provider
+	// Container is the bucket or container, or for Local the directory below HostPath. Never empty.
+	Container string
+	// Prefix is the path below the container. Never empty.
+	Prefix string
+	// EndpointOverride is the URL of the store. Empty: the provider's, or the one in the credentials.
+	EndpointOverride string
+	// SecretName is the Secret with the credentials. Empty: the identity that the infrastructure gives to the pod.
+	SecretName string
+	// HostPath is the directory of the node below which Container lies. Only for Local. Empty: DefaultHostPath.
+	HostPath string
+}
+
+// FromSpec returns the store that a spec names completely. An empty prefix becomes `<namespace>/<name>`, of the Etcd.
+// HostPath stays empty, since it is in the Secret. Each error names the field below path, and the way out.
+func FromSpec(spec druidv1alpha1.StoreSpec, namespace, name string, path *field.Path) (Store, field.ErrorList) {
+	store := Store{
+		Container:        ptr.Deref(spec.Container, ""),
+		Prefix:           spec.Prefix,
+		EndpointOverride: ptr.Deref(spec.EndpointOverride, ""),
+	}
+	if store.Prefix == "" {
+		store.Prefix = namespace + "/" + name
+	}
+	if spec.SecretRef != nil {
+		store.SecretName = spec.SecretRef.Name
+	}
+
+	provider := ptr.Deref(spec.Provider, "")
+	if provider == "" {
+		return store, field.ErrorList{field.Required(path.Child("provider"), "nothing else tells which object store it is: set one of "+knownNames())}
+	}
+	var ok bool
+	if store.Provider, ok = Canonical(provider); !ok {
+		return store, field.ErrorList{field.Invalid(path.Child("provider"), provider, "is no object store: set one of "+knownNames())}
+	}
+
+	return store, store.validate(path)
+}
+
+// validate finds what would keep the sidecar from starting, or from keeping snapshots.
+func (s Store) validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	if s.Container == "" {
+		errs = append(errs, field.Required(path.Child("container"), "set the name of the bucket, of the container or, with the provider Local, of the directory"))
+	}
+	if s.SecretName == "" && !s.Provider.traits().ambient {
+		errs = append(errs, field.Required(path.Child("secretRef"), fmt.Sprintf("set a Secret: the store %s cannot be reached by an identity of the infrastructure", s.Provider)))
+	}
+
+	return errs
+}
