@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package environment starts an API server with the CustomResourceDefinitions of a seed for the integration suites. No
+// controller runs in it: each suite adds those that its stories need, and plays the rest of the cluster.
+package environment
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+)
+
+// Environment is a running API server.
+type Environment struct {
+	*envtest.Environment
+	// Client reads and writes without a cache.
+	Client client.Client
+}
+
+// Start starts an API server that is stopped at the end of the suite.
+func Start() *Environment {
+	GinkgoHelper()
+	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must name a folder with etcd and kube-apiserver: run the suite through make")
+
+	gardener := moduleDirectory("github.com/gardener/gardener")
+	env := &Environment{Environment: &envtest.Environment{
+		CRDInstallOptions: envtest.CRDInstallOptions{
+			Paths: []string{
+				filepath.Join(repository(), "pkg", "apis", "druid", "v1alpha1", "crds"),
+				filepath.Join(gardener, "example", "resource-manager", "10-crd-resources.gardener.cloud_managedresources.yaml"),
+				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_clusters.yaml"),
+				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_backupentries.yaml"),
+			},
+		},
+		ErrorIfCRDPathMissing: true,
+	}}
+	_, err := env.Environment.Start()
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
+
+	env.Client, err = client.New(env.Config, client.Options{Scheme: app.NewScheme()})
+	Expect(err).NotTo(HaveOccurred())
+	return env
+}
+
+// Namespace creates a namespace of its own for a story.
+func (e *Environment) Namespace(ctx context.Context, prefix string) string {
+	GinkgoHelper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}
+	Expect(e.Client.Create(ctx, namespace)).To(Succeed())
+	return namespace.Name
+}
+
+// KubeconfigFile writes a kubeconfig of an administrator to a file that lives as long as the test.
+func (e *Environment) KubeconfigFile() string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
+	Expect(os.WriteFile(path, e.KubeConfig, 0o600)).To(Succeed())
+	return path
+}
+
+// FreePort returns a TCP port on which nothing listens.
+func FreePort() int {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { Expect(listener.Close()).To(Succeed()) }()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// repository is the folder of the module, found from the working directory of the test.
+func repository() string {
+	directory, err := os.Getwd()
+	Expect(err).NotTo(HaveOccurred())
+	for {
+		if _, err := os.Stat(filepath.Join(directory, "go.mod")); err == nil {
+			return directory
+		}
+		parent := filepath.Dir(directory)
+		Expect(parent).NotTo(Equal(directory), "no go.mod above the working directory")
+		directory = parent
+	}
+}
+
+func moduleDirectory(module string) string {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output() // #nosec G204 -- a constant of this package
+	Expect(err).NotTo(HaveOccurred())
+	return strings.TrimSpace(string(out))
+}

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+const configHeader = "apiVersion: config.druid.gardener.cloud/v1alpha1\nkind: OperatorConfiguration\n"
+
+func configFile(content string) string {
+	GinkgoHelper()
+	path := filepath.Join(GinkgoT().TempDir(), "config.yaml")
+	Expect(os.WriteFile(path, []byte(configHeader+content), 0o600)).To(Succeed())
+	return path
+}
+
+// run runs the command with arguments until the context ends and returns what it ended with.
+func run(ctx context.Context, args ...string) error {
+	cmd := app.NewCommand(ctx)
+	cmd.SetArgs(append([]string{"--kubeconfig=" + env.KubeconfigFile()}, args...))
+	cmd.SetOut(GinkgoWriter)
+	cmd.SetErr(GinkgoWriter)
+	return cmd.Execute()
+}
+
+func get(url string) (int, string) {
+	response, err := http.Get(url) // #nosec G107 -- an address of this test
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return response.StatusCode, string(body)
+}
+
+var _ = Describe("The operator's command", func() {
+	It("should lead, beat, serve its health, and stop cleanly", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "operator")
+		metrics, health := environment.FreePort(), environment.FreePort()
+		config := configFile(fmt.Sprintf("server: {metrics: {bindAddress: 127.0.0.1, port: %d}, healthProbes: {bindAddress: 127.0.0.1, port: 1}}\n", metrics))
+
+		runCtx, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			defer GinkgoRecover()
+			ended <- run(runCtx, "--config="+config,
+				fmt.Sprintf("--health-bind-address=127.0.0.1:%d", health), // wins over the file
+				"--leader-election-namespace="+namespace,
+				"--heartbeat-namespace="+namespace,
+				"--etcd-workers=2", // deprecated, still accepted
+			)
+		}()
+		DeferCleanup(stop)
+
+		By("serving its health")
+		for _, path := range []string{"healthz", "readyz"} {
+			Eventually(func() int {
+				code, _ := get(fmt.Sprintf("http://127.0.0.1:%d/%s", health, path))
+				return code
+			}, 30*time.Second).Should(Equal(http.StatusOK), path)
+		}
+		_, body := get(fmt.Sprintf("http://127.0.0.1:%d/readyz?verbose", health))
+		Expect(body).To(ContainSubstring("informer-sync ok"))
+
+		By("serving metrics, and no profiles unless asked for")
+		Eventually(func() string {
+			_, body := get(fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics))
+			return body
+		}, 10*time.Second).Should(ContainSubstring("controller_runtime_max_concurrent_reconciles"))
+		code, _ := get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", metrics))
+		Expect(code).To(Equal(http.StatusNotFound))
+
+		By("holding the election and its heartbeat")
+		for name, holder := range map[string]string{"druid-leader-election": "", "gardener-extension-heartbeat": "gardener-extension-etcd-druid"} {
+			Eventually(func(g Gomega) {
+				lease := &coordinationv1.Lease{}
+				g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, lease)).To(Succeed())
+				g.Expect(lease.Spec.HolderIdentity).To(HaveValue(ContainSubstring(holder)))
+				g.Expect(lease.Spec.RenewTime).NotTo(BeNil())
+			}, 20*time.Second).Should(Succeed(), name)
+		}
+
+		By("giving the election up when it stops, so that its successor need not wait")
+		stop()
+		Eventually(ended, 20*time.Second).Should(Receive(Succeed()))
+		lease := &coordinationv1.Lease{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "druid-leader-election"}, lease)).To(Succeed())
+		Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
+	}, SpecTimeout(2*time.Minute))
+
+	DescribeTable("starts that are refused",
+		func(ctx SpecContext, message string, args func() []string) {
+			Expect(run(ctx, args()...)).To(MatchError(ContainSubstring(message)))
+		},
+		Entry("a configuration file with an unknown key names the key", "controllers.etcd.wrokers", func() []string {
+			return []string{"--config=" + configFile("controllers: {etcd: {wrokers: 3}}\n")}
+		}),
+		Entry("a configuration file that is not there names the flag", "--config", func() []string {
+			return []string{"--config=/does/not/exist"}
+		}),
+		Entry("a flag that contradicts what is valid names the field", "controllers.etcd.concurrentSyncs", func() []string {
+			return []string{"--etcd-workers=0"}
+		}),
+		Entry("an unknown flag is named", "--etcd-wrokers", func() []string {
+			return []string{"--etcd-wrokers=3"}
+		}),
+		Entry("an unknown controller is named", "nosuch", func() []string {
+			return []string{"--disable-controllers=nosuch"}
+		}),
+		Entry("a heartbeat without a namespace names the ways out", "--heartbeat-namespace", func() []string {
+			return nil
+		}),
+	)
+
+	It("should refuse to run the embedded resource manager beside a gardener-resource-manager", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "garden")
+		deployment := &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager", Namespace: namespace},
+			Spec: appsv1.DeploymentSpec{
+				Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "grm"}},
+				Template: corev1.PodTemplateSpec{
+					ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "grm"}},
+					Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "grm", Image: "grm"}}},
+				},
+			},
+		}
+		Expect(env.Client.Create(ctx, deployment)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, deployment)).To(Succeed()) })
+
+		Expect(run(ctx, "--embedded-resource-manager", "--leader-election=false", "--heartbeat-namespace="+namespace, "--metrics-bind-address=0", "--health-bind-address=0")).
+			To(MatchError(And(ContainSubstring(namespace+"/gardener-resource-manager"), ContainSubstring("--embedded-resource-manager"))))
+	})
+})
