@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Against holds a plan against what was rendered for it and what the cluster shows: a step is due only when the
+// StatefulSet shows the rendering, and a StatefulSet that cannot take it in place is recreated first. A plan that renders
+// nothing comes back as it is.
+func (p Plan) Against(rendering Rendering, o Observation) Plan {
+	if !p.Render || p.Refusal != nil {
+		return p
+	}
+	managedResource := o.ManagedResource
+	switch {
+	case managedResource.Deleting:
+		return p.waiting(p.Stage, "ManagedResource "+managedResource.Name+" to be gone, so that it can be made anew")
+	case !managedResource.Exists:
+		return p.waiting(p.Stage, "ManagedResource "+managedResource.Name+" to be applied")
+	case !o.StatefulSet.Exists:
+		return p.againstNoStatefulSet(o)
+	case o.StatefulSet.Deleting:
+		return p.waiting(StageRecreateStatefulSet, "StatefulSet "+o.StatefulSet.Name+" to be gone, so that it can be made anew")
+	}
+	if differences := o.StatefulSet.Rendering.Fixed.Differences(rendering.Fixed); len(differences) > 0 {
+		p.Stage, p.WaitsFor = StageRecreateStatefulSet, ""
+		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
+		p.Step = &Step{Kind: StepRecreateStatefulSet, Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}
+
+		return p
+	}
+	if o.StatefulSet.Rendering.Checksum != rendering.Checksum {
+		return p.waiting(p.applying(), applied(managedResource))
+	}
+	if !o.StatefulSet.GenerationObserved() {
+		return p.waiting(p.applying(), "the StatefulSet controller to see StatefulSet "+o.StatefulSet.Name)
+	}
+
+	return p
+}
+
+// againstNoStatefulSet waits for the StatefulSet, and asks for it where the resource manager believes to be done.
+func (p Plan) againstNoStatefulSet(o Observation) Plan {
+	if o.ManagedResource.IsApplied() && !o.ManagedResource.ReconcileRequested {
+		p.WaitsFor = ""
+		p.Step = &Step{Kind: StepRequestReconcile, Object: o.ManagedResource.Name, UID: o.ManagedResource.UID}
+		p.Reason += "; the StatefulSet is gone although it was applied"
+
+		return p
+	}
+
+	return p.waiting(p.Stage, applied(o.ManagedResource))
+}
+
+// applying is the stage while the resource manager applies: stages that are about pods have not begun yet.
+func (p Plan) applying() Stage {
+	switch p.Stage {
+	case StageReplacePod, StageSettle, StageDone:
+		return StageApply
+	case StageHibernated:
+		return StageHibernate
+	default:
+		return p.Stage
+	}
+}
+
+func (p Plan) waiting(stage Stage, waitsFor string) Plan {
+	p.Stage, p.Step, p.WaitsFor = stage, nil, waitsFor
+
+	return p
+}
+
+func applied(managedResource ManagedResource) string {
+	waitsFor := "ManagedResource " + managedResource.Name + " to be applied"
+	if managedResource.GenerationObserved && managedResource.Applied.Status == "False" {
+		waitsFor += ": " + managedResource.Applied.Message
+	}
+
+	return waitsFor
+}

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Counts are the numbers of an Etcd's status that come from its StatefulSet.
+type Counts struct {
+	// Replicas and CurrentReplicas are the pods that exist; they are the same, see CountsFor.
+	Replicas, CurrentReplicas int32
+	// ReadyReplicas are the pods that are ready.
+	ReadyReplicas int32
+	// Ready is true when every desired pod is ready and made from the newest template.
+	Ready bool
+}
+
+// CountsFor computes the counts for a canonical Etcd. Without a StatefulSet all are zero and Ready is false.
+//
+// Under the update strategy OnDelete Kubernetes never advances the StatefulSet's currentRevision and currentReplicas: they
+// are not read.
+func CountsFor(etcd *druidv1alpha1.Etcd, o Observation) Counts {
+	statefulSet := o.StatefulSet
+	expected := etcd.Spec.Replicas
+	if observed := etcd.Status.ObservedGeneration; observed == nil || *observed != etcd.Generation {
+		expected = statefulSet.SpecReplicas // the spec of now has not been carried out: it is the one before that is judged
+	}
+	if !helper.ManagesPods(etcd) {
+		expected = 0
+	}
+
+	return Counts{
+		Replicas:        statefulSet.Replicas,
+		CurrentReplicas: statefulSet.Replicas,
+		ReadyReplicas:   statefulSet.ReadyReplicas,
+		Ready: statefulSet.GenerationObserved() && statefulSet.Replicas == expected && statefulSet.ReadyReplicas >= expected &&
+			len(OutdatedPods(o)) == 0,
+	}
+}
+
+// OutdatedPods are the names of the pods that were made from another template than the newest.
+func OutdatedPods(o Observation) []string {
+	var outdated []string
+	for _, pod := range o.Pods {
+		if pod.IsOutdated(o.StatefulSet) {
+			outdated = append(outdated, pod.Name)
+		}
+	}
+
+	return outdated
+}
+
+// AreAllPodsUpdated is true when the StatefulSet controller has seen the newest spec, every pod that it wants exists, and
+// each was made from the newest template.
+func AreAllPodsUpdated(o Observation) bool {
+	statefulSet := o.StatefulSet
+
+	return statefulSet.GenerationObserved() && int(statefulSet.SpecReplicas) == len(o.Pods) && len(OutdatedPods(o)) == 0
+}

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Member is everything that an Observation says about one desired member.
+type Member struct {
+	// Name of the member and of its lease.
+	Name string
+	// Ordinal of the member.
+	Ordinal int
+	// ManagedExternally is true when somebody else runs the member's pod, so that no pod says nothing.
+	ManagedExternally bool
+	// Pod of the member. Nil: there is none.
+	Pod *Pod
+	// Lease of the member. Nil: there is none.
+	Lease *Lease
+	// Heartbeat is what the lease holds. Nil: nothing yet, or see HeartbeatError.
+	Heartbeat *Heartbeat
+	// HeartbeatError is why the lease's content cannot be read. Empty: it can, or there is none.
+	HeartbeatError string
+	// Answer is what the member said itself. Nil: it was not asked.
+	Answer *MemberAnswer
+	// WayOpen is true when any member of the cluster answered, so that silence of this one is its own.
+	WayOpen bool
+	// Listed is its entry in the cluster's own list. Nil: not in the list, or there is no list.
+	Listed *ListedMember
+}
+
+// MembersFor composes the members that the spec of a canonical Etcd asks for, in order of their ordinals. None while it
+// hibernates.
+func MembersFor(etcd *druidv1alpha1.Etcd, o Observation) []Member {
+	var members []Member
+	for ordinal := range int(etcd.Spec.Replicas) {
+		member := Member{
+			Name:              helper.MemberName(etcd, ordinal),
+			Ordinal:           ordinal,
+			ManagedExternally: !helper.ManagesPods(etcd),
+			Pod:               o.PodFor(ordinal),
+			Answer:            o.Etcd.Answer(ordinal),
+			WayOpen:           o.Etcd.AnyReachable(),
+		}
+		member.readLease(o)
+		member.Listed = o.Etcd.listed(member)
+		members = append(members, member)
+	}
+
+	return members
+}
+
+func (m *Member) readLease(o Observation) {
+	for i := range o.MemberLeases {
+		if o.MemberLeases[i].Name == m.Name {
+			m.Lease = &o.MemberLeases[i]
+		}
+	}
+	if m.Lease == nil || m.Lease.Holder == "" {
+		return
+	}
+	heartbeat, err := ParseHeartbeat(m.Lease.Holder)
+	if err != nil {
+		m.HeartbeatError = err.Error()
+
+		return
+	}
+	m.Heartbeat = &heartbeat
+}
+
+func (e EtcdAnswers) listed(member Member) *ListedMember {
+	for i := range e.MemberList {
+		if listed := &e.MemberList[i]; listed.Name == member.Name || member.ID() != 0 && listed.ID == member.ID() {
+			return listed
+		}
+	}
+
+	return nil
+}
+
+// ID is the member's id in etcd, as it said itself, else as its lease says. 0: not known.
+func (m Member) ID() uint64 {
+	switch {
+	case m.Answer != nil && m.Answer.Reachable:
+		return m.Answer.MemberID
+	case m.Heartbeat != nil:
+		return m.Heartbeat.MemberID
+	default:
+		return 0
+	}
+}
+
+// Role is the member's role, as it said itself, else as its lease says. Empty: not known.
+func (m Member) Role() druidv1alpha1.EtcdRole {
+	switch {
+	case m.Answer != nil && m.Answer.Leads():
+		return druidv1alpha1.EtcdRoleLeader
+	case m.Answer != nil && m.Answer.Reachable:
+		return druidv1alpha1.EtcdRoleMember
+	case m.Heartbeat != nil:
+		return m.Heartbeat.Role
+	default:
+		return ""
+	}
+}
+
+// Serves is true when the member is a voter that answers linearizable reads. Where no member of the cluster can be asked,
+// readiness of its pod stands for that, since the probe behind it does such a read.
+func (m Member) Serves() bool {
+	if m.Answer != nil && m.WayOpen {
+		return m.Answer.Serves && !m.Answer.Learner
+	}
+
+	return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
+}

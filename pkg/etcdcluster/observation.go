@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+)
+
+// Observation is everything that one pass read about one Etcd. The zero value is a cluster of which nothing exists.
+// It holds facts only: what could not be read is a fact too, see Failures and EtcdAnswers.
+type Observation struct {
+	// ManagedResource is the ManagedResource that holds the rendering.
+	ManagedResource ManagedResource
+	// StatefulSet runs the members.
+	StatefulSet StatefulSet
+	// Pods are the members' pods, sorted by ordinal. Pods of Jobs are not among them.
+	Pods []Pod
+	// Claims are the volume claims of the members, by exact name, sorted by ordinal.
+	Claims []Claim
+	// MemberLeases are the leases of the members that exist, sorted by name.
+	MemberLeases []Lease
+	// FullSnapshotLease is the lease in which the sidecar records full snapshots. Zero: it does not exist.
+	FullSnapshotLease Lease
+	// DeltaSnapshotLease is the lease in which the sidecar records delta snapshots. Zero: it does not exist.
+	DeltaSnapshotLease Lease
+	// Secrets are the Secrets that the pods need, whether they exist or not, sorted by name.
+	Secrets []Secret
+	// Etcd is what the members themselves answered.
+	Etcd EtcdAnswers
+	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.
+	Failures []ReadFailure
+}
+
+// Section names a part of an Observation.
+type Section string
+
+// The parts of an Observation that are read from the API server.
+const (
+	SectionManagedResource Section = "ManagedResource"
+	SectionStatefulSet     Section = "StatefulSet"
+	SectionPods            Section = "Pods"
+	SectionClaims          Section = "PersistentVolumeClaims"
+	SectionClaimEvents     Section = "Events"
+	SectionLeases          Section = "Leases"
+	SectionSecrets         Section = "Secrets"
+)
+
+// ReadFailure is a part of an Observation that could not be read.
+type ReadFailure struct {
+	// Section is the part.
+	Section Section
+	// Message is the error's text, without secrets.
+	Message string
+}
+
+// Failure returns why the section could not be read; empty when it was read.
+func (o Observation) Failure(section Section) string {
+	for _, failure := range o.Failures {
+		if failure.Section == section {
+			return failure.Message
+		}
+	}
+
+	return ""
+}
+
+// ManagedResource is what was seen of the ManagedResource.
+type ManagedResource struct {
+	// Exists is false when there is none; all else is zero then.
+	Exists bool
+	// Name of the ManagedResource, also set when it does not exist.
+	Name string
+	// UID of the ManagedResource.
+	UID types.UID
+	// Deleting is true while it is being deleted.
+	Deleting bool
+	// GenerationObserved is true when the resource manager has seen the current generation; the conditions speak about
+	// an earlier one otherwise.
+	GenerationObserved bool
+	// ReconcileRequested is true while the operation annotation waits to be taken up by the resource manager.
+	ReconcileRequested bool
+	// Applied, Healthy and Progressing are the conditions ResourcesApplied, ResourcesHealthy, ResourcesProgressing.
+	Applied, Healthy, Progressing ConditionFact
+	// TLSMode, Store, Defaults are the raw values of our annotations. Empty: not set.
+	TLSMode, Store, Defaults string
+	// Size is the last size above 0, from our annotation. 0: not known.
+	Size int32
+}
+
+// IsApplied is true when the resource manager has applied the current generation.
+func (m ManagedResource) IsApplied() bool {
+	return m.Exists && !m.Deleting && m.GenerationObserved && m.Applied.Status == "True"
+}
+
+// ConditionFact is a condition of another object. The zero value is a condition that does not exist.
+type ConditionFact struct {
+	// Status is True, False, Unknown, Progressing or, where there is no condition, empty.
+	Status string
+	// Reason and Message as the other object tells them.
+	Reason, Message string
+	// LastTransitionTime and LastUpdateTime as the other object tells them.
+	LastTransitionTime, LastUpdateTime time.Time
+}
+
+// Claim is what was seen of a volume claim.
+type Claim struct {
+	// Name of the claim; set also when it does not exist.
+	Name string
+	// Ordinal of the member that uses it.
+	Ordinal int
+	// Exists is false when there is no such claim; all else is zero then.
+	Exists bool
+	// UID of the claim.
+	UID types.UID
+	// Deleting is true while it is being deleted.
+	Deleting bool
+	// Bound is true when it has a volume.
+	Bound bool
+	// Volume is the name of its volume. Empty: none.
+	Volume string
+	// StorageClass of the claim. Empty: none.
+	StorageClass string
+	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
+	Requested, Capacity int64
+	// Warnings are the messages of the warning events of a claim that is not bound, newest first.
+	Warnings []string
+}
+
+// Lease is what was seen of a lease of a member or of snapshots.
+type Lease struct {
+	// Exists is false when there is no such lease; all else is zero then.
+	Exists bool
+	// Name of the lease.
+	Name string
+	// UID of the lease.
+	UID types.UID
+	// OwnerUID is the UID of its controlling owner. Empty: none.
+	OwnerUID types.UID
+	// Holder is its holder identity: `<memberID>:<role>` or `<memberID>:<clusterID>:<role>` for members, a revision for
+	// snapshots. Empty: never written.
+	Holder string
+	// RenewTime is when it was last renewed. Zero: never.
+	RenewTime time.Time
+	// CreationTime is when it was created.
+	CreationTime time.Time
+	// TLSEnabled is what the sidecar says about its member's peer URLs. Nil: it has not said anything.
+	TLSEnabled *bool
+}
+
+// Secret is what is known about a Secret that pods need: never its content.
+type Secret struct {
+	// Name of the Secret.
+	Name string
+	// Uses say which fields of the spec need it, and which keys.
+	Uses []helper.SecretUse
+	// Exists is false when there is no such Secret.
+	Exists bool
+	// Keys are the names of its data keys, sorted.
+	Keys []string
+}

@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import "k8s.io/apimachinery/pkg/types"
+
+// Plan is what follows for an Etcd from an Observation.
+type Plan struct {
+	// Stage names what is being done.
+	Stage Stage
+	// Render is true when the ManagedResource may be written with Replicas and ClusterSize. False: it stays as it is.
+	Render bool
+	// Replicas of the StatefulSet in the rendering.
+	Replicas int32
+	// ClusterSize is the number of members in the rendered initial-cluster.
+	ClusterSize int32
+	// Step is the one act to be done now. Nil: none. It is done only in a pass in which writing the ManagedResource
+	// changed nothing, and it is over when a later Observation shows it, not when it was done.
+	Step *Step
+	// Reason is a sentence that says why, with the arithmetic of the quorum where members are concerned.
+	Reason string
+	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
+	WaitsFor string
+	// Refusal is set when the spec cannot be carried out and its author has to act.
+	Refusal *Refusal
+}
+
+// Stage names what is being done to a cluster.
+type Stage string
+
+// The stages.
+const (
+	// StageObserve waits for facts without which nothing is decided.
+	StageObserve Stage = "Observe"
+	// StageRefused does nothing: the spec cannot be carried out.
+	StageRefused Stage = "Refused"
+	// StageWaitForSecrets waits for Secrets that pods need.
+	StageWaitForSecrets Stage = "WaitForSecrets"
+	// StageWaitForPredecessor waits for what an earlier Etcd of the same name left to be gone.
+	StageWaitForPredecessor Stage = "WaitForPredecessor"
+	// StageCreate makes a cluster that never ran.
+	StageCreate Stage = "Create"
+	// StageHibernate stops all members and keeps their data.
+	StageHibernate Stage = "Hibernate"
+	// StageHibernated is the end of StageHibernate.
+	StageHibernated Stage = "Hibernated"
+	// StageWake starts the members of a hibernated cluster.
+	StageWake Stage = "Wake"
+	// StageApply waits for the resource manager to apply the newest rendering to a running cluster.
+	StageApply Stage = "Apply"
+	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
+	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
+	// StageReplacePod replaces pods that were made from an older template.
+	StageReplacePod Stage = "ReplacePod"
+	// StageSettle waits for members that were started to serve.
+	StageSettle Stage = "Settle"
+	// StageExternallyManaged renders for members that somebody else runs.
+	StageExternallyManaged Stage = "ExternallyManaged"
+	// StageDone means that the observed cluster is the desired one.
+	StageDone Stage = "Done"
+)
+
+// StepKind names an act.
+type StepKind string
+
+// The acts.
+const (
+	// StepDeletePod deletes a pod so that the StatefulSet makes it anew.
+	StepDeletePod StepKind = "DeletePod"
+	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
+	// asks the resource manager to reconcile.
+	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"
+	// StepRequestReconcile asks the resource manager to reconcile now. It harms nothing.
+	StepRequestReconcile StepKind = "RequestReconcile"
+)
+
+// Step is one act on one object.
+type Step struct {
+	// Kind of the act.
+	Kind StepKind
+	// Object is the name of the object acted on, in the namespace of the Etcd.
+	Object string
+	// UID is the precondition of the act: the API server refuses it for any other object of that name.
+	UID types.UID
+}
+
+// Refusal says what the author of the spec has to change.
+type Refusal struct {
+	// Field is the path of the field at fault.
+	Field string
+	// Message says what is wrong and the way out, without repeating the field.
+	Message string
+}
+
+// Error makes a Refusal an error: the field, then what is wrong.
+func (r *Refusal) Error() string { return r.Field + ": " + r.Message }
+
+// Outcome sorts plans by what the one who carries them out has to do next.
+type Outcome string
+
+// The outcomes.
+const (
+	// OutcomeDone means that nothing is left to do.
+	OutcomeDone Outcome = "Done"
+	// OutcomeStep means that Step is to be done now.
+	OutcomeStep Outcome = "Step"
+	// OutcomeWaiting means to wait for WaitsFor.
+	OutcomeWaiting Outcome = "Waiting"
+	// OutcomeRefused means that the author of the spec has to act, see Refusal.
+	OutcomeRefused Outcome = "Refused"
+)
+
+// Outcome returns what is next. A plan that was not held against its rendering (Against) is at best waiting for it.
+func (p Plan) Outcome() Outcome {
+	switch {
+	case p.Refusal != nil:
+		return OutcomeRefused
+	case p.Step != nil:
+		return OutcomeStep
+	case p.WaitsFor != "":
+		return OutcomeWaiting
+	default:
+		return OutcomeDone
+	}
+}

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// PlanFor decides what is to be done for a canonical Etcd that is not being deleted, given what was observed. It is total: a
+// spec that cannot be carried out gives a plan with a Refusal.
+//
+// The plan says what to render. Hold it against the rendering (Against) before carrying out its step.
+func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
+	if plan, decided := guard(etcd, o); decided {
+		return plan
+	}
+	switch {
+	case !helper.ManagesPods(etcd):
+		return Plan{
+			Stage: StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas,
+			Reason: "the members are run by somebody else; only their configuration is rendered",
+		}
+	case helper.IsHibernated(etcd):
+		return planHibernation(o)
+	default:
+		return planSingle(etcd, o, now)
+	}
+}
+
+// guard stops what must not be planned: facts are missing, the spec is refused, or the ground is not free.
+func guard(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
+	for _, section := range []Section{SectionManagedResource, SectionStatefulSet, SectionPods, SectionSecrets} {
+		if failure := o.Failure(section); failure != "" {
+			return Plan{Stage: StageObserve, Reason: "nothing is decided without all facts", WaitsFor: fmt.Sprintf("reading %s: %s", section, failure)}, true
+		}
+	}
+	if refusal := refuseSize(etcd, o.ManagedResource.Size); refusal != nil {
+		return Plan{Stage: StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+	}
+	if owner := o.StatefulSet.OwnerUID; o.StatefulSet.Exists && owner != "" && owner != etcd.UID {
+		return Plan{
+			Stage: StageWaitForPredecessor, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
+			WaitsFor: fmt.Sprintf("StatefulSet %s, owned by an object with UID %s, to be gone", o.StatefulSet.Name, owner),
+		}, true
+	}
+	if missing := MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
+		return Plan{Stage: StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
+	}
+
+	return Plan{}, false
+}
+
+// refuseSize refuses sizes that are not supported, and a smaller one than the cluster had: its data still lists the members
+// of the larger one, also after it hibernated.
+func refuseSize(etcd *druidv1alpha1.Etcd, remembered int32) *Refusal {
+	replicas := etcd.Spec.Replicas
+	switch {
+	case replicas < 0:
+		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf("%d is negative; use 0 to hibernate or 1", replicas)}
+	case replicas > 0 && replicas < remembered:
+		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf(
+			"%d is smaller than the %d members that the data of this cluster knows; use 0 to hibernate or %d", replicas, remembered, remembered)}
+	case replicas > 1 && helper.ManagesPods(etcd):
+		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf("unsupported size %d: clusters of several members are not supported yet; use 0 to hibernate or 1", replicas)}
+	default:
+		return nil
+	}
+}
+
+func planHibernation(o Observation) Plan {
+	plan := Plan{Stage: StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size}
+	switch {
+	case len(o.Pods) > 0:
+		plan.Reason = fmt.Sprintf("spec.replicas is 0; %d pods still run", len(o.Pods))
+		plan.WaitsFor = "pod " + o.Pods[0].Name + " to be gone"
+	default:
+		plan.Stage = StageHibernated
+		plan.Reason = "spec.replicas is 0 and no pod runs; the data is kept"
+	}
+
+	return plan
+}
+
+// planSingle plans a cluster of one member.
+func planSingle(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
+	plan := Plan{Render: true, Replicas: 1, ClusterSize: 1}
+	pod := o.PodFor(0)
+	switch {
+	case !o.StatefulSet.Exists && pod != nil:
+		plan.Stage = StageRecreateStatefulSet
+		plan.Reason = "the StatefulSet was taken from under its pod and has to come back"
+	case !o.StatefulSet.Exists && !o.anyClaim():
+		plan.Stage = StageCreate
+		plan.Reason = "0 of 1 members exist; the first is created"
+	case !o.StatefulSet.Exists || o.StatefulSet.SpecReplicas == 0:
+		plan.Stage = StageWake
+		plan.Reason = "0 of 1 members run; the member is started on the data that it has"
+	default:
+		return planSinglePod(etcd, o, plan, now)
+	}
+	plan.WaitsFor = podToServe(etcd, pod)
+
+	return plan
+}
+
+func (o Observation) anyClaim() bool {
+	for _, claim := range o.Claims {
+		if claim.Exists {
+			return true
+		}
+	}
+
+	return false
+}
+
+// planSinglePod plans for the pod of a single member whose StatefulSet wants it to run.
+func planSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now time.Time) Plan {
+	pod := o.PodFor(0)
+	healthy := HealthyVoters(MembersFor(etcd, o))
+	switch {
+	case pod == nil || pod.Deleting:
+		plan.Stage = StageSettle
+		plan.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
+		plan.WaitsFor = podToServe(etcd, pod)
+	case pod.IsOutdated(o.StatefulSet):
+		return replaceSinglePod(etcd, o, plan, now)
+	case !pod.Ready:
+		plan.Stage = StageSettle
+		plan.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the newest rendering", healthy)
+		plan.WaitsFor = podToServe(etcd, pod)
+	default:
+		plan.Stage = StageDone
+		plan.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the newest rendering", healthy)
+	}
+
+	return plan
+}
+
+func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now time.Time) Plan {
+	pod := o.PodFor(0)
+	plan.Stage = StageReplacePod
+	healthy := HealthyVoters(MembersFor(etcd, o))
+	if !pod.Ready && healthy == 0 {
+		plan.Reason = replacing(pod.Name, 0, 0, 1) + ": it does not serve, so that nothing is lost"
+		plan.Step = &Step{Kind: StepDeletePod, Object: pod.Name, UID: pod.UID}
+
+		return plan
+	}
+	plan.Reason = replacing(pod.Name, healthy, 0, 1)
+	if hold := StoreHold(etcd, o, *pod, now); hold != "" {
+		plan.WaitsFor = "a new snapshot in the store, without which pod " + pod.Name + " could not start again: " + hold
+
+		return plan
+	}
+	plan.Step = &Step{Kind: StepDeletePod, Object: pod.Name, UID: pod.UID}
+
+	return plan
+}
+
+func podToServe(etcd *druidv1alpha1.Etcd, pod *Pod) string {
+	if pod == nil {
+		return "pod " + helper.PodName(etcd, 0) + " to be created and to serve"
+	}
+	if trouble := pod.Trouble(); trouble != "" {
+		return "pod " + pod.Name + " to serve: " + trouble
+	}
+
+	return "pod " + pod.Name + " to serve"
+}

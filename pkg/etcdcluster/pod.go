@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Names of the containers of a member's pod.
+const (
+	ContainerEtcd          = "etcd"
+	ContainerBackupRestore = "backup-restore"
+)
+
+// Pod is what was seen of a member's pod.
+type Pod struct {
+	// Name of the pod.
+	Name string
+	// Ordinal is the number at the end of its name.
+	Ordinal int
+	// UID of the pod: the precondition of whatever is done to it.
+	UID types.UID
+	// RevisionHash is the revision of the StatefulSet's template that it was made from.
+	RevisionHash string
+	// OwnerUID is the UID of its controlling owner. Empty: none.
+	OwnerUID types.UID
+	// Phase of the pod, e.g. Running.
+	Phase string
+	// Ready is its condition Ready, ContainersReady its condition ContainersReady.
+	Ready, ContainersReady bool
+	// Deleting is true while it is being deleted.
+	Deleting bool
+	// Node that it runs on. Empty: not scheduled.
+	Node string
+	// IPs of the pod, the primary first.
+	IPs []string
+	// CreationTime is when it was created.
+	CreationTime time.Time
+	// Unschedulable is the scheduler's message when the pod has no node. Empty: scheduled, or not looked at yet.
+	Unschedulable string
+	// Containers, init containers first, in the order of the pod's spec.
+	Containers []Container
+	// Store is the fingerprint of its store settings, see StoreFingerprint.
+	Store string
+}
+
+// Container is what was seen of a container.
+type Container struct {
+	// Name of the container.
+	Name string
+	// Init is true for init containers.
+	Init bool
+	// Image as the pod's spec names it.
+	Image string
+	// Ready as its status says.
+	Ready bool
+	// State is Waiting, Running or Terminated. Empty: no status yet.
+	State ContainerState
+	// Reason of the state, e.g. ImagePullBackOff or CrashLoopBackOff. Empty: none.
+	Reason string
+	// Message of the state. Empty: none.
+	Message string
+	// LastTerminationReason says how its run before ended, e.g. OOMKilled. Empty: there was none.
+	LastTerminationReason string
+	// Restarts counts its restarts.
+	Restarts int32
+	// StartedAt is when its current run began. Zero: it does not run.
+	StartedAt time.Time
+}
+
+// ContainerState is what a container does.
+type ContainerState string
+
+// The states of a container.
+const (
+	ContainerWaiting    ContainerState = "Waiting"
+	ContainerRunning    ContainerState = "Running"
+	ContainerTerminated ContainerState = "Terminated"
+)
+
+// PodFor returns the pod with the ordinal; nil when there is none.
+func (o Observation) PodFor(ordinal int) *Pod {
+	for i := range o.Pods {
+		if o.Pods[i].Ordinal == ordinal {
+			return &o.Pods[i]
+		}
+	}
+
+	return nil
+}
+
+// IsOutdated is true when the pod was made from another template than the newest. It is false while the StatefulSet
+// controller has not seen the newest spec, because UpdateRevision speaks about an older one then.
+func (p Pod) IsOutdated(statefulSet StatefulSet) bool {
+	return statefulSet.GenerationObserved() && statefulSet.UpdateRevision != "" && p.RevisionHash != statefulSet.UpdateRevision
+}
+
+// Trouble says in words why the pod does not serve: the first container that waits with a reason or was terminated, or
+// that no node takes the pod. Empty: nothing is known to be wrong.
+func (p Pod) Trouble() string {
+	if p.Unschedulable != "" {
+		return "pod " + p.Name + " is not scheduled: " + p.Unschedulable
+	}
+	for _, container := range p.Containers {
+		if trouble := container.trouble(); trouble != "" {
+			return "container " + container.Name + " of pod " + p.Name + " " + trouble
+		}
+	}
+
+	return ""
+}
+
+// ordinaryWaits are reasons of waiting that every container goes through.
+var ordinaryWaits = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
+
+func (c Container) trouble() string {
+	switch {
+	case c.State == ContainerWaiting && !ordinaryWaits[c.Reason]:
+		if c.LastTerminationReason != "" {
+			return "waits: " + c.Reason + " (ended before: " + c.LastTerminationReason + ")"
+		}
+
+		return "waits: " + c.Reason
+	case c.State == ContainerTerminated && !c.Init:
+		return "has ended: " + c.Reason
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Reasons of the state of a member that come from asking etcd itself. Those that come from leases are in the API.
+const (
+	// MemberReasonServes means that the member answered a linearizable read.
+	MemberReasonServes = "Serves"
+	// MemberReasonLearner means that the member has no vote yet.
+	MemberReasonLearner = "Learner"
+	// MemberReasonNotServing means that the member answers, but not with linearizable reads: it has no leader.
+	MemberReasonNotServing = "NotServing"
+	// MemberReasonUnreachable means that the member does not answer while another does.
+	MemberReasonUnreachable = "Unreachable"
+	// MemberReasonPodMissing means that the member has no pod.
+	MemberReasonPodMissing = "PodMissing"
+)
+
+// Thresholds say from when on silence of a member means something.
+type Thresholds struct {
+	// Unknown is how long a member may be late with its lease before it counts as unknown.
+	Unknown time.Duration
+	// NotReady is how much longer, until it counts as not ready.
+	NotReady time.Duration
+	// Heartbeat is the period in which leases are renewed. A member that does not answer while others do counts as unknown
+	// when its lease is older than one and a half periods.
+	Heartbeat time.Duration
+}
+
+// ThresholdsFor returns thresholds for a canonical Etcd, with the configured ones for unknown and not ready.
+func ThresholdsFor(etcd *druidv1alpha1.Etcd, unknown, notReady time.Duration) Thresholds {
+	return Thresholds{Unknown: unknown, NotReady: notReady, Heartbeat: helper.HeartbeatDuration(etcd)}
+}
+
+// MemberState is the state of a member with its reason.
+type MemberState struct {
+	// Status is Ready, NotReady or Unknown.
+	Status druidv1alpha1.EtcdMemberConditionStatus
+	// Reason is a word for programs.
+	Reason string
+}
+
+// StateOf judges a member at the given time. What the member says itself comes first, then what its pod shows, then its
+// lease. False: nothing is known about it, as for a member that never started.
+func StateOf(m Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
+	if m.Answer != nil && m.Answer.Reachable {
+		return stateFromAnswer(*m.Answer), true
+	}
+	known := m.Heartbeat != nil && !m.Lease.RenewTime.IsZero()
+	if !m.ManagedExternally && (known || m.Pod != nil) {
+		if state, decided := stateFromPod(m.Pod); decided {
+			return state, true
+		}
+	}
+	if !known {
+		return MemberState{}, false
+	}
+
+	return stateFromLease(m, thresholds, now), true
+}
+
+func stateFromAnswer(answer MemberAnswer) MemberState {
+	switch {
+	case answer.Learner:
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonLearner}
+	case !answer.Serves:
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonNotServing}
+	default:
+		return MemberState{druidv1alpha1.EtcdMemberStatusReady, MemberReasonServes}
+	}
+}
+
+func stateFromPod(pod *Pod) (MemberState, bool) {
+	switch {
+	case pod == nil:
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonPodMissing}, true
+	case !pod.ContainersReady:
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonContainersNotReady}, true
+	default:
+		return MemberState{}, false
+	}
+}
+
+func stateFromLease(m Member, thresholds Thresholds, now time.Time) MemberState {
+	late := now.Sub(m.Lease.RenewTime)
+	switch {
+	case late > thresholds.Unknown+thresholds.NotReady:
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonUnknownGracePeriodExceeded}
+	case late > thresholds.Unknown:
+		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, druidv1alpha1.MemberReasonLeaseExpired}
+	case m.Answer != nil && m.WayOpen && late > thresholds.Heartbeat*3/2:
+		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, MemberReasonUnreachable}
+	default:
+		return MemberState{druidv1alpha1.EtcdMemberStatusReady, druidv1alpha1.MemberReasonLeaseSucceeded}
+	}
+}

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"maps"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// RenderingAnnotation is the key, on the StatefulSet itself, of the checksum of all that was rendered with it. What the
+// StatefulSet shows is what the resource manager has applied.
+const RenderingAnnotation = "etcd-druid.extensions.gardener.cloud/rendering"
+
+// StatefulSet is what was seen of the StatefulSet.
+type StatefulSet struct {
+	// Exists is false when there is none; all else is zero then.
+	Exists bool
+	// Name of the StatefulSet.
+	Name string
+	// UID of the StatefulSet.
+	UID types.UID
+	// OwnerUID is the UID of its controlling owner. Empty: none.
+	OwnerUID types.UID
+	// Deleting is true while it is being deleted.
+	Deleting bool
+	// Generation is the spec's; ObservedGeneration the one that the StatefulSet controller has seen.
+	Generation, ObservedGeneration int64
+	// SpecReplicas are the desired pods, Replicas those that exist, ReadyReplicas those that are ready.
+	SpecReplicas, Replicas, ReadyReplicas int32
+	// UpdateRevision is the revision of the newest pod template. Empty: not known yet.
+	UpdateRevision string
+	// Rendering is the checksum that it shows, and what cannot be changed in place.
+	Rendering Rendering
+	// Store is the fingerprint of the store settings in its pod template, see StoreFingerprint.
+	Store string
+}
+
+// GenerationObserved is true when the StatefulSet controller has seen the newest spec, so that UpdateRevision and the
+// counters speak about it.
+func (s StatefulSet) GenerationObserved() bool { return s.Exists && s.ObservedGeneration >= s.Generation }
+
+// Rendering identifies what is rendered for an Etcd.
+type Rendering struct {
+	// Checksum over everything rendered, shown by the StatefulSet in RenderingAnnotation.
+	Checksum string
+	// Fixed are the fields that need a new StatefulSet to change.
+	Fixed FixedFields
+}
+
+// FixedFields are the fields of a StatefulSet that cannot be changed in place: the API server refuses a change of the
+// first three, and the resource manager silently keeps the live claim templates.
+type FixedFields struct {
+	// ServiceName is the headless Service.
+	ServiceName string
+	// PodManagementPolicy is Parallel or OrderedReady; empty counts as OrderedReady.
+	PodManagementPolicy string
+	// Selector are the labels that select pods.
+	Selector map[string]string
+	// ClaimTemplates of the StatefulSet, in their order.
+	ClaimTemplates []ClaimTemplate
+}
+
+// ClaimTemplate is a volume claim template.
+type ClaimTemplate struct {
+	// Name of the template.
+	Name string
+	// StorageClass named in the template. Nil: the default of the cluster.
+	StorageClass *string
+	// Request is the requested size in bytes.
+	Request int64
+	// AccessModes of the volume.
+	AccessModes []string
+}
+
+// RenderingFor reads the rendering from a StatefulSet, a live one or one that was only rendered.
+func RenderingFor(statefulSet *appsv1.StatefulSet) Rendering {
+	fixed := FixedFields{
+		ServiceName:         statefulSet.Spec.ServiceName,
+		PodManagementPolicy: string(statefulSet.Spec.PodManagementPolicy),
+	}
+	if fixed.PodManagementPolicy == "" {
+		fixed.PodManagementPolicy = string(appsv1.OrderedReadyPodManagement)
+	}
+	if statefulSet.Spec.Selector != nil {
+		fixed.Selector = statefulSet.Spec.Selector.MatchLabels
+	}
+	for _, claim := range statefulSet.Spec.VolumeClaimTemplates {
+		fixed.ClaimTemplates = append(fixed.ClaimTemplates, claimTemplateFor(claim))
+	}
+
+	return Rendering{Checksum: statefulSet.Annotations[RenderingAnnotation], Fixed: fixed}
+}
+
+func claimTemplateFor(claim corev1.PersistentVolumeClaim) ClaimTemplate {
+	template := ClaimTemplate{
+		Name:         claim.Name,
+		StorageClass: claim.Spec.StorageClassName,
+		Request:      claim.Spec.Resources.Requests.Storage().Value(),
+	}
+	for _, mode := range claim.Spec.AccessModes {
+		template.AccessModes = append(template.AccessModes, string(mode))
+	}
+
+	return template
+}
+
+// Differences names, as paths in the StatefulSet's spec, the fields in which two sets of fixed fields differ. Empty: they
+// are the same.
+func (f FixedFields) Differences(other FixedFields) []string {
+	var paths []string
+	if f.ServiceName != other.ServiceName {
+		paths = append(paths, "spec.serviceName")
+	}
+	if f.PodManagementPolicy != other.PodManagementPolicy {
+		paths = append(paths, "spec.podManagementPolicy")
+	}
+	if !maps.Equal(f.Selector, other.Selector) {
+		paths = append(paths, "spec.selector")
+	}
+	if !slices.EqualFunc(f.ClaimTemplates, other.ClaimTemplates, ClaimTemplate.equal) {
+		paths = append(paths, "spec.volumeClaimTemplates")
+	}
+
+	return paths
+}
+
+func (t ClaimTemplate) equal(other ClaimTemplate) bool {
+	sameClass := (t.StorageClass == nil) == (other.StorageClass == nil) &&
+		(t.StorageClass == nil || *t.StorageClass == *other.StorageClass)
+
+	return t.Name == other.Name && sameClass && t.Request == other.Request && slices.Equal(t.AccessModes, other.AccessModes)
+}

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// storeFlags are the flags of the sidecar that say where snapshots are.
+var storeFlags = []string{"--storage-provider=", "--store-prefix=", "--store-endpoint-override="}
+
+// storeVolumes are the volumes through which the sidecar reaches its store.
+var storeVolumes = map[string]bool{"etcd-backup-secret": true, "local-backup": true}
+
+// StoreFingerprint is a short hash over the settings of the store in a pod's spec: flags, container, credentials. Two pods
+// with the same fingerprint depend on the same store. Empty: no sidecar.
+func StoreFingerprint(pod corev1.PodSpec) string {
+	hash := sha256.New()
+	found := false
+	for _, container := range pod.Containers {
+		if container.Name != ContainerBackupRestore {
+			continue
+		}
+		found = true
+		for _, arg := range container.Args {
+			for _, flag := range storeFlags {
+				if strings.HasPrefix(arg, flag) {
+					_, _ = fmt.Fprintln(hash, arg)
+				}
+			}
+		}
+		for _, env := range container.Env {
+			if env.Name == "STORAGE_CONTAINER" || strings.HasPrefix(env.Name, "ECS_") {
+				_, _ = fmt.Fprintln(hash, env.Name, env.Value, env.ValueFrom)
+			}
+		}
+	}
+	if !found {
+		return ""
+	}
+	for _, volume := range pod.Volumes {
+		if storeVolumes[volume.Name] {
+			_, _ = fmt.Fprintln(hash, volume.Name, volume.Secret.String(), volume.HostPath.String())
+		}
+	}
+
+	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// StoreHold says why the single member of a canonical Etcd must not be restarted now: it serves, it depends on a store, and
+// the store gives no sign of life, without which the sidecar would not start etcd again. The signs are the leases that the
+// sidecar renews after each snapshot. Empty: nothing speaks against a restart; so also where the settings of the store are
+// about to change, since the restart may be the cure.
+func StoreHold(etcd *druidv1alpha1.Etcd, o Observation, pod Pod, now time.Time) string {
+	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
+		return ""
+	}
+	newest := o.FullSnapshotLease.RenewTime
+	if delta := o.DeltaSnapshotLease.RenewTime; delta.After(newest) {
+		newest = delta
+	}
+	if newest.IsZero() {
+		return "no snapshot was taken yet, so that the store is not known to work"
+	}
+	period := helper.DeltaSnapshotPeriod(etcd)
+	if period < time.Second {
+		return "" // no delta snapshots: the age of the full one says nothing about the store of now
+	}
+	if now.Sub(newest) > 3*period+time.Minute {
+		return fmt.Sprintf("the store seems to be out of reach: the newest snapshot is of %s", newest.UTC().Format(time.RFC3339))
+	}
+
+	return ""
+}
