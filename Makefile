@@ -1,0 +1,94 @@
+# Nothing runs while this file is read: every variable is plain text, every command stands in a recipe.
+
+export CGO_ENABLED = 0
+export GOFLAGS = -trimpath -buildvcs=false
+
+SEED = go run -C hack/seed .
+TEST = go run ./hack/testrun
+LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
+
+.DEFAULT_GOAL = help
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Run it
+
+.PHONY: up
+up: ## Start a local seed with the operator and an example Etcd (builds what is missing)
+	@$(SEED) up
+
+.PHONY: down
+down: ## Stop the local seed and leave nothing behind
+	@$(SEED) down
+
+.PHONY: seed-status
+seed-status: ## Say what of the local seed runs
+	@$(SEED) status
+
+##@ Test it
+
+.PHONY: test
+test: ## Run every test, set-up included; ends with the time of each suite and `N passed, M failed`
+	@$(TEST)
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing but Go
+	@$(TEST) unit
+
+.PHONY: test-integration
+test-integration: ## Run the controllers against a kube-apiserver
+	@$(TEST) integration
+
+.PHONY: test-e2e
+test-e2e: ## Run the stories on the local seed
+	@$(TEST) e2e
+
+.PHONY: test-soak
+test-soak: ## Run the long repetitions on the local seed; not part of `make test`
+	@$(TEST) soak
+
+.PHONY: test-update-golden
+test-update-golden: ## Write the golden files anew; look at the difference before you commit it
+	@UPDATE_GOLDEN=1 go test ./pkg/... ./charts/...
+
+##@ Change it
+
+.PHONY: generate
+generate: ## Write deepcopy functions, CRDs, mocks, the chart's copies and the API reference anew
+	@hack/generate.sh
+
+.PHONY: format
+format: ## Format all Go files and sort their imports
+	@$(LINT) fmt
+	@cd hack/seed && $(LINT) fmt --config ../../.golangci.yaml
+
+.PHONY: tidy
+tidy: ## Tidy the modules
+	@hack/for-each-module.sh go mod tidy
+
+##@ Check it
+
+.PHONY: check
+check: ## Run the linters, the import arrows among them
+	@$(LINT) run
+	@cd hack/seed && $(LINT) run --config ../../.golangci.yaml
+
+.PHONY: check-generate
+check-generate: ## Fail if `make generate` would change a file
+	@hack/check-generate.sh
+
+##@ Build it
+
+.PHONY: build
+build: ## Build the operator into bin/
+	@go build -o bin/ ./cmd/...
+
+.PHONY: image
+image: ## Build the operator's image and load it into the nodes of the local seed
+	@$(SEED) load-image
+
+.PHONY: clean
+clean: ## Remove what was built into the tree
+	@rm -rf bin dist

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// A Result counts tests. Those that need a reader's attention are kept by name.
+type Result struct {
+	Passed  int
+	Failed  []string
+	Skipped []string
+}
+
+// Add adds another result to this one.
+func (r *Result) Add(other Result) {
+	r.Passed += other.Passed
+	r.Failed = append(r.Failed, other.Failed...)
+	r.Skipped = append(r.Skipped, other.Skipped...)
+}
+
+// A Row is what the summary says about one suite.
+type Row struct {
+	Name   string
+	Took   time.Duration
+	Result Result
+}
+
+// WriteSummary writes the skipped and failed tests by name, the time of each suite, and the counts over all as last line.
+func WriteSummary(w io.Writer, rows []Row, total Result) {
+	writeNames(w, "Skipped", total.Skipped)
+	writeNames(w, "Failed", total.Failed)
+	fmt.Fprintln(w)
+
+	var took time.Duration
+
+	for _, row := range rows {
+		took += row.Took
+		writeRow(w, row.Name, row.Took, row.Result)
+	}
+
+	writeRow(w, "all", took, total)
+	fmt.Fprintf(w, "\n%s\n", counts(total))
+}
+
+func writeNames(w io.Writer, title string, names []string) {
+	if len(names) == 0 {
+		return
+	}
+
+	fmt.Fprintf(w, "\n%s:\n", title)
+
+	for _, name := range names {
+		fmt.Fprintf(w, "  %s\n", name)
+	}
+}
+
+func writeRow(w io.Writer, name string, took time.Duration, result Result) {
+	fmt.Fprintf(w, "%-12s %8s   %s\n", name, took.Round(time.Second), counts(result))
+}
+
+func counts(r Result) string {
+	line := fmt.Sprintf("%d passed, %d failed", r.Passed, len(r.Failed))
+	if len(r.Skipped) > 0 {
+		line += fmt.Sprintf(", %d skipped", len(r.Skipped))
+	}
+
+	return line
+}

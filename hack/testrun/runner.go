@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// grace is how long an interrupted command may take to clean up before it is killed.
+const grace = 30 * time.Second
+
+// A Runner starts the commands of a suite.
+type Runner struct {
+	// Root is the folder of the repository.
+	Root string
+	// Logs is the folder that gets the whole output of each command.
+	Logs string
+	// Out gets the progress, and the output of what has failed.
+	Out io.Writer
+}
+
+// Run runs one suite. A set-up that fails counts as one failed test and keeps the steps from running.
+func (r Runner) Run(ctx context.Context, suite Suite) Result {
+	env, err := r.setUp(ctx, suite)
+	if err != nil {
+		return Result{Failed: []string{suite.Name + ": set-up: " + err.Error()}}
+	}
+
+	var total Result
+
+	for i, step := range suite.Steps {
+		log := filepath.Join(r.Logs, fmt.Sprintf("%s-%d", suite.Name, i+1))
+
+		result, err := r.step(ctx, step, env, log)
+		if err != nil {
+			result.Failed = append(result.Failed, fmt.Sprintf("%s: %s", suite.Name, err))
+		}
+
+		total.Add(result)
+	}
+
+	return total
+}
+
+func (r Runner) step(ctx context.Context, step Step, env []string, log string) (Result, error) {
+	dir := filepath.Join(r.Root, step.Dir)
+
+	switch step.Count {
+	case GoTest:
+		return r.goTest(ctx, step, dir, env, log)
+	case Ginkgo:
+		return r.ginkgo(ctx, step, dir, env, log)
+	default:
+		name := strings.Join(step.Command, " ")
+		if err := r.command(ctx, dir, env, r.Out, log+".log", step.Command...); err != nil {
+			return Result{}, fmt.Errorf("%s: %w", name, err)
+		}
+
+		fmt.Fprintf(r.Out, "ok   %s\n", name)
+
+		return Result{Passed: 1}, nil
+	}
+}
+
+// setting is a line of a set-up's output that becomes part of the environment of the tests.
+var setting = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=`)
+
+func (r Runner) setUp(ctx context.Context, suite Suite) ([]string, error) {
+	if len(suite.Setup) == 0 {
+		return nil, nil
+	}
+
+	var out bytes.Buffer
+
+	start := time.Now()
+	if err := r.command(ctx, r.Root, nil, io.MultiWriter(r.Out, &out), filepath.Join(r.Logs, suite.Name+"-setup.log"), suite.Setup...); err != nil {
+		return nil, fmt.Errorf("%s: %w", strings.Join(suite.Setup, " "), err)
+	}
+
+	fmt.Fprintf(r.Out, "set-up took %s\n", time.Since(start).Round(time.Second))
+
+	var env []string
+
+	for line := range strings.Lines(out.String()) {
+		if line = strings.TrimSpace(line); setting.MatchString(line) {
+			env = append(env, line)
+		}
+	}
+
+	return env, nil
+}
+
+// command runs a command whose whole output goes to a log file and to out.
+func (r Runner) command(ctx context.Context, dir string, env []string, out io.Writer, log string, args ...string) error {
+	file, err := os.Create(log) // #nosec G304 -- a name of the table, below a new temporary folder
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+
+	command := exec.CommandContext(ctx, args[0], args[1:]...) // #nosec G204 -- the commands of the table
+	command.Dir = dir
+	command.Env = append(os.Environ(), env...)
+	command.Stdout = io.MultiWriter(file, out)
+	command.Stderr = command.Stdout
+	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+	command.WaitDelay = grace
+
+	return command.Run()
+}
+
+// goTest runs `go test -json` and counts while it goes.
+func (r Runner) goTest(ctx context.Context, step Step, dir string, env []string, log string) (Result, error) {
+	packages, err := packagesIn(ctx, dir, step.Packages)
+	if err != nil {
+		return Result{}, err
+	}
+
+	if len(packages) == 0 {
+		return Result{}, fmt.Errorf("no packages to test in %s", dir)
+	}
+
+	var (
+		report         = NewGoReport(r.Out)
+		reader, writer = io.Pipe()
+		counted        = make(chan error, 1)
+	)
+
+	go func() {
+		err := report.Read(bufio.NewReader(reader))
+		_, _ = io.Copy(io.Discard, reader)
+		counted <- err
+	}()
+
+	args := append([]string{"go", "test", "-json"}, step.Command...)
+	failure := r.command(ctx, dir, env, writer, log+".json", append(args, packages...)...)
+	_ = writer.Close()
+
+	if err := <-counted; err != nil {
+		return report.Result(), err
+	}
+
+	result := report.Result()
+	if failure != nil && len(result.Failed) == 0 {
+		return result, fmt.Errorf("go test in %s: %w; see %s.json", dir, failure, log)
+	}
+
+	return result, nil
+}
+
+// ginkgo runs the specs of a package in several processes and counts them from Ginkgo's report.
+func (r Runner) ginkgo(ctx context.Context, step Step, dir string, env []string, log string) (Result, error) {
+	// The command is that of the library's own version, which go.mod pins.
+	args := append([]string{"go", "run", "github.com/onsi/ginkgo/v2/ginkgo",
+		"--keep-going", "--json-report=report.json", "--output-dir=" + log}, step.Command...)
+	failure := r.command(ctx, dir, env, r.Out, log+".log", args...)
+
+	result, err := ReadGinkgoReport(filepath.Join(log, "report.json"))
+	if err != nil {
+		return result, fmt.Errorf("%w (ginkgo: %w)", err, failure)
+	}
+
+	if failure != nil && len(result.Failed) == 0 {
+		return result, fmt.Errorf("ginkgo: %w", failure)
+	}
+
+	return result, nil
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+// A Suite is one row of the table below.
+type Suite struct {
+	// Name is what the command line calls it.
+	Name string
+	// What says in a few words what runs.
+	What string
+	// OnRequest keeps it out of a run that names no suite.
+	OnRequest bool
+	// Setup is run first. Each line "NAME=value" that it prints on standard output is added to the environment of the tests.
+	Setup []string
+	// Steps run in this order, all of them, also after one has failed.
+	Steps []Step
+}
+
+// A Step is one command whose outcome is counted.
+type Step struct {
+	// Dir is where it runs, relative to the root. Empty means the root.
+	Dir string
+	// Count says how the outcome is read.
+	Count Counter
+	// Command and its arguments. For a GoTest they are what follows `go test -json`, for a Ginkgo what follows `ginkgo`.
+	Command []string
+	// Packages keeps those packages of the module that it returns true for; nil keeps all. The path is relative to the
+	// module. Used by a GoTest only, which gets the packages as last arguments.
+	Packages func(path string) bool
+}
+
+// Counter says how the outcome of a step is counted.
+type Counter int
+
+const (
+	// ExitCode counts the whole command as one test.
+	ExitCode Counter = iota
+	// GoTest counts the tests of Go packages, and each spec where a package uses Ginkgo.
+	GoTest
+	// Ginkgo counts specs that Ginkgo's own command runs in several processes at once.
+	Ginkgo
+)
+
+func suites() []Suite {
+	return []Suite{
+		{
+			Name: "check", What: "linters and import arrows, generated files up to date",
+			Steps: []Step{
+				{Command: []string{"make", "--no-print-directory", "check"}},
+				{Command: []string{"make", "--no-print-directory", "check-generate"}},
+			},
+		},
+		{
+			Name: "unit", What: "pure packages, goldens, chart, docs, and the tools of the repository",
+			Steps: []Step{
+				{Count: GoTest, Packages: isUnit},
+				{Count: GoTest, Dir: "hack/seed"},
+				{Count: GoTest, Dir: "hack/seed/modules/etcd-wrapper"},
+			},
+		},
+		{
+			Name: "integration", What: "controllers against a kube-apiserver (builds it when the cache has none)",
+			Setup: []string{"go", "run", "-C", "hack/seed", ".", "assets", "--env"},
+			Steps: []Step{{Count: GoTest, Command: []string{"-count=1", "-p=1", "-timeout=20m"}, Packages: isIntegration}},
+		},
+		{
+			Name: "e2e", What: "stories on the local seed (starts it when it does not run)",
+			Setup: []string{"go", "run", "-C", "hack/seed", ".", "up", "--env"},
+			Steps: []Step{{Count: Ginkgo, Command: []string{"--procs=6", "--timeout=40m", "--label-filter=!soak", "./test/e2e"}}},
+		},
+		{
+			Name: "soak", What: "long repetitions on the local seed", OnRequest: true,
+			Setup: []string{"go", "run", "-C", "hack/seed", ".", "up", "--env"},
+			Steps: []Step{{Count: Ginkgo, Command: []string{"--procs=4", "--timeout=6h", "--label-filter=soak", "./test/e2e"}}},
+		},
+	}
+}

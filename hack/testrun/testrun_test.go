@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("reading go test -json", func() {
+	read := func(stream string) (Result, string) {
+		var out bytes.Buffer
+
+		report := NewGoReport(&out)
+		ExpectWithOffset(1, report.Read(bufio.NewReader(strings.NewReader(stream)))).To(Succeed())
+
+		return report.Result(), out.String()
+	}
+
+	It("counts specs where Ginkgo runs, and subtests where it does not", func() {
+		stream, err := os.ReadFile("testdata/mixed.json")
+		Expect(err).NotTo(HaveOccurred())
+
+		result, out := read(string(stream))
+
+		Expect(result.Passed).To(Equal(2), "one spec and one subtest")
+		Expect(result.Failed).To(ConsistOf("example.com/x.TestX: thing [It] fails"))
+		Expect(result.Skipped).To(ConsistOf(
+			"example.com/x.TestX: thing pends",
+			"example.com/x.TestX: a spec that -ginkgo.v names",
+			"example.com/x.TestPlain/b: x_test.go:4: because",
+		))
+		Expect(out).To(ContainSubstring("to equal"), "what failed is shown in full")
+		Expect(out).To(ContainSubstring("FAIL example.com/x (2 passed, 1 failed, 3 skipped)"))
+	})
+
+	It("counts a package that does not build as a failure and shows the compiler's message", func() {
+		result, out := read(`{"ImportPath":"example.com/x","Action":"build-output","Output":"x.go:1: undefined: y\n"}
+{"Action":"start","Package":"example.com/x"}
+{"Action":"fail","Package":"example.com/x","Elapsed":0,"FailedBuild":"example.com/x"}
+`)
+		Expect(result).To(Equal(Result{Failed: []string{"example.com/x"}}))
+		Expect(out).To(ContainSubstring("undefined: y"))
+	})
+
+	It("counts a suite whose set-up fails before any spec as a failure", func() {
+		result, _ := read(`{"Action":"output","Package":"p","Test":"TestP","Output":"FAIL! -- 0 Passed | 0 Failed | 0 Pending | 0 Skipped\n"}
+{"Action":"fail","Package":"p","Test":"TestP"}
+{"Action":"fail","Package":"p"}
+`)
+		Expect(result).To(Equal(Result{Failed: []string{"p.TestP"}}))
+	})
+
+	It("counts nothing for a package without tests", func() {
+		result, out := read(`{"Action":"start","Package":"p"}
+{"Action":"output","Package":"p","Output":"?   \tp\t[no test files]\n"}
+{"Action":"skip","Package":"p","Elapsed":0}
+`)
+		Expect(result).To(Equal(Result{}))
+		Expect(out).To(BeEmpty())
+	})
+})
+
+var _ = Describe("reading Ginkgo's report", func() {
+	It("counts specs by their state and leaves those of another suite alone", func() {
+		path := filepath.Join(GinkgoT().TempDir(), "report.json")
+		Expect(os.WriteFile(path, []byte(`[{"SuiteSucceeded": false, "SpecReports": [
+			{"LeafNodeType": "It", "LeafNodeText": "passes", "State": "passed"},
+			{"LeafNodeType": "It", "LeafNodeText": "breaks", "State": "panicked"},
+			{"LeafNodeType": "It", "LeafNodeText": "waits", "State": "pending"},
+			{"LeafNodeType": "It", "LeafNodeText": "is asked to stop", "State": "skipped", "Failure": {"Message": "no seed"}},
+			{"LeafNodeType": "It", "LeafNodeText": "is filtered out", "State": "skipped"},
+			{"LeafNodeType": "BeforeSuite", "State": "passed"},
+			{"LeafNodeType": "AfterSuite", "State": "failed"}]}]`), 0o600)).To(Succeed())
+
+		result, err := ReadGinkgoReport(path)
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result).To(Equal(Result{
+			Passed:  1,
+			Failed:  []string{"breaks", "AfterSuite"},
+			Skipped: []string{"waits: pending", "is asked to stop: no seed"},
+		}))
+	})
+
+	It("fails without a report", func() {
+		_, err := ReadGinkgoReport(filepath.Join(GinkgoT().TempDir(), "report.json"))
+		Expect(err).To(MatchError(ContainSubstring("no report")))
+	})
+})
+
+var _ = Describe("running a suite", func() {
+	var out bytes.Buffer
+
+	run := func(suite Suite) Result {
+		out.Reset()
+		return Runner{Root: GinkgoT().TempDir(), Logs: GinkgoT().TempDir(), Out: &out}.Run(context.Background(), suite)
+	}
+
+	It("goes on after a step that fails", func() {
+		result := run(Suite{Name: "s", Steps: []Step{{Command: []string{"false"}}, {Command: []string{"true"}}}})
+		Expect(result.Passed).To(Equal(1))
+		Expect(result.Failed).To(ConsistOf("s: false: exit status 1"))
+	})
+
+	It("hands what the set-up prints as settings to the steps, and nothing else", func() {
+		result := run(Suite{
+			Name:  "s",
+			Setup: []string{"printf", "starting\nSEED_FOR_TEST=there\n"},
+			Steps: []Step{{Command: []string{"sh", "-c", `test "$SEED_FOR_TEST" = there`}}},
+		})
+		Expect(result).To(Equal(Result{Passed: 1}))
+		Expect(out.String()).To(ContainSubstring("starting"))
+	})
+
+	It("counts a failed set-up and does not run the steps", func() {
+		result := run(Suite{Name: "s", Setup: []string{"false"}, Steps: []Step{{Command: []string{"true"}}}})
+		Expect(result).To(Equal(Result{Failed: []string{"s: set-up: false: exit status 1"}}))
+	})
+})
+
+var _ = Describe("choosing suites", func() {
+	all := []Suite{{Name: "a"}, {Name: "b"}, {Name: "long", OnRequest: true}}
+
+	It("takes all but those on request when none is named", func() {
+		Expect(choose(all, nil)).To(HaveLen(2))
+	})
+
+	It("takes those that are named, in the order of the table", func() {
+		Expect(choose(all, []string{"long", "a"})).To(Equal([]Suite{{Name: "a"}, {Name: "long", OnRequest: true}}))
+	})
+
+	It("refuses a name that does not exist and lists those that do", func() {
+		_, err := choose(all, []string{"c"})
+		Expect(err).To(MatchError(`no suite is called "c"; there are a, b, long`))
+	})
+})
+
+var _ = Describe("the summary", func() {
+	It("ends with the counts over all, alone on the last line", func() {
+		var out bytes.Buffer
+
+		WriteSummary(&out, []Row{{Name: "unit", Took: 90 * time.Second, Result: Result{Passed: 3}}}, Result{Passed: 3, Failed: []string{"x"}})
+
+		Expect(out.String()).To(HaveSuffix("\n3 passed, 1 failed\n"))
+		Expect(out.String()).To(MatchRegexp(`unit +1m30s +3 passed, 0 failed`))
+	})
+
+	It("names what was skipped", func() {
+		var out bytes.Buffer
+
+		WriteSummary(&out, nil, Result{Passed: 3, Skipped: []string{"p.TestX: because"}})
+
+		Expect(out.String()).To(ContainSubstring("p.TestX: because"))
+		Expect(out.String()).To(HaveSuffix("\n3 passed, 0 failed, 1 skipped\n"))
+	})
+})
