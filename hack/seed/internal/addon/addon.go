@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package addon puts on the seed what every Gardener seed has below the operator: DNS, a StorageClass with its provisioner, Gardener's
+// CRDs and gardener-resource-manager.
+package addon
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
+)
+
+//go:embed manifests
+var manifests embed.FS
+
+// Names of the processes.
+const (
+	provisioner     = "provisioner"
+	resourceManager = "gardener-resource-manager"
+)
+
+// Manager installs the add-ons and runs those that are processes of this machine.
+type Manager struct {
+	Layout    layout.Layout
+	Processes process.Table
+	// Kubectl, Provisioner and ResourceManager are paths of the programs, Gardener the folder of Gardener's module.
+	Kubectl, Provisioner, ResourceManager, Gardener string
+}
+
+// crds are the files of Gardener's module with the kinds that the operator and its users need.
+var crds = []string{
+	"example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml",
+	"example/seed-crds/10-crd-extensions.gardener.cloud_backupbuckets.yaml",
+	"example/seed-crds/10-crd-extensions.gardener.cloud_backupentries.yaml",
+	"example/seed-crds/10-crd-extensions.gardener.cloud_clusters.yaml",
+}
+
+// EnsureManifests applies CRDs and manifests, and waits until the CRDs are served.
+func (m Manager) EnsureManifests(ctx context.Context) error {
+	args := []string{"apply", "--server-side", "--force-conflicts"}
+	for _, crd := range crds {
+		args = append(args, "-f", filepath.Join(m.Gardener, crd))
+	}
+
+	for _, name := range []string{"storage.yaml", "coredns.yaml"} {
+		path, err := m.render(name)
+		if err != nil {
+			return err
+		}
+
+		args = append(args, "-f", path)
+	}
+
+	if err := m.kubectl(ctx, args...); err != nil {
+		return fmt.Errorf("applying the add-ons: %w", err)
+	}
+
+	return m.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
+}
+
+// EnsureProcesses starts the provisioner and gardener-resource-manager and waits until the latter serves.
+func (m Manager) EnsureProcesses(ctx context.Context) error {
+	if err := os.MkdirAll(m.Layout.Volumes(), 0o755); err != nil {
+		return err
+	}
+
+	if err := m.Processes.Ensure(ctx, process.Spec{Name: provisioner, Args: []string{
+		m.Provisioner, "-kubeconfig=" + m.file("provisioner.kubeconfig"), "-dir=" + m.Layout.Volumes(),
+	}}); err != nil {
+		return err
+	}
+
+	return m.ensureResourceManager(ctx)
+}
+
+func (m Manager) ensureResourceManager(ctx context.Context) error {
+	config, err := m.render("resource-manager.yaml")
+	if err != nil {
+		return err
+	}
+
+	// It insists on a webhook server, which nobody calls here.
+	certs := filepath.Join(m.Layout.Run, "resource-manager-certs")
+	if err := os.MkdirAll(certs, 0o700); err != nil {
+		return err
+	}
+
+	for from, to := range map[string]string{"apiserver.crt": "tls.crt", "apiserver.key": "tls.key"} {
+		content, err := os.ReadFile(m.file(from))
+		if err != nil {
+			return err
+		}
+
+		if err := os.WriteFile(filepath.Join(certs, to), content, 0o600); err != nil {
+			return err
+		}
+	}
+
+	kubeconfig := m.file("resource-manager.kubeconfig")
+
+	return m.Processes.Ensure(ctx, process.Spec{
+		Name:   resourceManager,
+		Args:   []string{m.ResourceManager, "--config=" + config},
+		Env:    []string{"KUBECONFIG=" + kubeconfig, "TARGET_KUBECONFIG=" + kubeconfig}, // outside of a cluster it needs both
+		Inputs: []string{config},
+	})
+}
+
+// Missing says what the resource manager is waited for, empty when it serves.
+func (m Manager) Missing(ctx context.Context) (string, error) {
+	if _, alive := m.Processes.Find(resourceManager); !alive {
+		return "", fmt.Errorf("%s has ended; its log %s ends with:\n%s", resourceManager, m.Processes.Log(resourceManager), m.Processes.Tail(resourceManager, 5))
+	}
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.ResourceManagerHealthPort), nil)
+	if err != nil {
+		return "", err
+	}
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "not listening yet", nil
+	}
+
+	_ = response.Body.Close()
+
+	if response.StatusCode != http.StatusOK {
+		return response.Status, nil
+	}
+
+	return "", nil
+}
+
+// Stop ends the processes.
+func (m Manager) Stop(ctx context.Context) error {
+	return errors.Join(
+		m.Processes.Stop(ctx, resourceManager, 5*time.Second),
+		m.Processes.Stop(ctx, provisioner, 5*time.Second),
+	)
+}
+
+// render fills a manifest and writes it to the seed's folder.
+func (m Manager) render(name string) (string, error) {
+	text, err := manifests.ReadFile("manifests/" + name)
+	if err != nil {
+		return "", err
+	}
+
+	parsed, err := template.New(name).Parse(string(text))
+	if err != nil {
+		return "", fmt.Errorf("reading the manifest %s: %w", name, err)
+	}
+
+	var content strings.Builder
+
+	err = parsed.Execute(&content, map[string]any{
+		"Run": m.Layout.Run, "DNS": layout.DNSIP, "CorednsImage": image.CorednsTag,
+		"Kubeconfig": m.file("resource-manager.kubeconfig"), "HealthPort": layout.ResourceManagerHealthPort,
+	})
+	if err != nil {
+		return "", fmt.Errorf("filling the manifest %s: %w", name, err)
+	}
+
+	path := filepath.Join(m.Layout.Run, name)
+
+	return path, os.WriteFile(path, []byte(content.String()), 0o644)
+}
+
+func (m Manager) kubectl(ctx context.Context, args ...string) error {
+	return process.Run(ctx, append([]string{m.Kubectl, "--kubeconfig=" + m.Layout.Kubeconfig()}, args...)...)
+}
+
+func (m Manager) file(name string) string { return filepath.Join(m.Layout.PKI(), name) }

@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
+)
+
+// Builder builds into the cache folder and never twice.
+type Builder struct {
+	Layout layout.Layout
+	Out    *progress.Printer
+}
+
+// Ensure builds the named modules that are not in the cache yet, all of the catalogue when none is named.
+// A module appears in the cache as a whole or not at all, so that an interrupted build leaves nothing that looks finished.
+func (b Builder) Ensure(ctx context.Context, names ...string) error {
+	var missing []Module
+
+	for _, m := range Catalogue() {
+		if len(names) > 0 && !slices.Contains(names, m.Name) {
+			continue
+		}
+
+		dir, err := b.dir(m)
+		if err != nil {
+			return err
+		}
+
+		if _, err := os.Stat(dir); err != nil {
+			missing = append(missing, m)
+		}
+	}
+
+	for i, m := range missing {
+		if err := b.announce(ctx, i+1, len(missing), m); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// announce builds with a line before, a line after, and one each half minute in between.
+func (b Builder) announce(ctx context.Context, index, count int, m Module) error {
+	start := time.Now()
+	what := fmt.Sprintf("[%d/%d] %s", index, count, m.Name)
+	b.Out.Println("%s: building %s", what, strings.Join(slices.Sorted(maps.Keys(m.Programs)), ", "))
+
+	ticker := time.NewTicker(30 * time.Second)
+	defer ticker.Stop()
+
+	done := make(chan error, 1)
+	go func() { done <- b.build(ctx, m) }()
+
+	for {
+		select {
+		case <-ticker.C:
+			b.Out.Println("%s: still building after %s", what, progress.Round(time.Since(start)))
+		case err := <-done:
+			if err == nil {
+				b.Out.Println("%s: built in %s", what, progress.Round(time.Since(start)))
+			}
+
+			return err
+		}
+	}
+}
+
+func (b Builder) build(ctx context.Context, m Module) error {
+	target, err := b.dir(m)
+	if err != nil {
+		return err
+	}
+
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return fmt.Errorf("making the cache folder: %w", err)
+	}
+
+	temporary, err := os.MkdirTemp(filepath.Dir(target), ".unfinished-"+m.Name+"-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the build: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(temporary) }()
+
+	for _, step := range steps(m, temporary) {
+		if err := b.golang(ctx, b.source(m), append([]string{"build", "-ldflags", strings.TrimSpace("-s -w " + m.LinkerFlags)}, step...)...); err != nil {
+			return fmt.Errorf("building %s: %w", m.Name, err)
+		}
+	}
+
+	if err := os.Chmod(temporary, 0o755); err != nil {
+		return err
+	}
+
+	if err := os.Rename(temporary, target); err != nil && !os.IsExist(err) {
+		return fmt.Errorf("placing %s: %w", m.Name, err)
+	}
+
+	return nil
+}
+
+// steps returns the last arguments of each call of go build. Packages whose last element is the program's name are built in one call.
+func steps(m Module, out string) [][]string {
+	together := []string{"-o", out + "/"}
+
+	var calls [][]string
+
+	for _, name := range slices.Sorted(maps.Keys(m.Programs)) {
+		if pkg := m.Programs[name]; filepath.Base(pkg) == name {
+			together = append(together, pkg)
+		} else {
+			calls = append(calls, []string{"-o", filepath.Join(out, name), pkg})
+		}
+	}
+
+	if len(together) > 2 {
+		calls = append(calls, together)
+	}
+
+	return calls
+}
+
+// Program returns the path of a program that Ensure built.
+func (b Builder) Program(module, name string) (string, error) {
+	for _, m := range Catalogue() {
+		if m.Name == module {
+			dir, err := b.dir(m)
+			return filepath.Join(dir, name), err
+		}
+	}
+
+	return "", fmt.Errorf("no module is called %q", module)
+}
+
+func (b Builder) dir(m Module) (string, error) {
+	key, err := Key(b.source(m), m, runtime.Version())
+	if err != nil {
+		return "", err
+	}
+
+	return filepath.Join(b.Layout.Cache, "bin", m.Name+"-"+key), nil
+}
+
+func (b Builder) source(m Module) string {
+	return filepath.Join(b.Layout.Root, "hack", "seed", "modules", m.Name)
+}
+
+// Operator builds the operator from the checkout and returns the path of the binary. Go's own build cache decides what is compiled.
+func (b Builder) Operator(ctx context.Context) (string, error) {
+	target := filepath.Join(b.Layout.Cache, "bin", "operator", "gardener-extension-etcd-druid")
+
+	if err := b.golang(ctx, b.Layout.Root, "build", "-ldflags", "-s -w", "-o", target+".unfinished", "./cmd/gardener-extension-etcd-druid"); err != nil {
+		return "", fmt.Errorf("building the operator: %w", err)
+	}
+
+	return target, os.Rename(target+".unfinished", target)
+}
+
+// GardenerDir returns the folder of the Gardener module that the repository pins; its CRDs are read from there.
+func (b Builder) GardenerDir(ctx context.Context) (string, error) {
+	const module = "github.com/gardener/gardener"
+	// `list` names the folder only when the module was downloaded.
+	if err := b.golang(ctx, b.Layout.Root, "mod", "download", module); err != nil {
+		return "", err
+	}
+
+	output, err := b.command(ctx, b.Layout.Root, "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return "", fmt.Errorf("finding the Gardener module: %w", err)
+	}
+
+	return strings.TrimSpace(string(output)), nil
+}
+
+func (b Builder) golang(ctx context.Context, dir string, args ...string) error {
+	if output, err := b.command(ctx, dir, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, output)
+	}
+
+	return nil
+}
+
+// command has the environment in which all programs of the project are built, so that they share one build cache.
+func (b Builder) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, "go", args...)
+	command.Dir = dir
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+
+	return command
+}

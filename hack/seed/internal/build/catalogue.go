@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package build makes the seed's programs from Go modules. It starts none of them.
+package build
+
+import "strings"
+
+// kubernetesVersion is written into the Kubernetes programs, since a build from modules knows no version.
+// It must be that of modules/kubernetes/go.mod.
+const kubernetesVersion = "v1.35.4"
+
+// Module is one folder below hack/seed/modules: a go.mod of its own that pins what is built there.
+type Module struct {
+	// Name is the folder.
+	Name string
+	// Programs maps the names of the binaries to the packages they are built from.
+	Programs map[string]string
+	// LinkerFlags are added to the usual ones.
+	LinkerFlags string
+}
+
+// Names of the modules.
+const (
+	Kubernetes      = "kubernetes"
+	Etcd            = "etcd"
+	Coredns         = "coredns"
+	Provisioner     = "provisioner"
+	Pause           = "pause"
+	Helm            = "helm"
+	ResourceManager = "resource-manager"
+	BackupRestore   = "backup-restore"
+	EtcdWrapper     = "etcd-wrapper"
+)
+
+// Catalogue returns all modules in the order in which they are built.
+func Catalogue() []Module {
+	return []Module{
+		{Name: Etcd, Programs: map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3"}},
+		{Name: Kubernetes, Programs: kubernetesPrograms(), LinkerFlags: kubernetesLinkerFlags()},
+		{Name: Pause, Programs: map[string]string{"pause": "."}},
+		{Name: Coredns, Programs: map[string]string{"coredns": "."}},
+		{Name: Provisioner, Programs: map[string]string{"provisioner": "."}},
+		{Name: ResourceManager, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
+		{Name: Helm, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
+		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},
+		{Name: EtcdWrapper, Programs: map[string]string{"etcd-wrapper": "."}},
+	}
+}
+
+func kubernetesPrograms() map[string]string {
+	programs := map[string]string{}
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl"} {
+		programs[name] = "k8s.io/kubernetes/cmd/" + name
+	}
+
+	return programs
+}
+
+func kubernetesLinkerFlags() string {
+	parts := strings.SplitN(strings.TrimPrefix(kubernetesVersion, "v"), ".", 3)
+
+	var flags []string
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		flags = append(flags,
+			"-X "+pkg+".gitVersion="+kubernetesVersion,
+			"-X "+pkg+".gitMajor="+parts[0],
+			"-X "+pkg+".gitMinor="+parts[1],
+			"-X "+pkg+".gitTreeState=clean",
+			"-X "+pkg+".gitCommit=seed",
+			"-X "+pkg+".buildDate=2026-01-01T00:00:00Z",
+		)
+	}
+
+	return strings.Join(flags, " ")
+}

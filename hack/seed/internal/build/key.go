@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package build
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// keyLength is the number of hexadecimal digits that tell builds apart.
+const keyLength = 12
+
+// Key names the build of a module: it changes with its go.mod, go.sum, sources (tests excepted), programs, flags and the version of Go.
+func Key(dir string, m Module, goVersion string) (string, error) {
+	hash := sha256.New()
+	// Formatting a map prints it in the order of its keys.
+	_, _ = fmt.Fprintf(hash, "%s\n%v\n%s\n", goVersion, m.Programs, m.LinkerFlags)
+
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+
+		relative, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+
+		_, _ = fmt.Fprintf(hash, "%s %d\n", relative, len(content))
+		_, _ = hash.Write(content)
+
+		return nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("hashing module %s: %w", m.Name, err)
+	}
+
+	return hex.EncodeToString(hash.Sum(nil))[:keyLength], nil
+}

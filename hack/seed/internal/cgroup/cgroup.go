@@ -1,0 +1,225 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cgroup makes the parents of the pods' cgroups and removes them with all that is in them, on cgroup v1 and v2.
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Root is where the hierarchies are mounted.
+const Root = "/sys/fs/cgroup"
+
+// IsV2 tells whether the machine has the single hierarchy.
+func IsV2() bool {
+	_, err := os.Stat(filepath.Join(Root, "cgroup.controllers"))
+	return err == nil
+}
+
+// hierarchies returns the roots of all hierarchies that pods are put into.
+func hierarchies() ([]string, error) {
+	if IsV2() {
+		return []string{Root}, nil
+	}
+
+	entries, err := os.ReadDir(Root)
+	if err != nil {
+		return nil, fmt.Errorf("reading the cgroup hierarchies: %w", err)
+	}
+
+	var roots []string
+
+	for _, entry := range entries {
+		// Links are second names (cpu -> cpu,cpuacct); unified is the v2 side of a hybrid machine.
+		if entry.IsDir() && entry.Name() != "unified" {
+			roots = append(roots, filepath.Join(Root, entry.Name()))
+		}
+	}
+
+	return roots, nil
+}
+
+// Ensure makes the cgroup in every hierarchy, so that the kubelet finds its parent there.
+func Ensure(name string) error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+
+	for _, root := range roots {
+		dir := root
+
+		for part := range strings.SplitSeq(name, "/") {
+			if IsV2() {
+				if err := delegate(dir); err != nil {
+					return err
+				}
+			}
+
+			dir = filepath.Join(dir, part)
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return fmt.Errorf("making cgroup %s: %w", dir, err)
+			}
+
+			if err := inheritCPUs(dir); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// delegate lets the children of a v2 cgroup use every controller that it has.
+func delegate(dir string) error {
+	content, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return err
+	}
+
+	for controller := range strings.FieldsSeq(string(content)) {
+		// Some controllers cannot be delegated; the kubelet names those that it misses.
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
+	}
+
+	return nil
+}
+
+// inheritCPUs fills the two files without which a v1 cpuset accepts no process.
+func inheritCPUs(dir string) error {
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		target := filepath.Join(dir, file)
+
+		current, err := os.ReadFile(target)
+		if err != nil || IsV2() || strings.TrimSpace(string(current)) != "" {
+			continue // another hierarchy, or filled already
+		}
+
+		parent, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+		if err != nil {
+			return err
+		}
+
+		if err := os.WriteFile(target, parent, 0o644); err != nil {
+			return fmt.Errorf("filling %s: %w", target, err)
+		}
+	}
+
+	return nil
+}
+
+// Kill ends every process in the cgroup and below, and returns when they are gone.
+func Kill(name string) error {
+	for range 100 {
+		pids, err := processes(name)
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+
+		time.Sleep(50 * time.Millisecond)
+	}
+
+	return fmt.Errorf("processes in cgroup %s do not end", name)
+}
+
+func processes(name string) ([]int, error) {
+	var pids []int
+
+	err := walk(name, func(dir string) error {
+		content, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil {
+			return ignoreGone(err)
+		}
+
+		for field := range strings.FieldsSeq(string(content)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+				pids = append(pids, pid)
+			}
+		}
+
+		return nil
+	})
+
+	return pids, err
+}
+
+// Remove removes the cgroup and those below from every hierarchy. They must hold no process.
+func Remove(name string) error {
+	var dirs []string
+
+	if err := walk(name, func(dir string) error {
+		dirs = append(dirs, dir)
+		return nil
+	}); err != nil {
+		return err
+	}
+
+	slices.Reverse(dirs) // children first
+
+	for _, dir := range dirs {
+		if err := ignoreGone(remove(dir)); err != nil {
+			return fmt.Errorf("removing cgroup %s: %w", dir, err)
+		}
+	}
+
+	return nil
+}
+
+// remove tries for a moment: the kernel keeps a cgroup busy for a little while after its last process.
+func remove(dir string) error {
+	for range 20 {
+		err := syscall.Rmdir(dir)
+		if !errors.Is(err, syscall.EBUSY) {
+			return err
+		}
+
+		time.Sleep(50 * time.Millisecond)
+	}
+
+	return syscall.EBUSY
+}
+
+func walk(name string, visit func(dir string) error) error {
+	roots, err := hierarchies()
+	if err != nil {
+		return err
+	}
+
+	for _, root := range roots {
+		err := filepath.WalkDir(filepath.Join(root, name), func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return ignoreGone(err)
+			}
+
+			return visit(path)
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+func ignoreGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+
+	return err
+}

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command reads the command line and calls the seed. Nothing else reads flags.
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
+)
+
+// command is one of the tool's commands.
+type command struct {
+	name, args, help string
+	// changes the seed: it needs root, and no other such command may be at work.
+	changes bool
+	run     func(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error
+}
+
+// Run executes the command and returns the exit code: 2 for a wrong command line, 1 for a failure.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
+		usage(stdout)
+		return 0
+	}
+
+	for _, c := range commands() {
+		if c.name != args[0] {
+			continue
+		}
+
+		err := execute(ctx, c, args[1:], stdout, stderr)
+
+		switch {
+		case err == nil:
+			return 0
+		case errors.Is(err, flag.ErrHelp):
+			return 2
+		default:
+			_, _ = fmt.Fprintf(stderr, "seed %s: %v\n", c.name, err)
+			return 1
+		}
+	}
+
+	_, _ = fmt.Fprintf(stderr, "no command is called %q\n\n", args[0])
+	usage(stderr)
+
+	return 2
+}
+
+func execute(ctx context.Context, c command, args []string, stdout, stderr io.Writer) error {
+	// Paths are for scripts to read, so progress must not be mixed with them.
+	progressOut := stdout
+	if !c.changes {
+		progressOut = stderr
+	}
+
+	s, err := seed.New(progress.New(progressOut))
+	if err != nil {
+		return err
+	}
+
+	if c.changes {
+		if err := seed.CheckMachine(); err != nil {
+			return err
+		}
+
+		unlock, err := s.Lock()
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
+
+	return c.run(ctx, s, args, stdout)
+}
+
+func usage(out io.Writer) {
+	_, _ = fmt.Fprint(out, "A real Kubernetes of three nodes on this machine, with the operator on it.\n\nCommands:\n")
+	for _, c := range commands() {
+		_, _ = fmt.Fprintf(out, "  %-28s %s\n", c.name+" "+c.args, c.help)
+	}
+}

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
+)
+
+func commands() []command {
+	return []command{
+		{name: "build", help: "build every program and image into the cache", run: runBuild},
+		{name: "assets", help: "build what envtest needs and print the folder for KUBEBUILDER_ASSETS", run: runAssets},
+		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the seed, or what is missing of it", changes: true, run: runUp},
+		{name: "down", help: "stop the seed and remove everything but the cache", changes: true, run: runDown},
+		{name: "deploy", help: "build the operator again and roll it out by its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+			return s.Deploy(ctx)
+		}},
+		{name: "status", help: "show processes, nodes and paths", run: func(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) error {
+			return s.Status(ctx, out)
+		}},
+		{name: "logs", args: "PROCESS [-f]", help: "print the log of a process", run: runLogs},
+		{name: "load-image", args: "TAR...", help: "load docker archives into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+			return s.LoadImages(ctx, args)
+		}},
+		{name: "partition", args: "NODE", help: "pull the node's network cable", changes: true, run: onNode((*seed.Seed).Partition)},
+		{name: "heal", args: "NODE", help: "plug it in again", changes: true, run: onNode((*seed.Seed).Heal)},
+		{name: "stop-node", args: "NODE", help: "cut the node's power; its volumes stay", changes: true, run: onNode((*seed.Seed).StopNode)},
+		{name: "start-node", args: "NODE", help: "boot it again", changes: true, run: onNode((*seed.Seed).StartNode)},
+		{name: "kubeconfig", help: "print the path of the kubeconfig", run: func(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
+			_, err := fmt.Fprintln(out, s.Layout.Kubeconfig())
+			return err
+		}},
+		{name: "env", help: "print exports of KUBECONFIG and PATH for `eval`", run: runEnv},
+	}
+}
+
+func onNode(act func(*seed.Seed, context.Context, string) error) func(context.Context, *seed.Seed, []string, io.Writer) error {
+	return func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+		if len(args) != 1 {
+			return errors.New("name one node, such as n3")
+		}
+
+		return act(s, ctx, args[0])
+	}
+}
+
+func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+	archives, err := s.Build(ctx)
+	if err != nil {
+		return err
+	}
+
+	s.Out.Println("%d modules and %d images are in %s", len(build.Catalogue()), len(archives), s.Layout.Cache)
+
+	return nil
+}
+
+func runAssets(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) error {
+	dir, err := s.Assets(ctx)
+	if err != nil {
+		return err
+	}
+
+	_, err = fmt.Fprintln(out, dir)
+
+	return err
+}
+
+func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+	flags := flag.NewFlagSet("up", flag.ContinueOnError)
+	nodes := flags.Int("nodes", 3, "number of nodes")
+	example := flags.Bool("example", true, "install the operator and apply the example")
+
+	if err := flags.Parse(args); err != nil {
+		return flag.ErrHelp // it has printed the reason
+	}
+
+	if err := s.Up(ctx, *nodes); err != nil {
+		return err
+	}
+
+	s.Out.Println("the seed is up, with %d nodes; KUBECONFIG is %s", *nodes, s.Layout.Kubeconfig())
+
+	if !*example {
+		return nil
+	}
+
+	return s.Example(ctx)
+}
+
+func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+	if err := s.Down(ctx); err != nil {
+		return err
+	}
+
+	s.Out.Println("the seed is down and has left nothing behind; binaries and images stay in %s", s.Layout.Cache)
+
+	return nil
+}
+
+func runLogs(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error {
+	name, follow := "", false
+
+	for _, arg := range args {
+		if arg == "-f" || arg == "--follow" {
+			follow = true
+		} else {
+			name = arg
+		}
+	}
+
+	path, err := s.LogPath(name)
+	if err != nil {
+		return err
+	}
+
+	tail := []string{"-n", "+1", path}
+	if follow {
+		tail = []string{"-n", "20", "-F", path}
+	}
+
+	command := exec.CommandContext(ctx, "tail", tail...)
+	command.Stdout = out
+
+	if err := command.Run(); err != nil && ctx.Err() == nil {
+		return err
+	}
+
+	return nil
+}
+
+func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
+	path := ""
+
+	for _, program := range [][2]string{{build.Kubernetes, "kubectl"}, {build.Etcd, "etcdctl"}, {build.Helm, "helm"}} {
+		file, err := s.Builder.Program(program[0], program[1])
+		if err != nil {
+			return err
+		}
+
+		path += filepath.Dir(file) + string(os.PathListSeparator)
+	}
+
+	_, err := fmt.Fprintf(out, "export KUBECONFIG=%q\nexport PATH=%q\"$PATH\"\n", s.Layout.Kubeconfig(), path)
+
+	return err
+}

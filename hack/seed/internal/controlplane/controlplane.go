@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package controlplane runs etcd, the API server, the controller manager and the scheduler as processes of this machine.
+package controlplane
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
+)
+
+//go:embed audit-policy.yaml
+var auditPolicy []byte
+
+// Names of the processes.
+const (
+	etcd              = "etcd"
+	apiServer         = "kube-apiserver"
+	controllerManager = "kube-controller-manager"
+	scheduler         = "kube-scheduler"
+)
+
+// Manager starts and stops the control plane.
+type Manager struct {
+	Layout    layout.Layout
+	Processes process.Table
+	// Programs maps the names of the processes to the paths of their programs.
+	Programs map[string]string
+}
+
+// EnsureAPIServer starts etcd and the API server, and does not wait for them.
+func (m Manager) EnsureAPIServer(ctx context.Context) error {
+	policy := filepath.Join(m.Layout.Run, "audit-policy.yaml")
+	if err := os.WriteFile(policy, auditPolicy, 0o644); err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+
+	if err := m.checkPorts(); err != nil {
+		return err
+	}
+
+	if err := m.ensure(ctx, etcd, m.etcdFlags(), nil); err != nil {
+		return err
+	}
+
+	return m.ensure(ctx, apiServer, m.apiServerFlags(policy), []string{policy})
+}
+
+// EnsureControllers starts what needs the API server.
+func (m Manager) EnsureControllers(ctx context.Context) error {
+	if err := m.ensure(ctx, controllerManager, m.controllerManagerFlags(), nil); err != nil {
+		return err
+	}
+
+	return m.ensure(ctx, scheduler, m.schedulerFlags(), nil)
+}
+
+// CheckAlive returns an error with the end of the log when etcd or the API server has died.
+func (m Manager) CheckAlive() error {
+	for _, name := range []string{etcd, apiServer} {
+		if _, alive := m.Processes.Find(name); !alive {
+			return fmt.Errorf("%s has ended; its log %s ends with:\n%s", name, m.Processes.Log(name), m.Processes.Tail(name, 8))
+		}
+	}
+
+	return nil
+}
+
+// Stop ends all, etcd last.
+func (m Manager) Stop(ctx context.Context) error {
+	var errs []error
+	for _, name := range []string{scheduler, controllerManager, apiServer, etcd} {
+		errs = append(errs, m.Processes.Stop(ctx, name, 10*time.Second))
+	}
+
+	return errors.Join(errs...)
+}
+
+func (m Manager) ensure(ctx context.Context, name string, flags, inputs []string) error {
+	return m.Processes.Ensure(ctx, process.Spec{Name: name, Args: append([]string{m.Programs[name]}, flags...), Inputs: inputs})
+}
+
+// checkPorts refuses to start beside someone else who listens where etcd and the API server will.
+func (m Manager) checkPorts() error {
+	for port, owner := range map[int]string{layout.APIPort: apiServer, layout.EtcdClientPort: etcd, layout.EtcdPeerPort: etcd} {
+		if _, alive := m.Processes.Find(owner); alive {
+			continue
+		}
+
+		listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
+		if err != nil {
+			holder, _ := process.Output(context.Background(), "ss", "-Hltnp", "sport = :"+strconv.Itoa(port))
+			return fmt.Errorf("port %d, which %s needs, is in use: %s; stop that program and try again", port, owner, holder)
+		}
+
+		_ = listener.Close()
+	}
+
+	return nil
+}

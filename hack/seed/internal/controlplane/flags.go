@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package controlplane
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+)
+
+func (m Manager) etcdFlags() []string {
+	client := fmt.Sprintf("http://127.0.0.1:%d", layout.EtcdClientPort)
+	peer := fmt.Sprintf("http://127.0.0.1:%d", layout.EtcdPeerPort)
+
+	return []string{
+		"--name=seed",
+		"--data-dir=" + filepath.Join(m.Layout.Run, "etcd"),
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=seed=" + peer,
+		"--quota-backend-bytes=4294967296",
+		"--unsafe-no-fsync", // a seed that a power cut spoils is made anew
+	}
+}
+
+func (m Manager) apiServerFlags(auditPolicy string) []string {
+	pki := m.file
+
+	return []string{
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", layout.EtcdClientPort),
+		fmt.Sprintf("--secure-port=%d", layout.APIPort),
+		"--bind-address=0.0.0.0",
+		"--advertise-address=" + layout.HostIP,
+		"--service-cluster-ip-range=" + layout.ServiceCIDR,
+		"--tls-cert-file=" + pki("apiserver.crt"),
+		"--tls-private-key-file=" + pki("apiserver.key"),
+		"--client-ca-file=" + pki("ca.crt"),
+		"--kubelet-client-certificate=" + pki("apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + pki("apiserver-kubelet-client.key"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--service-account-key-file=" + pki("service-account.pub"),
+		"--service-account-signing-key-file=" + pki("service-account.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--requestheader-client-ca-file=" + pki("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-username-headers=X-Remote-User",
+		"--proxy-client-cert-file=" + pki("front-proxy-client.crt"),
+		"--proxy-client-key-file=" + pki("front-proxy-client.key"),
+		// This machine has no kube-proxy: webhooks are called at the addresses of their pods.
+		"--enable-aggregator-routing=true",
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--profiling=false",
+		"--audit-policy-file=" + auditPolicy,
+		"--audit-log-path=" + m.Layout.AuditLog(),
+		"--audit-log-maxsize=200",
+		"--audit-log-maxbackup=2",
+	}
+}
+
+func (m Manager) controllerManagerFlags() []string {
+	return append(m.clientFlags("controller-manager"),
+		"--use-service-account-credentials=true",
+		"--service-account-private-key-file="+m.file("service-account.key"),
+		"--root-ca-file="+m.file("ca.crt"),
+		"--cluster-signing-cert-file="+m.file("ca.crt"),
+		"--cluster-signing-key-file="+m.file("ca.key"),
+		"--cluster-cidr="+layout.PodCIDR,
+		"--service-cluster-ip-range="+layout.ServiceCIDR,
+		"--allocate-node-cidrs=false",
+		"--node-monitor-grace-period=40s",
+	)
+}
+
+func (m Manager) schedulerFlags() []string { return m.clientFlags("scheduler") }
+
+// clientFlags raise the rate of requests: with the defaults about twenty pods a second is the limit.
+func (m Manager) clientFlags(name string) []string {
+	kubeconfig := m.file(name + ".kubeconfig")
+
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		"--leader-elect=false",
+		"--kube-api-qps=300",
+		"--kube-api-burst=600",
+	}
+}
+
+func (m Manager) file(name string) string { return filepath.Join(m.Layout.PKI(), name) }

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+)
+
+// Tags of the images that every seed has.
+const (
+	PauseTag         = "seed.local/pause:1"
+	CorednsTag       = "seed.local/coredns:1"
+	BackupRestoreTag = "seed.local/etcd-backup-restore:v0.33.0"
+	EtcdWrapperTag   = "seed.local/etcd-wrapper:1"
+	InitTag          = "seed.local/busybox:1"
+	// OperatorRepository gets a tag made from the binary's content, so that a new binary is a new image.
+	OperatorRepository = "seed.local/gardener-extension-etcd-druid"
+)
+
+// busyboxCommands are what a person or an init container may call.
+var busyboxCommands = []string{
+	"sh", "chown", "chmod", "mkdir", "ls", "cat", "cp", "mv", "rm", "sleep", "echo", "env", "id", "ps", "wget", "nslookup", "nc", "ip",
+	"kill", "touch", "grep", "sed", "awk", "tar", "df", "du", "dd", "date", "tail", "head", "find", "stat", "true", "false",
+}
+
+// home is where the sidecar and the wrapper write; pods run as its owner.
+func home() Directory { return Directory{Path: "/home/nonroot", Mode: 0o700, Owner: Nonroot} }
+
+// Catalogue returns the images of every seed. Programs must have been built.
+func Catalogue(b build.Builder) ([]Spec, error) {
+	nonroot := fmt.Sprintf("%d:%d", Nonroot, Nonroot)
+	links := map[string]string{}
+
+	for _, command := range busyboxCommands {
+		links["/bin/"+command] = "/bin/busybox"
+	}
+
+	specs := []Spec{
+		{Tag: InitTag, Entrypoint: []string{"/bin/sh"}, Files: []File{{Source: "/bin/busybox", Target: "/bin/busybox"}}, Links: links},
+	}
+
+	for _, program := range []struct {
+		module, name string
+		spec         Spec
+	}{
+		{build.Pause, "pause", Spec{Tag: PauseTag}},
+		{build.Coredns, "coredns", Spec{Tag: CorednsTag}},
+		{build.BackupRestore, "etcdbrctl", Spec{Tag: BackupRestoreTag, User: nonroot, Directories: []Directory{home()}}},
+		{build.EtcdWrapper, "etcd-wrapper", Spec{Tag: EtcdWrapperTag, User: nonroot, Directories: []Directory{home()}}},
+	} {
+		path, err := b.Program(program.module, program.name)
+		if err != nil {
+			return nil, err
+		}
+
+		spec := program.spec
+		spec.Entrypoint = []string{"/" + program.name}
+		spec.Files = []File{{Source: path, Target: "/" + program.name}}
+		specs = append(specs, spec)
+	}
+
+	return specs, nil
+}
+
+// Operator returns the image of the given binary.
+func Operator(binary string) (Spec, error) {
+	content, err := os.ReadFile(binary)
+	if err != nil {
+		return Spec{}, fmt.Errorf("reading the operator's binary: %w", err)
+	}
+
+	sum := sha256.Sum256(content)
+
+	return Spec{
+		Tag:        OperatorRepository + ":" + hex.EncodeToString(sum[:])[:12],
+		Entrypoint: []string{"/gardener-extension-etcd-druid"},
+		User:       fmt.Sprintf("%d:%d", Nonroot, Nonroot),
+		Files:      []File{{Source: binary, Target: "/gardener-extension-etcd-druid"}},
+	}, nil
+}
+
+// Ensure packs the image into the folder unless that was done before, and returns the archive's path.
+func Ensure(s Spec, dir string) (string, error) {
+	key, err := s.key()
+	if err != nil {
+		return "", err
+	}
+
+	file := filepath.Join(dir, key+".tar")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("making the folder of the images: %w", err)
+	}
+
+	return file, Pack(s, file)
+}
+
+// key changes with the description and with size and time of each file. The binaries' own folders are named after their content.
+func (s Spec) key() (string, error) {
+	hash := sha256.New()
+	_, _ = fmt.Fprintf(hash, "%+v\n", s)
+
+	for _, f := range s.Files {
+		info, err := os.Stat(f.Source)
+		if err != nil {
+			return "", fmt.Errorf("packing %s: %w", s.Tag, err)
+		}
+
+		_, _ = fmt.Fprintf(hash, "%d %d\n", info.Size(), info.ModTime().UnixNano())
+	}
+
+	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}

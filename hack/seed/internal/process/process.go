@@ -1,0 +1,239 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package process starts programs that outlive this one, and stops exactly those.
+//
+// A process is known by its id, its start time and the boot it belongs to, all kept in a file: an id alone may have been given to
+// someone else since. Nothing is ever ended by name.
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Spec is a program to run in the background.
+type Spec struct {
+	// Name is unique; the record and the log are called after it.
+	Name string
+	// Args is the program's path with its arguments.
+	Args []string
+	// Env is added to this process's environment.
+	Env []string
+	// Inputs are files that the program reads only at its start; when one changes the program is restarted. Optional.
+	Inputs []string
+}
+
+// Record is what is known about a started process.
+type Record struct {
+	PID int `json:"pid"`
+	// StartTime is in clock ticks since the boot.
+	StartTime string    `json:"startTime"`
+	BootID    string    `json:"bootID"`
+	Args      []string  `json:"args"`
+	Inputs    string    `json:"inputs,omitempty"`
+	Started   time.Time `json:"started"`
+}
+
+// Table keeps records and logs in two folders.
+type Table struct{ Pids, Logs string }
+
+// Ensure starts the program unless it runs already with the same arguments and inputs; otherwise it is restarted.
+func (t Table) Ensure(ctx context.Context, s Spec) error {
+	inputs, err := digest(s.Inputs)
+	if err != nil {
+		return fmt.Errorf("starting %s: %w", s.Name, err)
+	}
+
+	if record, alive := t.Find(s.Name); alive {
+		if slices.Equal(record.Args, s.Args) && record.Inputs == inputs {
+			return nil
+		}
+
+		if err := t.Stop(ctx, s.Name, 20*time.Second); err != nil {
+			return err
+		}
+	}
+
+	return t.start(s, inputs)
+}
+
+func (t Table) start(s Spec, inputs string) error {
+	for _, dir := range []string{t.Pids, t.Logs} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("making a folder: %w", err)
+		}
+	}
+
+	log, err := os.OpenFile(t.Log(s.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return fmt.Errorf("opening the log of %s: %w", s.Name, err)
+	}
+	defer func() { _ = log.Close() }()
+
+	command := exec.Command(s.Args[0], s.Args[1:]...)
+	command.Env = append(os.Environ(), s.Env...)
+	command.Stdout, command.Stderr = log, log
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // survives this process and its terminal
+
+	if err := command.Start(); err != nil {
+		return fmt.Errorf("starting %s: %w", s.Name, err)
+	}
+
+	pid := command.Process.Pid
+	// Reaps the child if it ends before this process does.
+	go func() { _ = command.Wait() }()
+
+	startTime, _ := startTime(pid)
+	record := Record{PID: pid, StartTime: startTime, BootID: bootID(), Args: s.Args, Inputs: inputs, Started: time.Now().UTC()}
+
+	content, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+
+	return os.WriteFile(t.record(s.Name), content, 0o644)
+}
+
+// Find returns the record of a process and whether that very process is alive. No record is not alive.
+func (t Table) Find(name string) (Record, bool) {
+	content, err := os.ReadFile(t.record(name))
+	if err != nil {
+		return Record{}, false
+	}
+
+	var record Record
+	if err := json.Unmarshal(content, &record); err != nil {
+		return Record{}, false
+	}
+
+	return record, record.alive()
+}
+
+// Names returns the names of all records, sorted, alive or not.
+func (t Table) Names() []string {
+	files, _ := filepath.Glob(t.record("*"))
+
+	names := make([]string, 0, len(files))
+	for _, file := range files {
+		names = append(names, strings.TrimSuffix(filepath.Base(file), ".json"))
+	}
+
+	return names
+}
+
+// Stop ends the process, by SIGTERM and after the grace period by SIGKILL, and forgets it. One that is gone is no error.
+func (t Table) Stop(ctx context.Context, name string, grace time.Duration) error {
+	record, alive := t.Find(name)
+	if alive {
+		_ = syscall.Kill(record.PID, syscall.SIGTERM)
+
+		if !record.waitForEnd(ctx, grace) {
+			_ = syscall.Kill(record.PID, syscall.SIGKILL)
+
+			if !record.waitForEnd(ctx, 5*time.Second) {
+				return fmt.Errorf("%s (process %d) does not end, not even by SIGKILL", name, record.PID)
+			}
+		}
+	}
+
+	if err := os.Remove(t.record(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+
+	return nil
+}
+
+// Log returns the path of a process's log.
+func (t Table) Log(name string) string { return filepath.Join(t.Logs, name+".log") }
+
+// Tail returns the last lines of a process's log, for error messages.
+func (t Table) Tail(name string, lines int) string {
+	content, err := os.ReadFile(t.Log(name))
+	if err != nil {
+		return ""
+	}
+
+	all := strings.Split(strings.TrimRight(string(content), "\n"), "\n")
+
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+func (t Table) record(name string) string { return filepath.Join(t.Pids, name+".json") }
+
+func (r Record) waitForEnd(ctx context.Context, timeout time.Duration) bool {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); {
+		if !r.alive() {
+			return true
+		}
+
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+
+	return !r.alive()
+}
+
+func (r Record) alive() bool {
+	if r.BootID != bootID() {
+		return false
+	}
+
+	now, state := startTime(r.PID)
+
+	return now != "" && now == r.StartTime && state != "Z"
+}
+
+// startTime returns fields 22 and 3 of the process's stat file, or empty strings when there is no such process.
+func startTime(pid int) (ticks, state string) {
+	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", ""
+	}
+
+	return parseStat(string(content))
+}
+
+// parseStat skips the second field, the command in brackets, which may hold spaces and brackets itself.
+func parseStat(content string) (ticks, state string) {
+	_, rest, found := cutLast(content, ") ")
+	if !found {
+		return "", ""
+	}
+
+	const first, ticksField = 3, 22 // as counted in proc(5)
+
+	fields := strings.Fields(rest)
+	if len(fields) <= ticksField-first {
+		return "", ""
+	}
+
+	return fields[ticksField-first], fields[0]
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, separator); i >= 0 {
+		return s[:i], s[i+len(separator):], true
+	}
+
+	return s, "", false
+}
+
+func bootID() string {
+	content, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(content))
+}

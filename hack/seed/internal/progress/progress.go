@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package progress prints what is being done and what it waits for, in short lines. It decides nothing.
+package progress
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Printer writes whole lines; it may be used from several goroutines.
+type Printer struct {
+	out   io.Writer
+	start time.Time
+	lock  sync.Mutex
+}
+
+// New returns a Printer whose clock starts now.
+func New(out io.Writer) *Printer {
+	return &Printer{out: out, start: time.Now()}
+}
+
+// Println prints a line with the time since the start.
+func (p *Printer) Println(format string, args ...any) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+
+	_, _ = fmt.Fprintf(p.out, "%7s  %s\n", p.Elapsed(), fmt.Sprintf(format, args...))
+}
+
+// Plain prints a line as it is.
+func (p *Printer) Plain(format string, args ...any) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+
+	_, _ = fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+// Elapsed is the time since the start, in seconds or minutes.
+func (p *Printer) Elapsed() string {
+	return Round(time.Since(p.start))
+}
+
+// Round formats a duration for people: 3.2s, 1m05s.
+func Round(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+
+	return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// Wait polls check until it is done or fails, and prints what it waits for whenever that changes, at least every 15 seconds.
+// check returns an empty string when there is nothing left to wait for. The error after timeout names what was missing last.
+func (p *Printer) Wait(ctx context.Context, subject string, timeout time.Duration, check func(context.Context) (string, error)) error {
+	const (
+		poll   = 300 * time.Millisecond
+		remind = 15 * time.Second
+	)
+
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	last, printed := "", time.Now().Add(-remind)
+
+	for {
+		missing, err := check(ctx)
+		if err != nil {
+			return fmt.Errorf("waiting for %s: %w", subject, err)
+		}
+
+		if missing == "" {
+			return nil
+		}
+
+		if since := time.Since(printed); (missing != last && since > time.Second) || since > remind {
+			p.Println("waiting for %s: %s", subject, missing)
+			printed, last = time.Now(), missing
+		}
+
+		select {
+		case <-ctx.Done():
+			if context.Cause(ctx) == context.DeadlineExceeded {
+				return fmt.Errorf("%s did not come within %s; last: %s", subject, timeout, missing)
+			}
+
+			return ctx.Err()
+		case <-time.After(poll):
+		}
+	}
+}

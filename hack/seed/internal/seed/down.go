@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/cgroup"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/host"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
+)
+
+// Down stops everything and removes all that the seed made on this machine. Binaries and images stay in the cache.
+// It does as much as it can: an error says what is left.
+func (s *Seed) Down(ctx context.Context) error {
+	errs := []error{
+		s.addons.Stop(ctx),
+		// All of them, since a folder may be gone while a namespace is still there.
+		forEach(layout.Nodes(layout.MaxNodes), func(n layout.Node) error { return s.nodes.Stop(ctx, n) }),
+		s.control.Stop(ctx),
+	}
+
+	for _, name := range s.processes.Names() { // whatever an older version of this tool started
+		errs = append(errs, s.processes.Stop(ctx, name, 5*time.Second))
+	}
+
+	errs = append(errs,
+		network.RemoveBridge(ctx),
+		cgroup.Remove(layout.Cgroup),
+		host.Unmount(s.Layout.Run),
+		host.Restore(filepath.Join(s.Layout.Run, "host.json")),
+	)
+
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+
+	return s.removeRun()
+}
+
+// removeRun removes the folder, and never through a mount.
+func (s *Seed) removeRun() error {
+	mounts, err := host.Mounts(s.Layout.Run)
+	if err != nil {
+		return err
+	}
+
+	if len(mounts) > 0 {
+		return fmt.Errorf("%s is still mounted, so %s is not removed; call down again", mounts[0], s.Layout.Run)
+	}
+
+	// The folder of the owner holds the lock of this very command; it goes last.
+	return errors.Join(os.RemoveAll(s.Layout.Run), os.RemoveAll(filepath.Dir(layout.Owner)))
+}

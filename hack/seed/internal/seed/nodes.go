@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
+)
+
+// Partition pulls the node's cable: its pods run on and reach nobody. Heal plugs it in again.
+func (s *Seed) Partition(ctx context.Context, name string) error { return s.setConnected(ctx, name, false) }
+
+// Heal ends a partition.
+func (s *Seed) Heal(ctx context.Context, name string) error { return s.setConnected(ctx, name, true) }
+
+func (s *Seed) setConnected(ctx context.Context, name string, connected bool) error {
+	n, err := layout.ParseNode(name)
+	if err != nil {
+		return err
+	}
+
+	return network.SetConnected(ctx, n, connected)
+}
+
+// StopNode cuts the node's power. Its volumes and images stay; StartNode boots it again.
+func (s *Seed) StopNode(ctx context.Context, name string) error {
+	n, err := layout.ParseNode(name)
+	if err != nil {
+		return err
+	}
+
+	return s.nodes.Stop(ctx, n)
+}
+
+// StartNode starts a stopped node and waits until it is Ready.
+func (s *Seed) StartNode(ctx context.Context, name string) error {
+	n, err := layout.ParseNode(name)
+	if err != nil {
+		return err
+	}
+
+	if err := s.nodes.EnsureRuntime(ctx, n); err != nil {
+		return err
+	}
+
+	if err := s.nodes.EnsureKubelet(ctx, n); err != nil {
+		return err
+	}
+
+	// The node's last heartbeat may be younger than its death: wait for one that is younger than its birth as well.
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(time.Second):
+	}
+
+	return s.Out.Wait(ctx, "the node", startTimeout, func(ctx context.Context) (string, error) { return s.missingNodes(ctx, []layout.Node{n}) })
+}
+
+// LoadImages loads docker archives into every node.
+func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
+	for _, archive := range archives {
+		if _, err := os.Stat(archive); err != nil {
+			return err
+		}
+	}
+
+	nodes := s.existingNodes()
+	if len(nodes) == 0 {
+		return fmt.Errorf("no node to load an image into; start the seed with `make up`")
+	}
+
+	return forEach(nodes, func(n layout.Node) error {
+		for _, archive := range archives {
+			if err := s.nodes.Import(ctx, n, archive); err != nil {
+				return err
+			}
+		}
+
+		return nil
+	})
+}
+
+// loadOperator builds the operator and loads its image into every node. It returns the image's tag.
+func (s *Seed) loadOperator(ctx context.Context) (string, error) {
+	binary, err := s.Builder.Operator(ctx)
+	if err != nil {
+		return "", err
+	}
+
+	spec, err := image.Operator(binary)
+	if err != nil {
+		return "", err
+	}
+
+	archive, err := image.Ensure(spec, s.Layout.Images())
+	if err != nil {
+		return "", err
+	}
+
+	_, tag, _ := strings.Cut(spec.Tag, ":")
+
+	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
+}
+
+// LogPath returns the log file of a process, or an error that lists those that exist.
+func (s *Seed) LogPath(name string) (string, error) {
+	path := s.processes.Log(name)
+	if _, err := os.Stat(path); name == "" || err != nil {
+		return "", fmt.Errorf("no process is called %q; there are: %s", name, strings.Join(s.processes.Names(), ", "))
+	}
+
+	return path, nil
+}

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package seed puts the parts together: it starts and stops the whole seed in the right order, and answers questions about it.
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/addon"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/controlplane"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/node"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
+)
+
+// Seed is the one seed of this machine, running or not.
+type Seed struct {
+	Layout  layout.Layout
+	Out     *progress.Printer
+	Builder build.Builder
+
+	processes process.Table
+	nodes     node.Manager
+	control   controlplane.Manager
+	addons    addon.Manager
+}
+
+// New returns the seed of the checkout that the working directory lies in.
+func New(out *progress.Printer) (*Seed, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+
+	l, err := layout.Find(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	s := &Seed{Layout: l, Out: out, Builder: build.Builder{Layout: l, Out: out}}
+	s.processes = process.Table{Pids: l.Pids(), Logs: l.Logs()}
+
+	return s, s.wire()
+}
+
+// wire gives the parts the paths of their programs, built or not.
+func (s *Seed) wire() error {
+	paths := map[string]string{}
+
+	for _, module := range build.Catalogue() {
+		for name := range module.Programs {
+			path, err := s.Builder.Program(module.Name, name)
+			if err != nil {
+				return err
+			}
+
+			paths[name] = path
+		}
+	}
+
+	s.nodes = node.Manager{Layout: s.Layout, Processes: s.processes, Kubelet: paths["kubelet"], Proxy: paths["kube-proxy"]}
+	s.control = controlplane.Manager{Layout: s.Layout, Processes: s.processes, Programs: paths}
+	s.addons = addon.Manager{
+		Layout: s.Layout, Processes: s.processes,
+		Kubectl: paths["kubectl"], Provisioner: paths["provisioner"], ResourceManager: paths["gardener-resource-manager"],
+	}
+
+	return nil
+}
+
+// CheckMachine returns why this machine cannot run a seed, if so.
+func CheckMachine() error {
+	if runtime.GOOS != "linux" {
+		return fmt.Errorf("the seed needs Linux, this is %s; use a virtual machine", runtime.GOOS)
+	}
+
+	if os.Geteuid() != 0 {
+		return errors.New("the seed needs root, for network namespaces and mounts; run it with sudo")
+	}
+
+	return nil
+}
+
+// Lock keeps other commands from changing the seed, and refuses when another checkout's or user's seed runs on this machine.
+func (s *Seed) Lock() (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(layout.Lock), 0o755); err != nil {
+		return nil, err
+	}
+
+	file, err := os.OpenFile(layout.Lock, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		_ = file.Close()
+		return nil, errors.New("another seed command is at work; wait until it has finished")
+	}
+
+	if owner, err := os.ReadFile(layout.Owner); err == nil && strings.TrimSpace(string(owner)) != s.Layout.Run {
+		_ = file.Close()
+		return nil, fmt.Errorf("another seed runs on this machine, in %s; take it down first (as the user that started it)", strings.TrimSpace(string(owner)))
+	}
+
+	return func() { _ = file.Close() }, nil
+}
+
+// restConfig is that of the administrator.
+func (s *Seed) restConfig() (*rest.Config, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Layout.Kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("the seed has no kubeconfig; is it up? %w", err)
+	}
+
+	config.QPS, config.Burst = 100, 200
+
+	return config, nil
+}
+
+func (s *Seed) client() (*kubernetes.Clientset, error) {
+	config, err := s.restConfig()
+	if err != nil {
+		return nil, err
+	}
+
+	return kubernetes.NewForConfig(config)
+}
+
+// Kubectl runs kubectl as the administrator and returns what it printed.
+func (s *Seed) Kubectl(ctx context.Context, args ...string) (string, error) {
+	return process.Output(ctx, append([]string{s.addons.Kubectl, "--kubeconfig=" + s.Layout.Kubeconfig()}, args...)...)
+}
+
+// existingNodes returns the nodes that have a folder.
+func (s *Seed) existingNodes() []layout.Node {
+	var nodes []layout.Node
+
+	for _, n := range layout.Nodes(layout.MaxNodes) {
+		if _, err := os.Stat(s.Layout.NodeDir(n)); err == nil {
+			nodes = append(nodes, n)
+		}
+	}
+
+	return nodes
+}

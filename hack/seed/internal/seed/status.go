@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
+)
+
+// Status prints processes, nodes and the paths that one needs.
+func (s *Seed) Status(ctx context.Context, out io.Writer) error {
+	names := s.processes.Names()
+	if len(names) == 0 {
+		_, err := fmt.Fprintln(out, "The seed is down. Start it with `make up`.")
+		return err
+	}
+
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "PROCESS\tSTATE\tPID\tSINCE")
+
+	for _, name := range names {
+		record, alive := s.processes.Find(name)
+
+		state := "running"
+		if !alive {
+			state = "DEAD (up starts it again)"
+		}
+
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%d\t%s\n", name, state, record.PID, record.Started.Local().Format(time.DateTime))
+	}
+
+	_, _ = fmt.Fprintln(table, "\nNODE\tREADY\tNETWORK\tPODS")
+	s.printNodes(ctx, table)
+
+	_, _ = fmt.Fprintf(table, "\nkubeconfig\t%s\naudit log\t%s\nlogs\t%s\nvolumes\t%s\nlocal store\t%s\n",
+		s.Layout.Kubeconfig(), s.Layout.AuditLog(), s.Layout.Logs(), s.Layout.Volumes(), layout.LocalStore)
+
+	return table.Flush()
+}
+
+func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
+	ready := map[string]string{}
+	pods := map[string]int{}
+
+	// Without an API server the rest of the status is worth all the more.
+	if client, err := s.client(); err == nil {
+		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+		defer cancel()
+
+		if list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{}); err == nil {
+			for _, item := range list.Items {
+				ready[item.Name] = readiness(item)
+			}
+		}
+
+		if list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{}); err == nil {
+			for _, pod := range list.Items {
+				pods[pod.Spec.NodeName]++
+			}
+		}
+	}
+
+	for _, n := range s.existingNodes() {
+		cable := "cut off (heal " + n.Name() + ")"
+		if network.IsConnected(n) {
+			cable = "connected"
+		}
+
+		state := ready[n.Name()]
+		if state == "" {
+			state = "unknown"
+		}
+
+		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%d\n", n.Name(), state, cable, pods[n.Name()])
+	}
+}
+
+func readiness(item corev1.Node) string {
+	for _, condition := range item.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return strings.ToLower(string(condition.Status))
+		}
+	}
+
+	return "unknown"
+}

@@ -1,0 +1,248 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/host"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/pki"
+)
+
+const startTimeout = 2 * time.Minute
+
+// Build builds every program and packs every image.
+func (s *Seed) Build(ctx context.Context) ([]string, error) {
+	if err := build.EnsurePackages(ctx, s.Out); err != nil {
+		return nil, err
+	}
+
+	if err := s.Builder.Ensure(ctx); err != nil {
+		return nil, err
+	}
+
+	specs, err := image.Catalogue(s.Builder)
+	if err != nil {
+		return nil, err
+	}
+
+	var archives []string
+
+	for _, spec := range specs {
+		archive, err := image.Ensure(spec, s.Layout.Images())
+		if err != nil {
+			return nil, err
+		}
+
+		archives = append(archives, archive)
+	}
+
+	return archives, nil
+}
+
+// Up starts what does not run yet, on as many nodes. It may be called at any time, also over what a crash or a reboot left.
+func (s *Seed) Up(ctx context.Context, count int) error {
+	if count < 1 || count > layout.MaxNodes {
+		return fmt.Errorf("a seed has 1 to %d nodes, not %d", layout.MaxNodes, count)
+	}
+
+	archives, err := s.Build(ctx)
+	if err != nil {
+		return err
+	}
+
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+
+	s.Out.Println("starting etcd, the API server and %d nodes", count)
+
+	if err := s.control.EnsureAPIServer(ctx); err != nil {
+		return err
+	}
+
+	nodes := layout.Nodes(count)
+	runtimes := make(chan error, 1)
+	// Network and containerd need no API server: both sides start at once.
+	go func() {
+		runtimes <- forEach(nodes, func(n layout.Node) error {
+			if err := s.nodes.EnsureRuntime(ctx, n); err != nil {
+				return err
+			}
+
+			return s.nodes.EnsureImages(ctx, n, archives)
+		})
+	}()
+
+	controlErr := s.startControllers(ctx)
+	if err := errors.Join(<-runtimes, controlErr); err != nil {
+		return err
+	}
+
+	if err := forEach(nodes, func(n layout.Node) error { return s.nodes.EnsureKubelet(ctx, n) }); err != nil {
+		return err
+	}
+
+	return s.startAddons(ctx, nodes)
+}
+
+// prepare makes what every process needs: the folder, the certificates, the bridge.
+func (s *Seed) prepare(ctx context.Context) error {
+	if err := host.Remember(filepath.Join(s.Layout.Run, "host.json")); err != nil {
+		return fmt.Errorf("remembering what this machine was like: %w", err)
+	}
+
+	if err := os.WriteFile(layout.Owner, []byte(s.Layout.Run+"\n"), 0o644); err != nil {
+		return err
+	}
+
+	ips := map[string]string{}
+	for _, n := range layout.Nodes(layout.MaxNodes) {
+		ips[n.Name()] = n.IP()
+	}
+
+	if err := pki.Ensure(s.Layout.PKI(), pki.Options{
+		Server:    fmt.Sprintf("https://%s:%d", layout.HostIP, layout.APIPort),
+		ServerIPs: []string{layout.HostIP, layout.ServiceIP},
+		NodeIPs:   ips,
+	}); err != nil {
+		return err
+	}
+
+	if err := os.MkdirAll(s.Layout.Logs(), 0o755); err != nil {
+		return err
+	}
+
+	return network.EnsureBridge(ctx)
+}
+
+func (s *Seed) startControllers(ctx context.Context) error {
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+
+	if err := s.Out.Wait(ctx, "the API server", startTimeout, func(ctx context.Context) (string, error) {
+		if err := s.control.CheckAlive(); err != nil {
+			return "", err
+		}
+
+		if _, err := client.RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err != nil {
+			return "not ready yet", nil
+		}
+
+		return "", nil
+	}); err != nil {
+		return err
+	}
+
+	if err := s.control.EnsureControllers(ctx); err != nil {
+		return err
+	}
+
+	s.addons.Gardener, err = s.Builder.GardenerDir(ctx)
+	if err != nil {
+		return err
+	}
+
+	return s.addons.EnsureManifests(ctx)
+}
+
+func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
+	if err := s.addons.EnsureProcesses(ctx); err != nil {
+		return err
+	}
+
+	if err := s.Out.Wait(ctx, "the nodes", startTimeout, func(ctx context.Context) (string, error) { return s.missingNodes(ctx, nodes) }); err != nil {
+		return err
+	}
+
+	if err := s.Out.Wait(ctx, "gardener-resource-manager", startTimeout, s.addons.Missing); err != nil {
+		return err
+	}
+
+	return s.Out.Wait(ctx, "CoreDNS", startTimeout, s.missingDNS)
+}
+
+// missingNodes names the nodes that are not Ready.
+func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, error) {
+	client, err := s.client()
+	if err != nil {
+		return "", err
+	}
+
+	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err.Error(), nil
+	}
+
+	ready := map[string]bool{}
+
+	for _, item := range list.Items {
+		for _, condition := range item.Status.Conditions {
+			if condition.Type == corev1.NodeReady {
+				ready[item.Name] = condition.Status == corev1.ConditionTrue
+			}
+		}
+	}
+
+	var missing []string
+
+	for _, n := range nodes {
+		if !ready[n.Name()] {
+			missing = append(missing, n.Name()+" not Ready")
+		}
+	}
+
+	return strings.Join(missing, ", "), nil
+}
+
+func (s *Seed) missingDNS(ctx context.Context) (string, error) {
+	client, err := s.client()
+	if err != nil {
+		return "", err
+	}
+
+	deployment, err := client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+	if err != nil {
+		return err.Error(), nil
+	}
+
+	if deployment.Status.AvailableReplicas == 0 {
+		return "no pod available", nil
+	}
+
+	return "", nil
+}
+
+// forEach works on all nodes at once and joins the errors.
+func forEach(nodes []layout.Node, work func(layout.Node) error) error {
+	var (
+		group sync.WaitGroup
+		errs  = make([]error, len(nodes))
+	)
+
+	for i, n := range nodes {
+		group.Go(func() { errs[i] = work(n) })
+	}
+
+	group.Wait()
+
+	return errors.Join(errs...)
+}

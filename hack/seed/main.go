@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// The seed command builds and runs a small real Kubernetes on this machine, with the operator on it.
+// It is a development tool; `seed help` lists what it can do.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/command"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := command.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+
+	stop()
+	os.Exit(code)
+}

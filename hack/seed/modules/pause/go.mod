@@ -1,0 +1,3 @@
+module github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/pause
+
+go 1.26.0

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// The provisioner command makes a hostPath volume for each claim of the seed's StorageClass, and removes it with the claim.
+// It runs on the machine itself: all nodes of the seed share its file system, so a volume follows its pod to any of them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/sig-storage-lib-external-provisioner/v13/controller"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "path of the kubeconfig")
+	dir := flag.String("dir", "", "folder of the volumes")
+	name := flag.String("name", "seed.local/hostpath", "provisioner named by the StorageClass")
+
+	flag.Parse()
+
+	if err := run(*kubeconfig, *dir, *name); err != nil {
+		fmt.Fprintln(os.Stderr, "provisioner:", err)
+		os.Exit(1)
+	}
+}
+
+func run(kubeconfig, dir, name string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+
+	controller.NewProvisionController(ctx, client, name, provisioner{dir: filepath.Clean(dir)}, controller.LeaderElection(false)).Run(ctx)
+
+	return nil
+}
+
+type provisioner struct{ dir string }
+
+// Provision makes the folder with mode 0777: the kubelet gives hostPath volumes no group, and pods do not run as root.
+func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
+	path := filepath.Join(p.dir, o.PVC.Namespace+"_"+o.PVC.Name+"_"+o.PVName)
+
+	if err := os.MkdirAll(path, 0o777); err != nil {
+		return nil, controller.ProvisioningFinished, err
+	}
+
+	if err := os.Chmod(path, 0o777); err != nil { // past the umask
+		return nil, controller.ProvisioningFinished, err
+	}
+
+	return &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: o.PVName},
+		Spec: corev1.PersistentVolumeSpec{
+			PersistentVolumeReclaimPolicy: *o.StorageClass.ReclaimPolicy,
+			AccessModes:                   o.PVC.Spec.AccessModes,
+			MountOptions:                  o.StorageClass.MountOptions,
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: o.PVC.Spec.Resources.Requests[corev1.ResourceStorage]},
+			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}},
+		},
+	}, controller.ProvisioningFinished, nil
+}
+
+// Delete removes the folder, and nothing that is not directly below the provisioner's own.
+func (p provisioner) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
+	if volume.Spec.HostPath == nil || filepath.Dir(volume.Spec.HostPath.Path) != p.dir {
+		return nil
+	}
+
+	return os.RemoveAll(volume.Spec.HostPath.Path)
+}
