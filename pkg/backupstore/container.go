@@ -38,8 +38,8 @@ func (s Side) flagPrefix() string {
 	return ""
 }
 
-// Flags are the flags that name the store, but for its container: provider, prefix, endpoint. The flag of the endpoint is
-// not known to sidecars before v0.34, so it is only there when it says something.
+// Flags are the flags that name the store, but for its container: provider, prefix, endpoint. Sidecars of v0.33 do not know
+// the flag of the endpoint and would exit, so it is only there when it says something.
 func (s Store) Flags(side Side) []string {
 	prefix := "--" + side.flagPrefix()
 	flags := []string{

@@ -5,20 +5,45 @@
 package etcd
 
 import (
-	"errors"
+	"cmp"
+	"slices"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ValuesFor returns the values for the input.
-func ValuesFor(Input) (Values, error) { return Values{}, errors.New("not implemented") }
+// Objects returns what goes into the ManagedResource, sorted by kind and name. The StatefulSet carries the checksum of all
+// of it in the annotation AnnotationRendering. It fails where an annotation of the client Service cannot be completed;
+// the error names the field.
+func Objects(v Values) ([]client.Object, error) {
+	configMap, err := configMap(v)
+	if err != nil {
+		return nil, err
+	}
+	checksum, err := configChecksum(configMap)
+	if err != nil {
+		return nil, err
+	}
+	statefulSet := statefulSet(v, checksum)
 
-// Objects returns what goes into the ManagedResource, sorted by kind and name.
-func Objects(Values) ([]client.Object, error) { return nil, errors.New("not implemented") }
+	objects := []client.Object{configMap, statefulSet}
+	if v.Components.Identity {
+		objects = append(objects, serviceAccount(v), role(v), roleBinding(v))
+	}
+	if v.Components.Network {
+		clientService, err := clientService(v)
+		if err != nil {
+			return nil, err
+		}
+		objects = append(objects, clientService, peerService(v), podDisruptionBudget(v))
+	}
+	slices.SortFunc(objects, byKindAndName)
 
-// MemberLeases returns one lease a member.
-func MemberLeases(Values) []*coordinationv1.Lease { return nil }
+	return objects, annotateRendering(statefulSet, objects)
+}
 
-// SnapshotLeases returns the leases of full and delta snapshots. Empty without a store.
-func SnapshotLeases(Values) []*coordinationv1.Lease { return nil }
+func byKindAndName(a, b client.Object) int {
+	return cmp.Or(
+		cmp.Compare(a.GetObjectKind().GroupVersionKind().Kind, b.GetObjectKind().GroupVersionKind().Kind),
+		cmp.Compare(a.GetName(), b.GetName()),
+	)
+}

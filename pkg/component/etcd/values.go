@@ -39,6 +39,9 @@ type Values struct {
 	Replicas int32
 	// Members are the members of the etcd cluster, by ordinal. Empty: none is configured.
 	Members []Member
+	// MembersByAddress is true where members are named by the IP address of their pod, and not by its name: they are managed
+	// externally.
+	MembersByAddress bool
 	// MemberLeaseNames are the names of the leases of all members that there are or will be, by ordinal.
 	MemberLeaseNames []string
 	// Bootstrap is the cluster elsewhere that the members join. Nil: they form their own.

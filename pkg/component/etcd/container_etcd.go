@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"fmt"
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// etcdContainer runs etcd-wrapper. There is neither a startup nor a liveness probe: etcd starts only when the sidecar has
+// restored its data, which takes as long as it takes, and a probe that ended it would start that again.
+func etcdContainer(v Values) corev1.Container {
+	return corev1.Container{
+		Name:            "etcd",
+		Image:           v.Etcd.Image,
+		ImagePullPolicy: v.Pod.ImagePullPolicy,
+		Args:            etcdArgs(v),
+		Env:             []corev1.EnvVar{{Name: "HOME", Value: home(v)}},
+		Ports: []corev1.ContainerPort{
+			{Name: "server", ContainerPort: v.Ports.Peer, Protocol: corev1.ProtocolTCP},
+			{Name: "client", ContainerPort: v.Ports.Client, Protocol: corev1.ProtocolTCP},
+		},
+		ReadinessProbe:  readinessProbe(v),
+		Resources:       v.Etcd.Resources,
+		SecurityContext: containerSecurityContext(v),
+		VolumeMounts:    etcdMounts(v),
+	}
+}
+
+// readinessProbe asks etcd-wrapper, which serves by TLS when etcd does for its clients, whatever the sidecar does.
+func readinessProbe(v Values) *corev1.Probe {
+	scheme := corev1.URISchemeHTTP
+	if v.ClientTLS != nil {
+		scheme = corev1.URISchemeHTTPS
+	}
+
+	return &corev1.Probe{
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: "/readyz", Port: intstr.FromInt32(v.Ports.Wrapper), Scheme: scheme,
+		}},
+		InitialDelaySeconds: 15,
+		PeriodSeconds:       5,
+		FailureThreshold:    5,
+	}
+}
+
+func etcdArgs(v Values) []string {
+	args := []string{
+		"start-etcd",
+		fmt.Sprintf("--backup-restore-host-port=%s:%d", v.Names.LocalHost, v.Ports.Backup),
+		"--etcd-server-name=" + v.Names.LocalHost,
+		fmt.Sprintf("--backup-restore-tls-enabled=%t", v.BackupTLS != nil),
+	}
+	if v.BackupTLS != nil {
+		args = append(args, "--backup-restore-ca-cert-bundle-path="+path.Join(pathBackupCA, v.BackupTLS.CADataKey))
+	}
+	if v.ClientTLS != nil {
+		args = append(args,
+			"--etcd-client-cert-path="+path.Join(pathClientClient, keyCertificate),
+			"--etcd-client-key-path="+path.Join(pathClientClient, keyPrivateKey),
+		)
+	}
+
+	return append(args,
+		fmt.Sprintf("--etcd-client-port=%d", v.Ports.Client),
+		fmt.Sprintf("--etcd-wrapper-port=%d", v.Ports.Wrapper),
+	)
+}
+
+func etcdMounts(v Values) []corev1.VolumeMount {
+	mounts := []corev1.VolumeMount{{Name: v.Claim.Name, MountPath: pathData}}
+	if v.ClientTLS != nil {
+		mounts = append(mounts,
+			corev1.VolumeMount{Name: volumeClientCA, MountPath: pathClientCA},
+			corev1.VolumeMount{Name: volumeClientServer, MountPath: pathClientServer},
+			corev1.VolumeMount{Name: volumeClientClient, MountPath: pathClientClient},
+		)
+	}
+	if v.PeerTLS != nil {
+		mounts = append(mounts,
+			corev1.VolumeMount{Name: volumePeerCA, MountPath: pathPeerCA},
+			corev1.VolumeMount{Name: volumePeerServer, MountPath: pathPeerServer},
+		)
+	}
+	if v.BackupTLS != nil {
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeBackupCA, MountPath: pathBackupCA})
+	}
+
+	return append(mounts, corev1.VolumeMount{Name: volumeEtcdHome, MountPath: home(v)})
+}

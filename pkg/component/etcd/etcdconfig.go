@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"path"
+)
+
+// etcdConfig is etcd's configuration file, with three things that the sidecar replaces before etcd sees them: the name,
+// and the two advertised URL lists, which are maps from the member's name here.
+type etcdConfig struct {
+	Name                         string              `json:"name"`
+	DataDir                      string              `json:"data-dir"`
+	Metrics                      string              `json:"metrics"`
+	SnapshotCount                int64               `json:"snapshot-count"`
+	EnableGRPCGateway            bool                `json:"enable-grpc-gateway"`
+	QuotaBackendBytes            int64               `json:"quota-backend-bytes"`
+	InitialClusterToken          string              `json:"initial-cluster-token"`
+	InitialClusterState          string              `json:"initial-cluster-state"`
+	InitialCluster               string              `json:"initial-cluster"`
+	AutoCompactionMode           string              `json:"auto-compaction-mode"`
+	AutoCompactionRetention      string              `json:"auto-compaction-retention"`
+	ListenPeerURLs               string              `json:"listen-peer-urls"`
+	ListenClientURLs             string              `json:"listen-client-urls"`
+	AdvertisePeerURLs            map[string][]string `json:"initial-advertise-peer-urls"`
+	AdvertiseClientURLs          map[string][]string `json:"advertise-client-urls"`
+	ClientTransportSecurity      *transportSecurity  `json:"client-transport-security,omitempty"`
+	PeerTransportSecurity        *transportSecurity  `json:"peer-transport-security,omitempty"`
+	MemberNamePrefix             string              `json:"member-name-prefix,omitempty"`
+	NextClusterVersionCompatible bool                `json:"next-cluster-version-compatible"`
+	BackendFreelistType          string              `json:"backend-bbolt-freelist-type,omitempty"`
+}
+
+type transportSecurity struct {
+	CertFile                  string `json:"cert-file"`
+	KeyFile                   string `json:"key-file"`
+	ClientCertAuth            bool   `json:"client-cert-auth"`
+	TrustedCAFile             string `json:"trusted-ca-file"`
+	AutoTLS                   bool   `json:"auto-tls"`
+	SkipClientSANVerification *bool  `json:"skip-client-san-verification,omitempty"`
+}
+
+func etcdConfigFor(v Values) etcdConfig {
+	return etcdConfig{
+		Name:                         "etcd-config",
+		DataDir:                      pathEtcdData,
+		Metrics:                      v.Etcd.Metrics,
+		SnapshotCount:                v.Etcd.SnapshotCount,
+		EnableGRPCGateway:            v.Etcd.EnableGRPCGateway,
+		QuotaBackendBytes:            v.Etcd.Quota.Value(),
+		InitialClusterToken:          v.Etcd.InitialClusterToken,
+		InitialClusterState:          "new",
+		InitialCluster:               initialCluster(v),
+		AutoCompactionMode:           v.Etcd.AutoCompactionMode,
+		AutoCompactionRetention:      v.Etcd.AutoCompactionRetention,
+		ListenPeerURLs:               hostURL(v.PeerTLS, wildcard(v.IPFamilies), v.Ports.Peer),
+		ListenClientURLs:             hostURL(v.ClientTLS, wildcard(v.IPFamilies), v.Ports.Client),
+		AdvertisePeerURLs:            urlsByMember(v, peerURLs),
+		AdvertiseClientURLs:          urlsByMember(v, clientURLs),
+		ClientTransportSecurity:      transportSecurityFor(v.ClientTLS, pathClientCA, pathClientServer),
+		PeerTransportSecurity:        transportSecurityFor(v.PeerTLS, pathPeerCA, pathPeerServer),
+		MemberNamePrefix:             v.Etcd.MemberNamePrefix,
+		NextClusterVersionCompatible: true,
+		BackendFreelistType:          v.Etcd.FreelistType,
+	}
+}
+
+// transportSecurityFor makes etcd demand a certificate of the CA from the other side. Nil: plaintext.
+func transportSecurityFor(tls *TLS, caDirectory, serverDirectory string) *transportSecurity {
+	if tls == nil {
+		return nil
+	}
+
+	return &transportSecurity{
+		CertFile:                  path.Join(serverDirectory, keyCertificate),
+		KeyFile:                   path.Join(serverDirectory, keyPrivateKey),
+		ClientCertAuth:            true,
+		TrustedCAFile:             path.Join(caDirectory, tls.CADataKey),
+		SkipClientSANVerification: tls.SkipClientSANVerification,
+	}
+}
+
+// Keys of secrets with a certificate.
+const (
+	keyCertificate = "tls.crt"
+	keyPrivateKey  = "tls.key"
+)

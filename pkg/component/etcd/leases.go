@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// MemberLeases returns one Lease a member, by ordinal, each with an empty spec: the sidecar of the member writes that, and
+// cannot create the Lease. There are none where runtime components are switched off.
+func MemberLeases(v Values) []*coordinationv1.Lease {
+	if !v.Components.Identity {
+		return nil
+	}
+
+	leases := make([]*coordinationv1.Lease, 0, len(v.MemberLeaseNames))
+	for _, name := range v.MemberLeaseNames {
+		leases = append(leases, lease(v, name, druidv1alpha1.ComponentNameMemberLease))
+	}
+
+	return leases
+}
+
+// SnapshotLeases returns the leases of full and of delta snapshots, with an empty spec, which the leading sidecar writes.
+// There are none without a store, or where runtime components are switched off.
+func SnapshotLeases(v Values) []*coordinationv1.Lease {
+	if v.Store == nil || !v.Components.Identity {
+		return nil
+	}
+
+	return []*coordinationv1.Lease{
+		lease(v, v.Names.FullSnapshotLease, druidv1alpha1.ComponentNameSnapshotLease),
+		lease(v, v.Names.DeltaSnapshotLease, druidv1alpha1.ComponentNameSnapshotLease),
+	}
+}
+
+func lease(v Values, name, component string) *coordinationv1.Lease {
+	return &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: v.objectMeta(name, component),
+	}
+}

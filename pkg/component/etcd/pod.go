@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// podTemplate is the pod of a member. No container gets a token by itself: the sidecar mounts the one that it needs.
+func podTemplate(v Values, configChecksum string) corev1.PodTemplateSpec {
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels:      merge(v.Pod.Labels, v.objectLabels(v.Name, druidv1alpha1.ComponentNameStatefulSet)),
+			Annotations: merge(v.Pod.Annotations, map[string]string{AnnotationChecksum: configChecksum}),
+		},
+		Spec: corev1.PodSpec{
+			HostAliases:                  []corev1.HostAlias{{IP: loopback(v.IPFamilies), Hostnames: []string{v.Names.LocalHost}}},
+			AutomountServiceAccountToken: new(false),
+			ShareProcessNamespace:        new(true),
+			SecurityContext:              podSecurityContext(v.Pod.RunAsRoot),
+			PriorityClassName:            v.Pod.PriorityClassName,
+			Affinity:                     v.Pod.Affinity,
+			TopologySpreadConstraints:    v.Pod.TopologySpreadConstraints,
+			Tolerations:                  v.Pod.Tolerations,
+			InitContainers:               initContainers(v),
+			Containers:                   []corev1.Container{etcdContainer(v), sidecarContainer(v)},
+			Volumes:                      volumes(v),
+		},
+	}
+	if v.Components.Network {
+		template.Spec.ServiceAccountName = v.Name
+	}
+
+	return template
+}

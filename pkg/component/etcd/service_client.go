@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// clientService is the Service for clients. Only ready pods are behind it: sidecars find the member list through it, and
+// one that is not in a stale list would wipe its data.
+func clientService(v Values) (*corev1.Service, error) {
+	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,
+		servicePort("client", v.Ports.Client),
+		// The port between members is here because Gardener's network policies are made from the ports of this Service.
+		servicePort("server", v.Ports.Peer),
+		servicePort("backuprestore", v.Ports.Backup),
+	)
+	service.Labels = merge(v.ClientService.Labels, service.Labels)
+	service.Annotations = merge(v.ClientService.Annotations)
+	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
+
+	if err := addNamespaceSelectors(service, v.ClientService.NamespaceSelectors); err != nil {
+		return nil, err
+	}
+
+	return service, nil
+}
+
+// service is a Service of type ClusterIP for the etcd pods.
+func (v Values) service(name, component string, ports ...corev1.ServicePort) *corev1.Service {
+	service := &corev1.Service{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: v.objectMeta(name, component),
+		Spec: corev1.ServiceSpec{
+			Type:            corev1.ServiceTypeClusterIP,
+			SessionAffinity: corev1.ServiceAffinityNone,
+			Selector:        v.podSelector(),
+			Ports:           ports,
+		},
+	}
+	if len(v.IPFamilies) > 1 {
+		service.Spec.IPFamilyPolicy = new(corev1.IPFamilyPolicyPreferDualStack)
+	}
+
+	return service
+}
+
+func servicePort(name string, port int32) corev1.ServicePort {
+	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}
+}
+
+// addNamespaceSelectors adds selectors to those that the annotation of the Service already has.
+func addNamespaceSelectors(service *corev1.Service, selectors []metav1.LabelSelector) error {
+	if len(selectors) == 0 {
+		return nil
+	}
+
+	var all []metav1.LabelSelector
+	if existing, ok := service.Annotations[resourcesv1alpha1.NetworkingNamespaceSelectors]; ok {
+		if err := json.Unmarshal([]byte(existing), &all); err != nil {
+			return fmt.Errorf("spec.etcd.clientService.annotations[%s] is no JSON list of label selectors: %w", resourcesv1alpha1.NetworkingNamespaceSelectors, err)
+		}
+	}
+	for _, selector := range selectors {
+		if !slices.ContainsFunc(all, func(other metav1.LabelSelector) bool { return apiequality.Semantic.DeepEqual(selector, other) }) {
+			all = append(all, selector)
+		}
+	}
+
+	return gardenerutils.InjectNetworkPolicyNamespaceSelectors(service, all...)
+}

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// serviceAccount is the identity of the sidecar, and of Jobs that compact snapshots. Its token is mounted where it is
+// needed, and nowhere else.
+func serviceAccount(v Values) *corev1.ServiceAccount {
+	return &corev1.ServiceAccount{
+		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},
+		ObjectMeta:                   v.objectMeta(v.Name, druidv1alpha1.ComponentNameServiceAccount),
+		AutomountServiceAccountToken: new(false),
+	}
+}

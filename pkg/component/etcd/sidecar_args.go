@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+)
+
+// sidecarArgs are the arguments of etcd-backup-restore. A flag that it does not know makes it exit, so that each has to be
+// known to all versions in use.
+func sidecarArgs(v Values) []string {
+	return slices.Concat(
+		[]string{"server", fmt.Sprintf("--server-port=%d", v.Ports.Backup)},
+		storeArgs(v),
+		maintenanceArgs(v),
+		connectionArgs(v),
+		serverArgs(v),
+		[]string{
+			"--data-dir=" + pathEtcdData,
+			"--restoration-temp-snapshots-dir=" + pathRestoration,
+			"--snapstore-temp-directory=" + v.Sidecar.TempDir,
+			"--etcd-connection-timeout=5m",
+			"--use-etcd-wrapper=true",
+		},
+		heartbeatArgs(v),
+		[]string{fmt.Sprintf("--embedded-etcd-quota-bytes=%d", v.Etcd.Quota.Value())},
+		electionArgs(v),
+	)
+}
+
+// storeArgs say what is stored, and where. Without a store, integrity checks are all that the sidecar does.
+func storeArgs(v Values) []string {
+	if v.Store == nil {
+		return nil
+	}
+
+	var args []string
+	if v.Components.Identity {
+		args = append(args,
+			"--enable-snapshot-lease-renewal=true",
+			"--full-snapshot-lease-name="+v.Names.FullSnapshotLease,
+			"--delta-snapshot-lease-name="+v.Names.DeltaSnapshotLease,
+		)
+	}
+	args = append(args, v.Store.Flags(backupstore.Primary)...)
+	args = appendSet(args, "schedule", v.Sidecar.FullSnapshotSchedule)
+	args = appendSet(args, "delta-snapshot-period", v.Sidecar.DeltaSnapshotPeriod)
+	args = appendSet(args, "delta-snapshot-retention-period", v.Sidecar.DeltaSnapshotRetentionPeriod)
+	args = append(args,
+		fmt.Sprintf("--delta-snapshot-memory-limit=%d", v.Sidecar.DeltaSnapshotMemoryLimit),
+		"--garbage-collection-policy="+v.Sidecar.GarbageCollectionPolicy,
+	)
+	if v.Sidecar.GarbageCollectionPolicy == string(druidv1alpha1.GarbageCollectionPolicyLimitBased) {
+		args = append(args, fmt.Sprintf("--max-backups=%d", v.Sidecar.MaxBackups))
+	}
+	args = appendSet(args, "garbage-collection-period", v.Sidecar.GarbageCollectionPeriod)
+
+	return append(args,
+		fmt.Sprintf("--compress-snapshots=%t", v.Sidecar.CompressionEnabled),
+		"--compression-policy="+v.Sidecar.CompressionPolicy,
+		"--etcd-snapshot-timeout="+v.Sidecar.SnapshotTimeout,
+	)
+}
+
+func maintenanceArgs(v Values) []string {
+	return append(appendSet(nil, "defragmentation-schedule", v.Sidecar.DefragmentationSchedule),
+		"--etcd-defrag-timeout="+v.Sidecar.DefragmentationTimeout,
+		"--auto-compaction-mode="+v.Etcd.AutoCompactionMode,
+		"--auto-compaction-retention="+v.Etcd.AutoCompactionRetention,
+	)
+}
+
+// connectionArgs say how the sidecar reaches etcd: its own, and through the client Service all that are ready.
+func connectionArgs(v Values) []string {
+	args := []string{"--insecure-transport=true", "--insecure-skip-tls-verify=true"}
+	if v.ClientTLS != nil {
+		args = []string{
+			"--cacert=" + path.Join(pathClientCA, v.ClientTLS.CADataKey),
+			"--cert=" + path.Join(pathClientClient, keyCertificate),
+			"--key=" + path.Join(pathClientClient, keyPrivateKey),
+			"--insecure-transport=false",
+			"--insecure-skip-tls-verify=false",
+		}
+	}
+	args = append(args, "--endpoints="+hostURL(v.ClientTLS, v.Names.LocalHost, v.Ports.Client))
+	if v.Components.Network {
+		endpoints := []string{hostURL(v.ClientTLS, v.Names.ClientService, v.Ports.Client)}
+		if v.Bootstrap != nil {
+			endpoints = append(endpoints, v.Bootstrap.ClientEndpoints...)
+		}
+		args = append(args, "--service-endpoints="+strings.Join(endpoints, ","))
+	}
+
+	return args
+}
+
+func serverArgs(v Values) []string {
+	if v.BackupTLS == nil {
+		return nil
+	}
+
+	return []string{
+		"--server-cert=" + path.Join(pathBackupServer, keyCertificate),
+		"--server-key=" + path.Join(pathBackupServer, keyPrivateKey),
+	}
+}
+
+func heartbeatArgs(v Values) []string {
+	if !v.Components.Identity {
+		return nil
+	}
+
+	return []string{"--enable-member-lease-renewal=true", "--k8s-heartbeat-duration=" + v.Sidecar.HeartbeatDuration}
+}
+
+func electionArgs(v Values) []string {
+	var args []string
+	if v.Sidecar.EnableProfiling {
+		args = append(args, "--enable-profiling=true")
+	}
+	args = appendSet(args, "etcd-connection-timeout-leader-election", v.Sidecar.ElectionConnectionTimeout)
+
+	return appendSet(args, "reelection-period", v.Sidecar.ReelectionPeriod)
+}
+
+// appendSet appends a flag with a value that is not empty.
+func appendSet(args []string, flag, value string) []string {
+	if value == "" {
+		return args
+	}
+
+	return append(args, "--"+flag+"="+value)
+}

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// hostURL is the URL of a host, https where there is TLS. IPv6 addresses get their brackets.
+func hostURL(tls *TLS, host string, port int32) string {
+	scheme := "http"
+	if tls != nil {
+		scheme = "https"
+	}
+
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// wildcard is the address that listens on all addresses of a pod. That of IPv6 takes IPv4 connections too, but cannot be
+// bound where there is no IPv6.
+func wildcard(families []corev1.IPFamily) string {
+	if slices.Contains(families, corev1.IPv6Protocol) {
+		return "::"
+	}
+
+	return "0.0.0.0"
+}
+
+// loopback is the address by which the containers of a pod reach each other.
+func loopback(families []corev1.IPFamily) string {
+	if slices.Contains(families, corev1.IPv4Protocol) {
+		return "127.0.0.1"
+	}
+
+	return "::1"
+}
+
+// initialCluster lists every peer URL of every member, the members' own first: `<member>=<url>,...`.
+func initialCluster(v Values) string {
+	var own, additional, bootstrap []string
+	for _, member := range v.Members {
+		own = append(own, member.Name+"="+hostURL(v.PeerTLS, member.Host, v.Ports.Peer))
+		for _, url := range member.AdditionalPeerURLs {
+			additional = append(additional, member.Name+"="+url)
+		}
+	}
+	if v.Bootstrap != nil {
+		for _, member := range v.Bootstrap.Members {
+			for _, url := range member.PeerURLs {
+				bootstrap = append(bootstrap, member.Name+"="+url)
+			}
+		}
+	}
+
+	return strings.Join(slices.Concat(own, additional, bootstrap), ",")
+}
+
+// urlsByMember maps the name of each member to its URLs.
+func urlsByMember(v Values, urls func(Values, Member) []string) map[string][]string {
+	byMember := make(map[string][]string, len(v.Members))
+	for _, member := range v.Members {
+		byMember[member.Name] = urls(v, member)
+	}
+
+	return byMember
+}
+
+func peerURLs(v Values, member Member) []string {
+	return append([]string{hostURL(v.PeerTLS, member.Host, v.Ports.Peer)}, member.AdditionalPeerURLs...)
+}
+
+func clientURLs(v Values, member Member) []string {
+	return []string{hostURL(v.ClientTLS, member.Host, v.Ports.Client)}
+}

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// ValuesFor maps the input to values. It fails where what the Etcd asks for cannot run; the error is the user's, names
+// the field and the way out, and is an aggregate of field errors.
+func ValuesFor(in Input) (Values, error) {
+	etcd := in.Etcd.DeepCopy()
+	if err := check(etcd).ToAggregate(); err != nil {
+		return Values{}, err
+	}
+
+	values := Values{
+		Name:             etcd.Name,
+		Namespace:        etcd.Namespace,
+		Owner:            helper.OwnerReference(etcd),
+		Labels:           helper.DefaultLabels(etcd),
+		Names:            namesFor(etcd),
+		Components:       componentsFor(etcd),
+		Members:          membersFor(etcd, in.ClusterSize),
+		MembersByAddress: len(etcd.Spec.ExternallyManagedMemberAddresses) > 0,
+		MemberLeaseNames: helper.MemberLeaseNames(etcd, largest(etcd, in)),
+		Bootstrap:        bootstrapFor(etcd),
+		IPFamilies:       ipFamiliesFor(in.Defaults),
+		Ports:            portsFor(etcd),
+		ClientTLS:        tlsFor(helper.ClientTLS(etcd), in.CADataKeys),
+		PeerTLS:          peerTLSFor(helper.PeerTLS(etcd), in.CADataKeys),
+		BackupTLS:        tlsFor(helper.BackupTLS(etcd), in.CADataKeys),
+		Store:            in.Store,
+		Etcd:             etcdValuesFor(etcd, in),
+		Sidecar:          sidecarValuesFor(etcd, in.Defaults),
+		ClientService:    clientServiceValuesFor(etcd, in.Defaults),
+		Pod:              podValuesFor(etcd, in),
+		Claim:            claimValuesFor(etcd),
+	}
+	if values.Components.Network {
+		values.Replicas = in.Replicas
+	}
+
+	return values, nil
+}
+
+// check finds what the sidecar and etcd-wrapper cannot do.
+func check(etcd *druidv1alpha1.Etcd) field.ErrorList {
+	var errs field.ErrorList
+
+	path := field.NewPath("spec", "etcd")
+	if port := helper.WrapperPort(etcd); port != wrapperPortOfSidecar && helper.ManagesPods(etcd) {
+		errs = append(errs, field.Invalid(path.Child("wrapperPort"), port, "remove it: the sidecar restarts etcd through port 9095, whatever the wrapper listens on"))
+	}
+	if tls := helper.ClientTLS(etcd); tls != nil && tls.ClientTLSSecretRef.Name == "" {
+		errs = append(errs, field.Required(path.Child("clientUrlTls", "clientTLSSecretRef", "name"), "set a Secret with tls.crt and tls.key: with it the sidecar authenticates itself to etcd"))
+	}
+
+	return errs
+}
+
+// wrapperPortOfSidecar is the port through which the sidecar restarts etcd. It cannot be told another.
+const wrapperPortOfSidecar = 9095
+
+func namesFor(etcd *druidv1alpha1.Etcd) Names {
+	return Names{
+		ClientService:      helper.ClientServiceName(etcd),
+		PeerService:        helper.PeerServiceName(etcd),
+		ConfigMap:          helper.ConfigMapName(etcd),
+		Role:               helper.RoleName(etcd),
+		FullSnapshotLease:  helper.FullSnapshotLeaseName(etcd),
+		DeltaSnapshotLease: helper.DeltaSnapshotLeaseName(etcd),
+		LocalHost:          helper.LocalHostName(etcd),
+	}
+}
+
+// componentsFor leaves the identity to members that are managed externally: their sidecars reach the API server with a
+// kubeconfig that whoever runs them adds, and need the leases and the right to patch them.
+func componentsFor(etcd *druidv1alpha1.Etcd) Components {
+	return Components{
+		Identity: !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
+		Network:  helper.ManagesPods(etcd),
+	}
+}
+
+// largest is the largest number of members that the spec or the plan knows: while a cluster grows step by step, every
+// lease is there before its member.
+func largest(etcd *druidv1alpha1.Etcd, in Input) int32 {
+	return max(etcd.Spec.Replicas, in.Replicas, in.ClusterSize, int32(len(etcd.Spec.ExternallyManagedMemberAddresses))) // #nosec G115 -- A handful of addresses.
+}
+
+func ipFamiliesFor(defaults Defaults) []corev1.IPFamily {
+	if len(defaults.IPFamilies) == 0 {
+		return []corev1.IPFamily{corev1.IPv4Protocol}
+	}
+
+	return slices.Clone(defaults.IPFamilies)
+}
+
+func portsFor(etcd *druidv1alpha1.Etcd) Ports {
+	return Ports{
+		Client:  helper.ClientPort(etcd),
+		Peer:    helper.PeerPort(etcd),
+		Backup:  helper.BackupPort(etcd),
+		Wrapper: helper.WrapperPort(etcd),
+	}
+}
+
+func clientServiceValuesFor(etcd *druidv1alpha1.Etcd, defaults Defaults) ClientServiceValues {
+	service := ptr.Deref(etcd.Spec.Etcd.ClientService, druidv1alpha1.ClientService{})
+
+	return ClientServiceValues{
+		Annotations:         service.Annotations,
+		Labels:              service.Labels,
+		TrafficDistribution: service.TrafficDistribution,
+		NamespaceSelectors:  defaults.NamespaceSelectors,
+	}
+}
+
+func podValuesFor(etcd *druidv1alpha1.Etcd, in Input) PodValues {
+	constraints := etcd.Spec.SchedulingConstraints
+
+	return PodValues{
+		Labels:                    etcd.Spec.Labels,
+		Annotations:               merge(etcd.Spec.Annotations, in.PodAnnotations),
+		InitImage:                 in.Defaults.Images.Init,
+		ImagePullPolicy:           helper.ImagePullPolicy(etcd),
+		PriorityClassName:         ptr.Deref(etcd.Spec.PriorityClassName, ""),
+		Affinity:                  constraints.Affinity,
+		TopologySpreadConstraints: constraints.TopologySpreadConstraints,
+		Tolerations:               constraints.Tolerations,
+		RunAsRoot:                 ptr.Deref(etcd.Spec.RunAsRoot, false),
+		AllowUnhealthyEviction:    metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation),
+	}
+}
+
+func claimValuesFor(etcd *druidv1alpha1.Etcd) ClaimValues {
+	return ClaimValues{
+		Name:             helper.VolumeClaimTemplateName(etcd),
+		Capacity:         helper.StorageCapacity(etcd),
+		StorageClassName: etcd.Spec.StorageClass,
+	}
+}
+
+// resourcesOr returns the resources, or what a container requests where there are none.
+func resourcesOr(resources *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if resources != nil {
+		return *resources
+	}
+
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("50m"),
+		corev1.ResourceMemory: resource.MustParse("128Mi"),
+	}}
+}

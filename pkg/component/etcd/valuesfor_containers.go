@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+func etcdValuesFor(etcd *druidv1alpha1.Etcd, in Input) EtcdValues {
+	config := etcd.Spec.Etcd
+	token := in.InitialClusterToken
+	if token == "" {
+		token = InitialClusterToken(etcd)
+	}
+
+	return EtcdValues{
+		Image:                   ptr.Deref(config.Image, in.Defaults.Images.EtcdWrapper),
+		Resources:               resourcesOr(config.Resources),
+		InitialClusterToken:     token,
+		Metrics:                 string(helper.Metrics(etcd)),
+		SnapshotCount:           helper.SnapshotCount(etcd),
+		EnableGRPCGateway:       ptr.Deref(config.EnableGRPCGateway, false),
+		Quota:                   helper.Quota(etcd),
+		AutoCompactionMode:      string(helper.AutoCompactionMode(etcd)),
+		AutoCompactionRetention: helper.AutoCompactionRetention(etcd),
+		MemberNamePrefix:        ptr.Deref(etcd.Spec.MemberNamePrefix, ""),
+		FreelistType:            string(ptr.Deref(config.BackendBboltFreelistType, "")),
+	}
+}
+
+func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults Defaults) SidecarValues {
+	backup := etcd.Spec.Backup
+	memoryLimit := helper.DeltaSnapshotMemoryLimit(etcd)
+	election := ptr.Deref(backup.LeaderElection, druidv1alpha1.LeaderElectionSpec{})
+
+	return SidecarValues{
+		Image:                        ptr.Deref(backup.Image, defaults.Images.BackupRestore),
+		Resources:                    resourcesOr(backup.Resources),
+		FullSnapshotSchedule:         ptr.Deref(backup.FullSnapshotSchedule, ""),
+		DeltaSnapshotPeriod:          durationOrEmpty(backup.DeltaSnapshotPeriod),
+		DeltaSnapshotRetentionPeriod: durationOrEmpty(backup.DeltaSnapshotRetentionPeriod),
+		DeltaSnapshotMemoryLimit:     memoryLimit.Value(),
+		GarbageCollectionPolicy:      string(helper.GarbageCollectionPolicy(etcd)),
+		GarbageCollectionPeriod:      durationOrEmpty(backup.GarbageCollectionPeriod),
+		MaxBackups:                   helper.MaxBackups(etcd),
+		CompressionEnabled:           helper.CompressionEnabled(etcd),
+		CompressionPolicy:            string(helper.CompressionPolicy(etcd)),
+		SnapshotTimeout:              helper.SnapshotTimeout(etcd).String(),
+		DefragmentationSchedule:      ptr.Deref(etcd.Spec.Etcd.DefragmentationSchedule, ""),
+		DefragmentationTimeout:       helper.DefragmentationTimeout(etcd).String(),
+		HeartbeatDuration:            helper.HeartbeatDuration(etcd).String(),
+		TempDir:                      helper.SnapstoreTempDir(etcd),
+		EnableProfiling:              ptr.Deref(backup.EnableProfiling, false),
+		ElectionConnectionTimeout:    durationOrEmpty(election.EtcdConnectionTimeout),
+		ReelectionPeriod:             durationOrEmpty(election.ReelectionPeriod),
+	}
+}
+
+func durationOrEmpty(duration *metav1.Duration) string {
+	if duration == nil {
+		return ""
+	}
+
+	return duration.Duration.String()
+}
