@@ -8,8 +8,6 @@ package etcdcluster
 type EtcdAnswers struct {
 	// Asked is false when there was nobody to ask, such as while hibernating.
 	Asked bool
-	// Unable says why nobody could be asked although there are members, e.g. a missing client certificate. Empty: asked.
-	Unable string
 	// Members are the answers of the endpoints, one for each member that was asked, sorted by ordinal.
 	Members []MemberAnswer
 	// MemberList is the cluster's own list, from a quorum read where the members' version allows one. Nil: nobody gave one.

@@ -46,6 +46,18 @@ type Pod struct {
 	Containers []Container
 	// Store is the fingerprint of its store settings, see StoreFingerprint.
 	Store string
+	// ClientTLS names the Secrets with which its clients connect. Nil: it serves plaintext.
+	ClientTLS *ClientSecrets
+	// PeerTLS is true when it talks to its peers by TLS.
+	PeerTLS bool
+}
+
+// ClientSecrets are the Secrets with which clients of a member connect, as its pod mounts them.
+type ClientSecrets struct {
+	// CA is the name of the Secret with the CA of the member's certificate.
+	CA string
+	// Client is the name of the Secret with a client certificate. Empty: none.
+	Client string
 }
 
 // Container is what was seen of a container.

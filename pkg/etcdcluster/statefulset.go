@@ -43,7 +43,9 @@ type StatefulSet struct {
 
 // GenerationObserved is true when the StatefulSet controller has seen the newest spec, so that UpdateRevision and the
 // counters speak about it.
-func (s StatefulSet) GenerationObserved() bool { return s.Exists && s.ObservedGeneration >= s.Generation }
+func (s StatefulSet) GenerationObserved() bool {
+	return s.Exists && s.ObservedGeneration >= s.Generation
+}
 
 // Rendering identifies what is rendered for an Etcd.
 type Rendering struct {

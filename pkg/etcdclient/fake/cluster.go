@@ -1,0 +1,234 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package fake is an etcd cluster in memory behind the door of etcdclient, for tests: members stop and start, a leader is
+// elected by those that are left, and without a quorum nobody serves.
+//
+// What may not live here: canned answers, and anything that production code imports.
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Cluster is one etcd cluster. It is safe for concurrent use.
+type Cluster struct {
+	// ID of the cluster.
+	ID uint64
+	// Version that the members tell.
+	Version string
+
+	lock     sync.Mutex
+	members  []*memberState
+	leader   uint64
+	term     uint64
+	revision int64
+	alarms   []etcdcluster.Alarm
+	calls    int
+}
+
+type memberState struct {
+	etcdcluster.ListedMember
+	address string
+	stopped bool
+}
+
+var _ etcdclient.Connector = (*Cluster)(nil)
+
+// NewCluster returns a cluster without members.
+func NewCluster(id uint64) *Cluster { return &Cluster{ID: id, Version: "3.5.27", revision: 1} }
+
+// AddMember adds a running member that answers at the address, host:port; the first one leads.
+func (c *Cluster) AddMember(id uint64, name, address string) {
+	c.change(func() {
+		c.members = append(c.members, &memberState{
+			ListedMember: etcdcluster.ListedMember{
+				ID: id, Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + address},
+			},
+			address: address,
+		})
+	})
+}
+
+// RemoveMember removes a member from the list; it does not answer any more.
+func (c *Cluster) RemoveMember(id uint64) {
+	c.change(func() {
+		c.members = slices.DeleteFunc(c.members, func(m *memberState) bool { return m.ID == id })
+	})
+}
+
+// SetLearner takes the vote from a member or gives it back.
+func (c *Cluster) SetLearner(id uint64, learner bool) {
+	c.change(func() { c.find(id).Learner = learner })
+}
+
+// Stop makes a member unreachable.
+func (c *Cluster) Stop(id uint64) { c.change(func() { c.find(id).stopped = true }) }
+
+// Start makes a member reachable again.
+func (c *Cluster) Start(id uint64) { c.change(func() { c.find(id).stopped = false }) }
+
+// Move gives a member another address, as a new pod does.
+func (c *Cluster) Move(id uint64, address string) { c.change(func() { c.find(id).address = address }) }
+
+// Raise raises an alarm of a member.
+func (c *Cluster) Raise(alarm etcdcluster.Alarm) {
+	c.change(func() { c.alarms = append(c.alarms, alarm) })
+}
+
+// Write makes a revision, as a client does. It fails without a quorum.
+func (c *Cluster) Write() error {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if c.leader == 0 {
+		return errors.New("no leader")
+	}
+	c.revision++
+
+	return nil
+}
+
+// Leader is the id of the leader; 0: there is none.
+func (c *Cluster) Leader() uint64 {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.leader
+}
+
+// Calls counts what members were asked so far.
+func (c *Cluster) Calls() int {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.calls
+}
+
+func (c *Cluster) change(apply func()) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	apply()
+	c.elect()
+}
+
+// elect keeps the leader while it runs with a quorum, else takes the first running voter.
+func (c *Cluster) elect() {
+	var running []uint64
+	voters := 0
+	for _, m := range c.members {
+		if m.Learner {
+			continue
+		}
+		voters++
+		if !m.stopped {
+			running = append(running, m.ID)
+		}
+	}
+	switch {
+	case !etcdcluster.IsQuorate(len(running), voters):
+		c.leader = 0
+	case !slices.Contains(running, c.leader):
+		c.leader = running[0]
+		c.term++
+	}
+}
+
+// find panics for an unknown id: the test is wrong then.
+func (c *Cluster) find(id uint64) *memberState {
+	for _, m := range c.members {
+		if m.ID == id {
+			return m
+		}
+	}
+	panic(fmt.Sprintf("no member %x", id))
+}
+
+// Connect implements etcdclient.Connector. An address that no member has gives a client that never gets an answer.
+func (c *Cluster) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	return &client{cluster: c, address: target.Address}, nil
+}
+
+// Forget implements etcdclient.Connector.
+func (c *Cluster) Forget(etcdclient.Target) {}
+
+type client struct {
+	cluster *Cluster
+	address string
+}
+
+// ask calls answer with the member behind the address, under the cluster's lock.
+func (c *client) ask(answer func(*memberState) error) error {
+	c.cluster.lock.Lock()
+	defer c.cluster.lock.Unlock()
+	c.cluster.calls++
+	for _, m := range c.cluster.members {
+		if m.address == c.address && !m.stopped {
+			return answer(m)
+		}
+	}
+
+	return fmt.Errorf("%s: %w", c.address, etcdclient.ErrUnreachable)
+}
+
+// Status implements etcdclient.Client.
+func (c *client) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+	var status etcdcluster.MemberAnswer
+	var alarms []etcdcluster.Alarm
+	err := c.ask(func(m *memberState) error {
+		status = etcdcluster.MemberAnswer{
+			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
+			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
+			Revision: c.cluster.revision, Version: c.cluster.Version, DBSize: 4096, DBSizeInUse: 4096,
+			Serves: !m.Learner && c.cluster.leader != 0,
+		}
+		if !status.Serves {
+			status.Error = "the member has no leader or no vote"
+		}
+		alarms = slices.Clone(c.cluster.alarms)
+
+		return nil
+	})
+
+	return status, alarms, err
+}
+
+// MemberList implements etcdclient.Client.
+func (c *client) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+	var listed []etcdcluster.ListedMember
+	err := c.ask(func(m *memberState) error {
+		if m.Learner || c.cluster.leader == 0 {
+			return errors.New("member list: no quorum read from this member")
+		}
+		for _, other := range c.cluster.members {
+			listed = append(listed, other.ListedMember)
+		}
+
+		return nil
+	})
+
+	return listed, err
+}
+
+// MoveLeader implements etcdclient.Client.
+func (c *client) MoveLeader(_ context.Context, to uint64) error {
+	return c.ask(func(m *memberState) error {
+		if m.ID != c.cluster.leader {
+			return errors.New("moving the leader: the member does not lead")
+		}
+		if target := c.cluster.find(to); target.Learner || target.stopped {
+			return errors.New("moving the leader: the target cannot lead")
+		}
+		c.cluster.leader = to
+		c.cluster.term++
+
+		return nil
+	})
+}

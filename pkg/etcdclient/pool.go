@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdclient
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/utils/clock"
+)
+
+// idleLimit is how long a connection that nobody asked for is kept.
+const idleLimit = 5 * time.Minute
+
+// Pool is the Connector to real members. It keeps connections, since a new one costs a TLS handshake and the reading of
+// three Secrets for every look at a member.
+type Pool struct {
+	callTimeout time.Duration
+	clock       clock.PassiveClock
+
+	lock        sync.Mutex
+	connections map[poolKey]*pooled
+}
+
+type poolKey struct{ address, serverName, credentials string }
+
+type pooled struct {
+	*member
+	lastUsed time.Time
+}
+
+var _ Connector = (*Pool)(nil)
+
+// NewPool returns an empty Pool. callTimeout bounds each call to a member and has to be above 0.
+func NewPool(callTimeout time.Duration, clock clock.PassiveClock) *Pool {
+	return &Pool{callTimeout: callTimeout, clock: clock, connections: map[poolKey]*pooled{}}
+}
+
+// Connect implements Connector.
+func (p *Pool) Connect(ctx context.Context, target Target) (Client, error) {
+	key := keyOf(target)
+	if found := p.use(key); found != nil {
+		return found, nil
+	}
+	made, err := p.dial(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+
+	return p.keep(key, made), nil
+}
+
+// Forget implements Connector.
+func (p *Pool) Forget(target Target) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.drop(keyOf(target))
+}
+
+// Close closes every connection. The Pool can be used again afterwards.
+func (p *Pool) Close() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	for key := range p.connections {
+		p.drop(key)
+	}
+}
+
+func keyOf(target Target) poolKey {
+	key := poolKey{address: target.Address, serverName: target.ServerName}
+	if target.Credentials != nil {
+		key.credentials = "tls " + target.Credentials.Version
+	}
+
+	return key
+}
+
+// use returns the connection of the key, nil when there is none, and closes those that have been idle for long.
+func (p *Pool) use(key poolKey) *member {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	now := p.clock.Now()
+	if found := p.connections[key]; found != nil {
+		found.lastUsed = now
+	}
+	for other, connection := range p.connections {
+		if now.Sub(connection.lastUsed) > idleLimit {
+			p.drop(other)
+		}
+	}
+	if found := p.connections[key]; found != nil {
+		return found.member
+	}
+
+	return nil
+}
+
+// keep adds a connection, unless somebody else was faster: then it is closed and theirs is returned.
+func (p *Pool) keep(key poolKey, made *member) *member {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if found := p.connections[key]; found != nil {
+		_ = made.etcd.Close() // nothing was sent on it
+
+		return found.member
+	}
+	p.connections[key] = &pooled{member: made, lastUsed: p.clock.Now()}
+
+	return made
+}
+
+func (p *Pool) drop(key poolKey) {
+	if found := p.connections[key]; found != nil {
+		_ = found.etcd.Close() // the connection is given up in any case
+		delete(p.connections, key)
+	}
+}
+
+func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
+	scheme, tlsConfig := "http://", (*tls.Config)(nil)
+	if target.Credentials != nil {
+		material, err := target.Credentials.Load(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("loading credentials for %s: %w", target.Address, err)
+		}
+		if tlsConfig, err = tlsConfigFor(material, target.ServerName); err != nil {
+			return nil, fmt.Errorf("credentials for %s: %w", target.Address, err)
+		}
+		scheme = "https://"
+	}
+	etcd, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{scheme + target.Address},
+		TLS:       tlsConfig,
+		Logger:    zap.NewNop(), // what is worth telling comes back as an error
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", target.Address, err)
+	}
+
+	return &member{etcd: etcd, callTimeout: p.callTimeout}, nil
+}
+
+func tlsConfigFor(material TLS, serverName string) (*tls.Config, error) {
+	config := &tls.Config{ServerName: serverName, MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+	if !config.RootCAs.AppendCertsFromPEM(material.CA) {
+		return nil, errors.New("the CA bundle holds no certificate")
+	}
+	if len(material.Certificate) == 0 && len(material.Key) == 0 {
+		return config, nil
+	}
+	certificate, err := tls.X509KeyPair(material.Certificate, material.Key)
+	if err != nil {
+		return nil, fmt.Errorf("client certificate: %w", err)
+	}
+	config.Certificates = []tls.Certificate{certificate}
+
+	return config, nil
+}

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
+func (p *pass) readClaims(ctx context.Context, events bool) {
+	list := &corev1.PersistentVolumeClaimList{}
+	if err := p.Reader.List(ctx, list, p.ours()...); err != nil {
+		p.failed(etcdcluster.SectionClaims, err)
+
+		return
+	}
+	byName := map[string]*corev1.PersistentVolumeClaim{}
+	for i := range list.Items {
+		byName[list.Items[i].Name] = &list.Items[i]
+	}
+	// A hibernated or shrunken cluster keeps its claims: as many as it ever had are looked for.
+	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.ManagedResource.Size), 1) {
+		name := helper.ClaimName(p.etcd, ordinal)
+		claim := etcdcluster.Claim{Name: name, Ordinal: ordinal}
+		if object := byName[name]; object != nil {
+			claim = claimFor(object, ordinal)
+		}
+		if events && claim.Exists && !claim.Bound {
+			claim.Warnings = p.warningsOf(ctx, claim)
+		}
+		p.seen.Claims = append(p.seen.Claims, claim)
+	}
+}
+
+func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {
+	claim := etcdcluster.Claim{
+		Name:      object.Name,
+		Ordinal:   ordinal,
+		Exists:    true,
+		UID:       object.UID,
+		Deleting:  object.DeletionTimestamp != nil,
+		Bound:     object.Status.Phase == corev1.ClaimBound,
+		Volume:    object.Spec.VolumeName,
+		Requested: object.Spec.Resources.Requests.Storage().Value(),
+		Capacity:  object.Status.Capacity.Storage().Value(),
+	}
+	if class := object.Spec.StorageClassName; class != nil {
+		claim.StorageClass = *class
+	}
+
+	return claim
+}
+
+// warningsOf reads the warning events of a claim, newest first, no more than the newest two.
+func (p *pass) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string {
+	list := &corev1.EventList{}
+	err := p.APIReader.List(ctx, list, client.InNamespace(p.etcd.Namespace), client.MatchingFields{
+		"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": claim.Name, "type": corev1.EventTypeWarning,
+	})
+	if err != nil {
+		p.failed(etcdcluster.SectionClaimEvents, err)
+
+		return nil
+	}
+	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
+		return lastSeen(b).Compare(lastSeen(a))
+	})
+	var warnings []string
+	for _, event := range list.Items {
+		if event.InvolvedObject.UID == claim.UID && len(warnings) < 2 {
+			warnings = append(warnings, event.Message)
+		}
+	}
+
+	return warnings
+}
+
+func lastSeen(event corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.LastTimestamp.IsZero():
+		return event.LastTimestamp.Time
+	default:
+		return event.EventTime.Time
+	}
+}

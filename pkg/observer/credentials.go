@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// credentials returns how to connect with the named Secrets; nil for plaintext. Their content is read only when a
+// connection is made.
+func (p *pass) credentials(ctx context.Context, secrets *etcdcluster.ClientSecrets) (*etcdclient.Credentials, error) {
+	if secrets == nil {
+		return nil, nil
+	}
+	version := ""
+	for _, name := range []string{secrets.CA, secrets.Client} {
+		if name == "" {
+			continue
+		}
+		resourceVersion, err := p.versionOf(ctx, p.key(name))
+		if err != nil {
+			return nil, fmt.Errorf("reading Secret %s: %w", name, err)
+		}
+		version += name + "@" + resourceVersion + " "
+	}
+
+	return &etcdclient.Credentials{Version: p.etcd.Namespace + " " + version, Load: func(ctx context.Context) (etcdclient.TLS, error) {
+		return p.loadTLS(ctx, *secrets)
+	}}, nil
+}
+
+func (p *pass) loadTLS(ctx context.Context, secrets etcdcluster.ClientSecrets) (etcdclient.TLS, error) {
+	ca := &corev1.Secret{}
+	if err := p.APIReader.Get(ctx, p.key(secrets.CA), ca); err != nil {
+		return etcdclient.TLS{}, fmt.Errorf("reading Secret %s: %w", secrets.CA, err)
+	}
+	bundle, err := p.bundleOf(ca)
+	if err != nil || secrets.Client == "" {
+		return etcdclient.TLS{CA: bundle}, err
+	}
+	client := &corev1.Secret{}
+	if err := p.APIReader.Get(ctx, p.key(secrets.Client), client); err != nil {
+		return etcdclient.TLS{}, fmt.Errorf("reading Secret %s: %w", secrets.Client, err)
+	}
+
+	return etcdclient.TLS{CA: bundle, Certificate: client.Data[corev1.TLSCertKey], Key: client.Data[corev1.TLSPrivateKeyKey]}, nil
+}
+
+// bundleOf returns the CA certificates in a Secret: under the key that the spec names for it, else the usual ones.
+func (p *pass) bundleOf(secret *corev1.Secret) ([]byte, error) {
+	keys := []string{"bundle.crt", "ca.crt"}
+	if tls := helper.ClientTLS(p.etcd); tls != nil && tls.TLSCASecretRef.Name == secret.Name && tls.TLSCASecretRef.DataKey != nil {
+		keys = append([]string{*tls.TLSCASecretRef.DataKey}, keys...)
+	}
+	for _, key := range keys {
+		if bundle := secret.Data[key]; len(bundle) > 0 {
+			return bundle, nil
+		}
+	}
+
+	return nil, fmt.Errorf("secret %s has none of the keys %v", secret.Name, keys)
+}

@@ -1,0 +1,8 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package observer reads a cluster, from the API server and from its members, into one etcdcluster.Observation.
+//
+// What may not live here: judgement about what was read, and writes of any kind.
+package observer

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"cmp"
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// endpoint is a member that can be asked.
+type endpoint struct {
+	ordinal int
+	host    string
+	secrets *etcdcluster.ClientSecrets
+}
+
+// asked is what came back from one endpoint.
+type asked struct {
+	answer etcdcluster.MemberAnswer
+	alarms []etcdcluster.Alarm
+	client etcdclient.Client
+}
+
+// askEtcd asks all members at the same time, then one of those that serve for the list.
+func (p *pass) askEtcd(ctx context.Context) {
+	endpoints := p.endpoints()
+	if len(endpoints) == 0 {
+		return
+	}
+	timeout := p.MembersTimeout
+	if timeout == 0 {
+		timeout = defaultMembersTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+
+	results := make([]asked, len(endpoints))
+	var group sync.WaitGroup
+	for i, endpoint := range endpoints {
+		group.Go(func() { results[i] = p.ask(ctx, endpoint) })
+	}
+	group.Wait()
+	p.seen.Etcd = etcdcluster.EtcdAnswers{Asked: true}
+	for _, result := range results {
+		p.seen.Etcd.Members = append(p.seen.Etcd.Members, result.answer)
+		p.addAlarms(result.alarms)
+	}
+	p.readMemberList(ctx, results)
+}
+
+// endpoints are the members that have an address, sorted by ordinal.
+func (p *pass) endpoints() []endpoint {
+	var endpoints []endpoint
+	for ordinal, address := range p.etcd.Spec.ExternallyManagedMemberAddresses {
+		endpoints = append(endpoints, endpoint{ordinal: ordinal, host: address, secrets: p.secretsOfSpec()})
+	}
+	if len(endpoints) > 0 {
+		return endpoints
+	}
+	for _, pod := range p.seen.Pods {
+		if len(pod.IPs) > 0 && !pod.Deleting {
+			endpoints = append(endpoints, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], secrets: pod.ClientTLS})
+		}
+	}
+
+	return endpoints
+}
+
+func (p *pass) secretsOfSpec() *etcdcluster.ClientSecrets {
+	tls := helper.ClientTLS(p.etcd)
+	if tls == nil {
+		return nil
+	}
+
+	return &etcdcluster.ClientSecrets{CA: tls.TLSCASecretRef.Name, Client: tls.ClientTLSSecretRef.Name}
+}
+
+// ask asks one member. It never fails: silence is an answer.
+func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
+	target := etcdclient.Target{
+		Address: net.JoinHostPort(endpoint.host, strconv.Itoa(int(helper.ClientPort(p.etcd)))),
+		// The address is of no use to verify the member, this name is in every member's certificate.
+		ServerName: helper.LocalHostName(p.etcd),
+	}
+	silent := func(err error) asked {
+		return asked{answer: etcdcluster.MemberAnswer{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
+	}
+	var err error
+	if target.Credentials, err = p.credentials(ctx, endpoint.secrets); err != nil {
+		return silent(err)
+	}
+	client, err := p.Etcd.Connect(ctx, target)
+	if err != nil {
+		return silent(err)
+	}
+	answer, alarms, err := client.Status(ctx)
+	if err != nil {
+		p.Etcd.Forget(target) // whoever comes back at this address is met at once, without the delays of a lost connection
+
+		return silent(err)
+	}
+	answer.Ordinal, answer.Endpoint = endpoint.ordinal, target.Address
+
+	return asked{answer: answer, alarms: alarms, client: client}
+}
+
+func (p *pass) addAlarms(alarms []etcdcluster.Alarm) {
+	for _, alarm := range alarms {
+		if !slices.Contains(p.seen.Etcd.Alarms, alarm) {
+			p.seen.Etcd.Alarms = append(p.seen.Etcd.Alarms, alarm)
+		}
+	}
+	slices.SortFunc(p.seen.Etcd.Alarms, func(a, b etcdcluster.Alarm) int {
+		return cmp.Or(cmp.Compare(a.MemberID, b.MemberID), cmp.Compare(a.Type, b.Type))
+	})
+}
+
+// readMemberList asks the members that serve, in turn, until one gives the list.
+func (p *pass) readMemberList(ctx context.Context, results []asked) {
+	p.seen.Etcd.MemberListError = "no member serves"
+	for _, result := range results {
+		if !result.answer.Serves {
+			continue
+		}
+		members, err := result.client.MemberList(ctx)
+		if err == nil {
+			p.seen.Etcd.MemberList, p.seen.Etcd.MemberListError = members, ""
+
+			return
+		}
+		p.seen.Etcd.MemberListError = err.Error()
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// readLeases reads the leases of members and snapshots.
+func (p *pass) readLeases(ctx context.Context) {
+	list := &coordinationv1.LeaseList{}
+	if err := p.Reader.List(ctx, list, p.ours()...); err != nil {
+		p.failed(etcdcluster.SectionLeases, err)
+
+		return
+	}
+	for i := range list.Items {
+		lease := leaseFor(&list.Items[i])
+		switch {
+		case lease.Name == helper.FullSnapshotLeaseName(p.etcd):
+			p.seen.FullSnapshotLease = lease
+		case lease.Name == helper.DeltaSnapshotLeaseName(p.etcd):
+			p.seen.DeltaSnapshotLease = lease
+		case list.Items[i].Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameMemberLease:
+			p.seen.MemberLeases = append(p.seen.MemberLeases, lease)
+		}
+	}
+	slices.SortFunc(p.seen.MemberLeases, func(a, b etcdcluster.Lease) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func leaseFor(object *coordinationv1.Lease) etcdcluster.Lease {
+	lease := etcdcluster.Lease{
+		Exists:       true,
+		Name:         object.Name,
+		UID:          object.UID,
+		OwnerUID:     ownerUID(object),
+		Holder:       ptr.Deref(object.Spec.HolderIdentity, ""),
+		CreationTime: object.CreationTimestamp.Time,
+	}
+	if object.Spec.RenewTime != nil {
+		lease.RenewTime = object.Spec.RenewTime.Time
+	}
+	if value, set := object.Annotations[druidv1alpha1.MemberTLSEnabledAnnotation]; set {
+		lease.TLSEnabled = new(value == "true")
+	}
+
+	return lease
+}

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// defaultMembersTimeout bounds the time that asking all members takes together.
+const defaultMembersTimeout = 5 * time.Second
+
+// Observer reads clusters. It is safe for concurrent use, and one is shared by all controllers, since it remembers the key
+// names of Secrets that have not changed.
+type Observer struct {
+	// Reader reads everything but the content of Secrets, and events. It may be a cache of objects with our labels.
+	Reader client.Reader
+	// APIReader reads Secrets and events from the API server.
+	APIReader client.Reader
+	// Etcd connects to members. Nil: members are never asked.
+	Etcd etcdclient.Connector
+	// MembersTimeout bounds the time that asking all members takes together. 0: 5s.
+	MembersTimeout time.Duration
+
+	lock    sync.Mutex
+	secrets map[client.ObjectKey]secretKeys
+}
+
+// Request says what to read beside what every Observation has.
+type Request struct {
+	// Secrets that pods need beside those that the spec names, such as the credentials of a store that was looked up.
+	Secrets []helper.SecretUse
+	// AskEtcd asks the members themselves.
+	AskEtcd bool
+	// Events reads the warnings of volume claims that are not bound.
+	Events bool
+}
+
+// Observe reads everything about a canonical Etcd once. What cannot be read, or does not answer in time, is told by the
+// Observation itself.
+func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
+	pass := &pass{Observer: o, etcd: etcd}
+	pass.readManagedResource(ctx)
+	pass.readStatefulSet(ctx)
+	pass.readPods(ctx)
+	pass.readClaims(ctx, request.Events)
+	pass.readLeases(ctx)
+	pass.readSecrets(ctx, append(helper.ReferencedSecrets(etcd), request.Secrets...))
+	if request.AskEtcd && o.Etcd != nil {
+		pass.askEtcd(ctx)
+	}
+
+	return pass.seen
+}
+
+// pass is one look at one Etcd.
+type pass struct {
+	*Observer
+
+	etcd *druidv1alpha1.Etcd
+	seen etcdcluster.Observation
+}
+
+// failed records what could not be read.
+func (p *pass) failed(section etcdcluster.Section, err error) {
+	p.seen.Failures = append(p.seen.Failures, etcdcluster.ReadFailure{Section: section, Message: err.Error()})
+}
+
+func (p *pass) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: p.etcd.Namespace, Name: name}
+}
+
+func (p *pass) ours() []client.ListOption {
+	return []client.ListOption{client.InNamespace(p.etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(p.etcd))}
+}

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// readPods reads the members' pods. Pods of Jobs carry the labels of the Etcd too, so that the name decides.
+func (p *pass) readPods(ctx context.Context) {
+	list := &corev1.PodList{}
+	if err := p.Reader.List(ctx, list, p.ours()...); err != nil {
+		p.failed(etcdcluster.SectionPods, err)
+
+		return
+	}
+	for i := range list.Items {
+		if ordinal, is := ordinalOf(p.etcd, list.Items[i].Name); is {
+			p.seen.Pods = append(p.seen.Pods, podFor(&list.Items[i], ordinal))
+		}
+	}
+	slices.SortFunc(p.seen.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
+}
+
+// ordinalOf is the ordinal of the member with the pod's name; false for the pod of anything else.
+func ordinalOf(etcd *druidv1alpha1.Etcd, podName string) (int, bool) {
+	digits, found := strings.CutPrefix(podName, helper.StatefulSetName(etcd)+"-")
+	if !found {
+		return 0, false
+	}
+	ordinal, err := strconv.Atoi(digits)
+	if err != nil || ordinal < 0 || helper.PodName(etcd, ordinal) != podName {
+		return 0, false
+	}
+
+	return ordinal, true
+}
+
+func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
+	pod := etcdcluster.Pod{
+		Name:         object.Name,
+		Ordinal:      ordinal,
+		UID:          object.UID,
+		RevisionHash: object.Labels[appsv1.ControllerRevisionHashLabelKey],
+		OwnerUID:     ownerUID(object),
+		Phase:        string(object.Status.Phase),
+		Deleting:     object.DeletionTimestamp != nil,
+		Node:         object.Spec.NodeName,
+		CreationTime: object.CreationTimestamp.Time,
+		Containers:   containersFor(object),
+		Store:        etcdcluster.StoreFingerprint(object.Spec),
+		ClientTLS:    clientSecretsFor(object),
+		PeerTLS:      secretOfVolume(object, "etcd-peer-ca", "peer-url-ca-etcd") != "",
+	}
+	for _, ip := range object.Status.PodIPs {
+		pod.IPs = append(pod.IPs, ip.IP)
+	}
+	for _, condition := range object.Status.Conditions {
+		is := condition.Status == corev1.ConditionTrue
+		switch {
+		case condition.Type == corev1.PodReady:
+			pod.Ready = is
+		case condition.Type == corev1.ContainersReady:
+			pod.ContainersReady = is
+		case condition.Type == corev1.PodScheduled && !is:
+			pod.Unschedulable = condition.Message
+		}
+	}
+
+	return pod
+}
+
+// clientSecretsFor reads from the pod itself how it is reached: the spec may have changed since it was made.
+func clientSecretsFor(pod *corev1.Pod) *etcdcluster.ClientSecrets {
+	ca := secretOfVolume(pod, "etcd-ca", "client-url-ca-etcd")
+	if ca == "" {
+		return nil
+	}
+
+	return &etcdcluster.ClientSecrets{CA: ca, Client: secretOfVolume(pod, "etcd-client-tls", "client-url-etcd-client-tls")}
+}
+
+// secretOfVolume is the name of the Secret of the first volume with one of the names; empty when there is none.
+func secretOfVolume(pod *corev1.Pod, names ...string) string {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Secret != nil && slices.Contains(names, volume.Name) {
+			return volume.Secret.SecretName
+		}
+	}
+
+	return ""
+}
+
+func containersFor(pod *corev1.Pod) []etcdcluster.Container {
+	var containers []etcdcluster.Container
+	for _, container := range pod.Spec.InitContainers {
+		containers = append(containers, containerFor(container, pod.Status.InitContainerStatuses, true))
+	}
+	for _, container := range pod.Spec.Containers {
+		containers = append(containers, containerFor(container, pod.Status.ContainerStatuses, false))
+	}
+
+	return containers
+}
+
+func containerFor(spec corev1.Container, statuses []corev1.ContainerStatus, init bool) etcdcluster.Container {
+	container := etcdcluster.Container{Name: spec.Name, Init: init, Image: spec.Image}
+	for _, status := range statuses {
+		if status.Name != spec.Name {
+			continue
+		}
+		container.Ready = status.Ready
+		container.Restarts = status.RestartCount
+		if last := status.LastTerminationState.Terminated; last != nil {
+			container.LastTerminationReason = last.Reason
+		}
+		switch state := status.State; {
+		case state.Running != nil:
+			container.State, container.StartedAt = etcdcluster.ContainerRunning, state.Running.StartedAt.Time
+		case state.Waiting != nil:
+			container.State, container.Reason, container.Message = etcdcluster.ContainerWaiting, state.Waiting.Reason, state.Waiting.Message
+		case state.Terminated != nil:
+			container.State, container.Reason, container.Message = etcdcluster.ContainerTerminated, state.Terminated.Reason, state.Terminated.Message
+		}
+	}
+
+	return container
+}

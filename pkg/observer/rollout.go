@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"strconv"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+func (p *pass) readManagedResource(ctx context.Context) {
+	name := helper.ManagedResourceName(p.etcd)
+	p.seen.ManagedResource.Name = name
+	object := &resourcesv1alpha1.ManagedResource{}
+	if err := p.Reader.Get(ctx, p.key(name), object); err != nil {
+		if !apierrors.IsNotFound(err) {
+			p.failed(etcdcluster.SectionManagedResource, err)
+		}
+
+		return
+	}
+	size, err := strconv.ParseInt(object.Annotations[druidv1alpha1.ManagedResourceAnnotationSize], 10, 32)
+	if err != nil {
+		size = 0 // not remembered
+	}
+	p.seen.ManagedResource = etcdcluster.ManagedResource{
+		Exists:             true,
+		Name:               name,
+		UID:                object.UID,
+		Deleting:           object.DeletionTimestamp != nil,
+		GenerationObserved: object.Status.ObservedGeneration == object.Generation,
+		ReconcileRequested: object.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile,
+		Applied:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesApplied),
+		Healthy:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesHealthy),
+		Progressing:        conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesProgressing),
+		TLSMode:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationTLSMode],
+		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
+		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
+		Size:               int32(size),
+	}
+}
+
+func conditionFact(conditions []gardencorev1beta1.Condition, conditionType gardencorev1beta1.ConditionType) etcdcluster.ConditionFact {
+	for _, condition := range conditions {
+		if condition.Type == conditionType {
+			return etcdcluster.ConditionFact{
+				Status:             string(condition.Status),
+				Reason:             condition.Reason,
+				Message:            condition.Message,
+				LastTransitionTime: condition.LastTransitionTime.Time,
+				LastUpdateTime:     condition.LastUpdateTime.Time,
+			}
+		}
+	}
+
+	return etcdcluster.ConditionFact{}
+}
+
+func (p *pass) readStatefulSet(ctx context.Context) {
+	object := &appsv1.StatefulSet{}
+	if err := p.Reader.Get(ctx, p.key(helper.StatefulSetName(p.etcd)), object); err != nil {
+		if !apierrors.IsNotFound(err) {
+			p.failed(etcdcluster.SectionStatefulSet, err)
+		}
+
+		return
+	}
+	p.seen.StatefulSet = etcdcluster.StatefulSet{
+		Exists:             true,
+		Name:               object.Name,
+		UID:                object.UID,
+		OwnerUID:           ownerUID(object),
+		Deleting:           object.DeletionTimestamp != nil,
+		Generation:         object.Generation,
+		ObservedGeneration: object.Status.ObservedGeneration,
+		SpecReplicas:       ptr.Deref(object.Spec.Replicas, 1),
+		Replicas:           object.Status.Replicas,
+		ReadyReplicas:      object.Status.ReadyReplicas,
+		UpdateRevision:     object.Status.UpdateRevision,
+		Rendering:          etcdcluster.RenderingFor(object),
+		Store:              etcdcluster.StoreFingerprint(object.Spec.Template.Spec),
+	}
+}
+
+// ownerUID is the UID of the controlling owner; empty when there is none.
+func ownerUID(object metav1.Object) types.UID {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return owner.UID
+	}
+
+	return ""
+}
