@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/robfig/cron"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// dataMountPath is where both containers mount the data volume.
+const dataMountPath = "/var/etcd/data"
+
+func validateEtcdConfig(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
+	config, etcdPath := etcd.Spec.Etcd, spec.Child("etcd")
+
+	return slices.Concat(
+		validatePositive(config.Quota, etcdPath.Child("quota")),
+		validatePositive(etcd.Spec.StorageCapacity, spec.Child("storageCapacity")),
+		validateAtLeast(config.SnapshotCount, 1, etcdPath.Child("snapshotCount")),
+		validateSchedule(config.DefragmentationSchedule, etcdPath.Child("defragmentationSchedule")),
+		validateLonger(config.HeartbeatDuration, 0, etcdPath.Child("heartbeatDuration")),
+		validateLonger(config.EtcdDefragTimeout, 0, etcdPath.Child("etcdDefragTimeout")),
+		validateImage(config.Image, etcdPath.Child("image")),
+		validateRetention(etcd, spec.Child("sharedConfig", "autoCompactionRetention")),
+	)
+}
+
+func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.ErrorList {
+	backup := etcd.Spec.Backup
+	errs := slices.Concat(
+		validateImage(backup.Image, backupPath.Child("image")),
+		validateSchedule(backup.FullSnapshotSchedule, backupPath.Child("fullSnapshotSchedule")),
+		validateAtLeast(backup.MaxBackupsLimitBasedGC, 1, backupPath.Child("maxBackupsLimitBasedGC")),
+		validatePositive(backup.DeltaSnapshotMemoryLimit, backupPath.Child("deltaSnapshotMemoryLimit")),
+		validateLonger(backup.EtcdSnapshotTimeout, 0, backupPath.Child("etcdSnapshotTimeout")),
+		validateLonger(backup.GarbageCollectionPeriod, 0, backupPath.Child("garbageCollectionPeriod")),
+		validateTempDir(backup.SnapstoreTempDir, backupPath.Child("snapstoreTempDir")),
+	)
+	if gc, delta := backup.GarbageCollectionPeriod, backup.DeltaSnapshotPeriod; gc != nil && delta != nil && gc.Duration <= delta.Duration {
+		errs = append(errs, field.Invalid(backupPath.Child("garbageCollectionPeriod"), gc.Duration.String(), fmt.Sprintf("must be longer than spec.backup.deltaSnapshotPeriod, %s", delta.Duration)))
+	}
+	if election := backup.LeaderElection; election != nil {
+		electionPath := backupPath.Child("leaderElection")
+		errs = append(errs, validateLonger(election.ReelectionPeriod, time.Second, electionPath.Child("reelectionPeriod"))...)
+		errs = append(errs, validateLonger(election.EtcdConnectionTimeout, time.Second, electionPath.Child("etcdConnectionTimeout"))...)
+	}
+	if store := backup.Store; store != nil && slices.Contains(strings.Split(store.Prefix, "/"), "..") {
+		errs = append(errs, field.Invalid(backupPath.Child("store", "prefix"), store.Prefix, "must stay below the container: leave out the segments .."))
+	}
+
+	return errs
+}
+
+// validateSchedule asks the parser of the sidecar's schedules, which knows what a pattern does not: that a range ascends,
+// and that Sunday is 0.
+func validateSchedule(schedule *string, at *field.Path) field.ErrorList {
+	if schedule == nil {
+		return nil
+	}
+	if _, err := cron.ParseStandard(*schedule); err != nil {
+		return field.ErrorList{field.Invalid(at, *schedule, fmt.Sprintf("the sidecar cannot read it: %v; it needs minute, hour, day of the month, month and day of the week (0 to 6, 0 is Sunday)", err))}
+	}
+
+	return nil
+}
+
+// validateRetention checks the retention of etcd's history by the mode in which it is read.
+func validateRetention(etcd *druidv1alpha1.Etcd, at *field.Path) field.ErrorList {
+	retention := helper.AutoCompactionRetention(etcd)
+	if number, err := strconv.ParseInt(retention, 10, 64); err == nil && number >= 0 {
+		return nil
+	}
+	if helper.AutoCompactionMode(etcd) == druidv1alpha1.Revision {
+		return field.ErrorList{field.Invalid(at, retention, "must be a number of revisions, since spec.sharedConfig.autoCompactionMode is revision")}
+	}
+	if duration, err := time.ParseDuration(retention); err != nil || duration < 0 {
+		return field.ErrorList{field.Invalid(at, retention, "must be a duration such as 30m, or a number of hours")}
+	}
+
+	return nil
+}
+
+func validateImage(image *string, at *field.Path) field.ErrorList {
+	if image == nil || *image != "" {
+		return nil
+	}
+
+	return field.ErrorList{field.Required(at, "name an image, or remove the field to take the operator's")}
+}
+
+func validateTempDir(dir *string, at *field.Path) field.ErrorList {
+	if dir == nil || strings.HasPrefix(path.Clean(*dir), dataMountPath+"/") {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(at, *dir, "must lie below "+dataMountPath+", the only volume that the sidecar can write large files to")}
+}
+
+func validatePositive(quantity *resource.Quantity, at *field.Path) field.ErrorList {
+	if quantity == nil || quantity.Sign() > 0 {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(at, quantity.String(), "must be greater than 0")}
+}
+
+func validateAtLeast[T int32 | int64](number *T, least T, at *field.Path) field.ErrorList {
+	if number == nil || *number >= least {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(at, *number, fmt.Sprintf("must be at least %d", least))}
+}
+
+func validateLonger(duration *metav1.Duration, than time.Duration, at *field.Path) field.ErrorList {
+	if duration == nil || duration.Duration > than {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(at, duration.Duration.String(), fmt.Sprintf("must be longer than %s", than))}
+}

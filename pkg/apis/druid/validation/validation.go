@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package validation checks an Etcd for what the schema of its CustomResourceDefinition cannot say, and for what an older
+// schema, as gardenlet installs it, leaves out. Every error names the field and the way out, and is final: the author of
+// the Etcd has to act.
+//
+// What may not live here: what needs another object, a cluster or the past of the Etcd, with one exception that takes the
+// past as an argument (CheckSize). The provider of a store is checked where it is resolved, in pkg/backupstore. What the API
+// server itself says about a rendered object is not repeated: every rendering is tried by a dry run.
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// maxNameLength leaves room, in a label value of 63 characters, for the hash of 10 characters that the StatefulSet
+// controller appends to its name in the label controller-revision-hash.
+const maxNameLength = 52
+
+// ValidateEtcd checks an Etcd in its canonical form. It returns nothing for an Etcd that can be rendered.
+func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
+	spec := field.NewPath("spec")
+
+	var errs field.ErrorList
+	errs = append(errs, validateName(etcd)...)
+	errs = append(errs, validateAddresses(etcd, spec)...)
+	errs = append(errs, validatePorts(etcd, spec)...)
+	errs = append(errs, validateTLS(etcd, spec)...)
+	errs = append(errs, validateEtcdConfig(etcd, spec)...)
+	errs = append(errs, validateBackup(etcd, spec.Child("backup"))...)
+
+	return errs
+}
+
+// validateName finds names from which no valid name of a Service, a pod or a label value follows.
+func validateName(etcd *druidv1alpha1.Etcd) field.ErrorList {
+	if !helper.ManagesPods(etcd) {
+		return nil
+	}
+	path := field.NewPath("metadata", "name")
+	if len(etcd.Name) > maxNameLength {
+		return field.ErrorList{field.TooLong(path, etcd.Name, maxNameLength)}
+	}
+
+	var errs field.ErrorList
+	for _, message := range validation.IsDNS1035Label(helper.ClientServiceName(etcd)) {
+		errs = append(errs, field.Invalid(path, etcd.Name, "cannot be the start of the name of a Service: "+message+"; create the Etcd under another name"))
+	}
+
+	return errs
+}
+
+func validatePorts(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
+	ports := []struct {
+		path *field.Path
+		port int32
+	}{
+		{spec.Child("etcd", "clientPort"), helper.ClientPort(etcd)},
+		{spec.Child("etcd", "serverPort"), helper.PeerPort(etcd)},
+		{spec.Child("etcd", "wrapperPort"), helper.WrapperPort(etcd)},
+		{spec.Child("backup", "port"), helper.BackupPort(etcd)},
+	}
+
+	var errs field.ErrorList
+	taken := map[int32]*field.Path{}
+	for _, p := range ports {
+		if p.port < 1 || p.port > 65535 {
+			errs = append(errs, field.Invalid(p.path, p.port, "must be between 1 and 65535"))
+		} else if other, found := taken[p.port]; found {
+			errs = append(errs, field.Invalid(p.path, p.port, "is also the port of "+other.String()+" in the same pod: choose another"))
+		}
+		taken[p.port] = p.path
+	}
+
+	return errs
+}

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package validation_test
+
+import (
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+type override = func(*druidv1alpha1.Etcd)
+
+var _ = Describe("ValidateEtcd", func() {
+	DescribeTable("accepts",
+		func(options ...override) {
+			Expect(validation.ValidateEtcd(fixture.Etcd(options...))).To(BeEmpty())
+		},
+		Entry("a minimal Etcd"),
+		Entry("a store and TLS everywhere", fixture.WithStore("S3"), fixture.WithTLS()),
+		Entry("TLS for clients only, with which the sidecar then serves", fixture.WithClientTLS()),
+		Entry("TLS between members only", fixture.WithPeerTLS()),
+		Entry("TLS without names that is switched off", fixture.WithClientTLS(), func(e *druidv1alpha1.Etcd) {
+			e.Spec.Etcd.EnableTLS = new(false)
+			e.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.Name = ""
+		}),
+		Entry("TLS switched on with references", fixture.WithTLS(), func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
+		Entry("TLS of the sidecar alone where the cluster already ran so", fixture.WithBackupTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Status.ObservedGeneration = new(int64(1)) }),
+		Entry("the longest name", fixture.WithName(strings.Repeat("a", 52))),
+		Entry("a name that starts with a digit where no Service is made", fixture.WithName("1test"), externally("10.0.0.1")),
+		Entry("addresses of every kind", fixture.WithReplicas(3), externally("10.0.0.1", "fd00::1", "node.example.com")),
+		Entry("URLs of members that exist", fixture.WithReplicas(3), peerURL("test-2")),
+		Entry("URLs of members with a prefix", peerURL("eu-test-0"), func(e *druidv1alpha1.Etcd) { e.Spec.MemberNamePrefix = new("eu") }),
+		Entry("URLs of members while the cluster hibernates", fixture.WithReplicas(0), peerURL("test-2")),
+		Entry("a schedule with a range", schedule("0 8-18 * * 1-5")),
+		Entry("a schedule on Sundays", schedule("0 0 * * 0")),
+		Entry("a retention in hours", retention("periodic", "1")),
+		Entry("a retention in revisions", retention("revision", "1000")),
+		Entry("no delta snapshots", func(e *druidv1alpha1.Etcd) { e.Spec.Backup.DeltaSnapshotPeriod = duration(0) }),
+		Entry("temporary files in the data volume", func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/tmp/") }),
+	)
+
+	DescribeTable("refuses, and names the field",
+		func(path, wayOut string, options ...override) {
+			errs := validation.ValidateEtcd(fixture.Etcd(options...))
+
+			Expect(errs).To(HaveLen(1))
+			Expect(errs[0].Field).To(Equal(path))
+			Expect(errs[0].Error()).To(ContainSubstring(wayOut))
+		},
+		Entry("a name that leaves no room for the hash of a revision", "metadata.name", "52", fixture.WithName(strings.Repeat("a", 53))),
+		Entry("a name that no Service can have", "metadata.name", "another name", fixture.WithName("1test")),
+		Entry("a name with a dot", "metadata.name", "another name", fixture.WithName("a.b")),
+
+		Entry("a port that there is not", "spec.etcd.clientPort", "between 1 and 65535",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientPort = new(int32(0)) }),
+		Entry("a port that another server has by default", "spec.backup.port", "spec.etcd.serverPort",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Port = new(int32(2380)) }),
+
+		Entry("fewer addresses than members", "spec.externallyManagedMemberAddresses", "make them equal", fixture.WithReplicas(3), externally("10.0.0.1")),
+		Entry("an address with a port", "spec.externallyManagedMemberAddresses[0]", "without scheme and port", externally("10.0.0.1:2380")),
+		Entry("URLs of a member that does not exist", "spec.etcd.additionalAdvertisePeerURLs[0].memberName", "test-0", peerURL("test-1")),
+
+		Entry("no CA", "spec.etcd.clientUrlTls.tlsCASecretRef.name", "enableTLS to false", fixture.WithClientTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.Name = "" }),
+		Entry("no server certificate", "spec.etcd.peerUrlTls.serverTLSSecretRef.name", "name the Secret", fixture.WithPeerTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.PeerUrlTLS.ServerTLSSecretRef.Name = "" }),
+		Entry("no client certificate", "spec.etcd.clientUrlTls.clientTLSSecretRef.name", "name the Secret", fixture.WithClientTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientUrlTLS.ClientTLSSecretRef.Name = "" }),
+		Entry("no server certificate of the sidecar", "spec.backup.tls.serverTLSSecretRef.name", "name the Secret", fixture.WithTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.TLS.ServerTLSSecretRef.Name = "" }),
+		Entry("TLS of the sidecar alone in a cluster that never ran", "spec.etcd.clientUrlTls", "or neither", fixture.WithBackupTLS()),
+		Entry("TLS that nobody provides", "spec.etcd.peerUrlTls", "name the Secrets", fixture.WithClientTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
+
+		Entry("a schedule whose range descends", "spec.backup.fullSnapshotSchedule", "cannot read it", schedule("0 18-8 * * *")),
+		Entry("a schedule on the seventh day", "spec.backup.fullSnapshotSchedule", "0 is Sunday", schedule("0 0 * * 7")),
+		Entry("a schedule of defragmentation that is none", "spec.etcd.defragmentationSchedule", "cannot read it",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.DefragmentationSchedule = new("daily") }),
+		Entry("a retention that is no time", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "soon")),
+		Entry("a negative retention", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "-1")),
+		Entry("a time as a number of revisions", "spec.sharedConfig.autoCompactionRetention", "number of revisions", retention("revision", "30m")),
+		Entry("the default retention, a time, as a number of revisions", "spec.sharedConfig.autoCompactionRetention", "number of revisions",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Common.AutoCompactionMode = new(druidv1alpha1.Revision) }),
+
+		Entry("an empty database", "spec.etcd.quota", "greater than 0", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Quota = new(resource.MustParse("0")) }),
+		Entry("an empty volume", "spec.storageCapacity", "greater than 0", func(e *druidv1alpha1.Etcd) { e.Spec.StorageCapacity = new(resource.MustParse("-1Gi")) }),
+		Entry("no memory for delta snapshots", "spec.backup.deltaSnapshotMemoryLimit", "greater than 0",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.DeltaSnapshotMemoryLimit = new(resource.MustParse("0")) }),
+		Entry("no raft entries", "spec.etcd.snapshotCount", "at least 1", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.SnapshotCount = new(int64(0)) }),
+		Entry("no full snapshots", "spec.backup.maxBackupsLimitBasedGC", "at least 1",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.MaxBackupsLimitBasedGC = new(int32(0)) }),
+		Entry("an empty image of etcd", "spec.etcd.image", "remove the field", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Image = new("") }),
+		Entry("an empty image of the sidecar", "spec.backup.image", "remove the field", func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Image = new("") }),
+		Entry("no heartbeat", "spec.etcd.heartbeatDuration", "longer than", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.HeartbeatDuration = duration(0) }),
+		Entry("no time to defragment", "spec.etcd.etcdDefragTimeout", "longer than", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EtcdDefragTimeout = duration(0) }),
+		Entry("no time for a snapshot", "spec.backup.etcdSnapshotTimeout", "longer than",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.EtcdSnapshotTimeout = duration(0) }),
+		Entry("garbage collection without a pause", "spec.backup.garbageCollectionPeriod", "longer than",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.GarbageCollectionPeriod = duration(0) }),
+		Entry("garbage collection as often as delta snapshots", "spec.backup.garbageCollectionPeriod", "spec.backup.deltaSnapshotPeriod",
+			func(e *druidv1alpha1.Etcd) {
+				e.Spec.Backup.GarbageCollectionPeriod, e.Spec.Backup.DeltaSnapshotPeriod = duration(time.Minute), duration(time.Minute)
+			}),
+		Entry("a period of election that the sidecar refuses", "spec.backup.leaderElection.reelectionPeriod", "longer than 1s",
+			func(e *druidv1alpha1.Etcd) {
+				e.Spec.Backup.LeaderElection = &druidv1alpha1.LeaderElectionSpec{ReelectionPeriod: duration(time.Second)}
+			}),
+		Entry("a timeout of election that the sidecar refuses", "spec.backup.leaderElection.etcdConnectionTimeout", "longer than 1s",
+			func(e *druidv1alpha1.Etcd) {
+				e.Spec.Backup.LeaderElection = &druidv1alpha1.LeaderElectionSpec{EtcdConnectionTimeout: duration(time.Second)}
+			}),
+		Entry("temporary files outside of the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/../../tmp") }),
+		Entry("a prefix that leaves the container", "spec.backup.store.prefix", "leave out", fixture.WithStore("S3"),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store.Prefix = "a/../../b" }),
+	)
+
+	It("accepts the older form of the manifest once it is canonical", func() {
+		canonical, errs := helper.Canonical(fixture.Etcd(func(e *druidv1alpha1.Etcd) {
+			e.Spec.TLSServerSecret, e.Spec.TLSClientSecret = new("server"), new("client")
+		}))
+		Expect(errs).To(BeEmpty())
+		Expect(validation.ValidateEtcd(canonical)).To(BeEmpty())
+	})
+})
+
+var _ = Describe("CheckSize", func() {
+	DescribeTable("lets pass",
+		func(last, size int32, options ...override) {
+			Expect(validation.CheckSize(fixture.Etcd(append(options, fixture.WithReplicas(size))...), last)).To(BeNil())
+		},
+		Entry("a first member", int32(0), int32(1)),
+		Entry("seven first members", int32(0), int32(7)),
+		Entry("growth", int32(1), int32(3)),
+		Entry("hibernation", int32(3), int32(0)),
+		Entry("waking up with the size from before", int32(3), int32(3)),
+		Entry("an even size that the cluster already has", int32(2), int32(2)),
+		Entry("hibernation from an even size", int32(2), int32(0)),
+		Entry("any number of members that are managed externally", int32(0), int32(2), externally("10.0.0.1", "10.0.0.2")),
+	)
+
+	DescribeTable("refuses",
+		func(last, size int32, message string) {
+			err := validation.CheckSize(fixture.Etcd(fixture.WithReplicas(size)), last)
+			Expect(err).NotTo(BeNil())
+			Expect(err.Field).To(Equal("spec.replicas"))
+			Expect(err.Error()).To(ContainSubstring(message))
+		},
+		Entry("an even size", int32(0), int32(2), "0, 1, 3, 5 or 7"),
+		Entry("more than seven", int32(7), int32(9), "0, 1, 3, 5 or 7"),
+		Entry("less than none", int32(0), int32(-1), "0, 1, 3, 5 or 7"),
+		Entry("waking up with fewer members than before", int32(3), int32(1), "wake up with 3"),
+	)
+})
+
+func externally(addresses ...string) override {
+	return func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = addresses }
+}
+
+func peerURL(member string) override {
+	return func(e *druidv1alpha1.Etcd) {
+		e.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: member, URLs: []string{"http://10.0.0.1:2380"}}}
+	}
+}
+
+func schedule(schedule string) override {
+	return func(e *druidv1alpha1.Etcd) { e.Spec.Backup.FullSnapshotSchedule = &schedule }
+}
+
+func retention(mode druidv1alpha1.CompactionMode, retention string) override {
+	return func(e *druidv1alpha1.Etcd) {
+		e.Spec.Common.AutoCompactionMode, e.Spec.Common.AutoCompactionRetention = &mode, &retention
+	}
+}
+
+func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
