@@ -27,6 +27,9 @@ func IsV2() bool {
 	return err == nil
 }
 
+// unified is the v2 side of a machine that has both versions. runc puts pods there as well, but needs no parent.
+const unified = "unified"
+
 // hierarchies returns the roots of all hierarchies that pods are put into.
 func hierarchies() ([]string, error) {
 	if IsV2() {
@@ -41,8 +44,8 @@ func hierarchies() ([]string, error) {
 	var roots []string
 
 	for _, entry := range entries {
-		// Links are second names (cpu -> cpu,cpuacct); unified is the v2 side of a hybrid machine.
-		if entry.IsDir() && entry.Name() != "unified" {
+		// Links are second names, such as cpu for cpu,cpuacct.
+		if entry.IsDir() {
 			roots = append(roots, filepath.Join(Root, entry.Name()))
 		}
 	}
@@ -58,6 +61,10 @@ func Ensure(name string) error {
 	}
 
 	for _, root := range roots {
+		if filepath.Base(root) == unified {
+			continue
+		}
+
 		dir := root
 
 		for part := range strings.SplitSeq(name, "/") {
