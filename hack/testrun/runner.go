@@ -8,6 +8,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -65,7 +66,7 @@ func (r Runner) step(ctx context.Context, step Step, env []string, log string) (
 		return r.ginkgo(ctx, step, dir, env, log)
 	default:
 		name := strings.Join(step.Command, " ")
-		if err := r.command(ctx, dir, env, r.Out, log+".log", step.Command...); err != nil {
+		if err := (process{dir: dir, env: env, out: r.Out, log: log + ".log"}).run(ctx, step.Command...); err != nil {
 			return Result{}, fmt.Errorf("%s: %w", name, err)
 		}
 
@@ -86,7 +87,9 @@ func (r Runner) setUp(ctx context.Context, suite Suite) ([]string, error) {
 	var out bytes.Buffer
 
 	start := time.Now()
-	if err := r.command(ctx, r.Root, nil, io.MultiWriter(r.Out, &out), filepath.Join(r.Logs, suite.Name+"-setup.log"), suite.Setup...); err != nil {
+
+	setUp := process{dir: r.Root, out: io.MultiWriter(r.Out, &out), log: filepath.Join(r.Logs, suite.Name+"-setup.log")}
+	if err := setUp.run(ctx, suite.Setup...); err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(suite.Setup, " "), err)
 	}
 
@@ -103,23 +106,32 @@ func (r Runner) setUp(ctx context.Context, suite Suite) ([]string, error) {
 	return env, nil
 }
 
-// command runs a command whose whole output goes to a log file and to out.
-func (r Runner) command(ctx context.Context, dir string, env []string, out io.Writer, log string, args ...string) error {
-	file, err := os.Create(log) // #nosec G304 -- a name of the table, below a new temporary folder
+// A process is how a command is started.
+type process struct {
+	// dir is where it runs, env what is added to its environment.
+	dir string
+	env []string
+	// out gets its output, and so does a new file at the path log.
+	out io.Writer
+	log string
+}
+
+// run runs a command to its end. One that is interrupted gets some time to clean up.
+func (p process) run(ctx context.Context, args ...string) error {
+	file, err := os.Create(p.log) // #nosec G304 -- a name of the table, below a new temporary folder
 	if err != nil {
 		return err
 	}
-	defer file.Close()
 
 	command := exec.CommandContext(ctx, args[0], args[1:]...) // #nosec G204 -- the commands of the table
-	command.Dir = dir
-	command.Env = append(os.Environ(), env...)
-	command.Stdout = io.MultiWriter(file, out)
+	command.Dir = p.dir
+	command.Env = append(os.Environ(), p.env...)
+	command.Stdout = io.MultiWriter(file, p.out)
 	command.Stderr = command.Stdout
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 	command.WaitDelay = grace
 
-	return command.Run()
+	return errors.Join(command.Run(), file.Close())
 }
 
 // goTest runs `go test -json` and counts while it goes.
@@ -146,7 +158,7 @@ func (r Runner) goTest(ctx context.Context, step Step, dir string, env []string,
 	}()
 
 	args := append([]string{"go", "test", "-json"}, step.Command...)
-	failure := r.command(ctx, dir, env, writer, log+".json", append(args, packages...)...)
+	failure := process{dir: dir, env: env, out: writer, log: log + ".json"}.run(ctx, append(args, packages...)...)
 	_ = writer.Close()
 
 	if err := <-counted; err != nil {
@@ -166,7 +178,7 @@ func (r Runner) ginkgo(ctx context.Context, step Step, dir string, env []string,
 	// The command is that of the library's own version, which go.mod pins.
 	args := append([]string{"go", "run", "github.com/onsi/ginkgo/v2/ginkgo",
 		"--keep-going", "--json-report=report.json", "--output-dir=" + log}, step.Command...)
-	failure := r.command(ctx, dir, env, r.Out, log+".log", args...)
+	failure := process{dir: dir, env: env, out: r.Out, log: log + ".log"}.run(ctx, args...)
 
 	result, err := ReadGinkgoReport(filepath.Join(log, "report.json"))
 	if err != nil {

@@ -1,0 +1,248 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package charts_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/charts"
+	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+)
+
+// values are those of the chart with an overwrite, as Helm would merge them.
+func values(overwrite string) map[string]any {
+	data, err := charts.Operator.ReadFile(charts.Path + "/values.yaml")
+	Expect(err).NotTo(HaveOccurred())
+
+	merged := map[string]any{}
+	Expect(yaml.Unmarshal(data, &merged)).To(Succeed())
+
+	over := map[string]any{}
+	Expect(yaml.Unmarshal([]byte(overwrite), &over)).To(Succeed())
+	mergeInto(merged, over)
+
+	return merged
+}
+
+func mergeInto(target, source map[string]any) {
+	for key, value := range source {
+		inner, ok := target[key].(map[string]any)
+		if over, isMap := value.(map[string]any); ok && isMap {
+			mergeInto(inner, over)
+			continue
+		}
+
+		target[key] = value
+	}
+}
+
+func render(overwrite string) (*chartrenderer.RenderedChart, error) {
+	return chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.35.0"}).
+		RenderEmbeddedFS(charts.Operator, charts.Path, "release", "extension-etcd-druid", values(overwrite))
+}
+
+// manifests renders the chart and returns its documents, those without content left out, sorted by template and order.
+func manifests(overwrite string) []string {
+	GinkgoHelper()
+
+	rendered, err := render(overwrite)
+	Expect(err).NotTo(HaveOccurred())
+
+	var documents []string
+
+	for _, manifest := range rendered.Manifests {
+		for document := range strings.SplitSeq("\n"+manifest.Content, "\n---\n") {
+			if strings.TrimSpace(document) != "" {
+				documents = append(documents, strings.TrimSpace(document)+"\n")
+			}
+		}
+	}
+
+	return documents
+}
+
+// objects decodes documents strictly: a field that does not exist fails the test.
+func objects(documents []string) []client.Object {
+	GinkgoHelper()
+
+	types := runtime.NewScheme()
+	Expect(scheme.AddToScheme(types)).To(Succeed())
+	Expect(apiextensionsscheme.AddToScheme(types)).To(Succeed())
+
+	decoder := serializer.NewCodecFactory(types, serializer.EnableStrict).UniversalDeserializer()
+	decoded := make([]client.Object, 0, len(documents))
+
+	for _, document := range documents {
+		object, _, err := decoder.Decode([]byte(document), nil, nil)
+		Expect(err).NotTo(HaveOccurred(), document)
+
+		decoded = append(decoded, object.(client.Object))
+	}
+
+	return decoded
+}
+
+// find returns the object of the given type and name among those of a rendering.
+func find[T client.Object](rendered []client.Object, name string) T {
+	GinkgoHelper()
+
+	for _, object := range rendered {
+		if typed, ok := object.(T); ok && object.GetName() == name {
+			return typed
+		}
+	}
+
+	Fail("nothing of this type is called " + name)
+	panic("not reached")
+}
+
+const standalone = "gardener: {enabled: false}\n"
+
+var _ = Describe("the operator's chart", func() {
+	DescribeTable("renders what is in its golden file, and every field of it exists",
+		func(golden, overwrite string) {
+			documents := slices.DeleteFunc(manifests(overwrite), func(document string) bool {
+				// The files that they come from are compared below.
+				return strings.Contains(document, "apiVersion: apiextensions.k8s.io/") || strings.Contains(document, "apiVersion: admissionregistration.k8s.io/")
+			})
+			objects(documents)
+
+			path := filepath.Join("testdata", golden+".golden.yaml")
+			text := strings.Join(documents, "---\n")
+
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+			}
+
+			want, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(text).To(Equal(string(want)), "run `make test-update-golden` if this is intended")
+		},
+		Entry("in a Gardener seed", "gardener", "gardener: {version: v1.150.0, seed: {name: aws}}\nimage: {ref: 'registry.example/druid@sha256:abc'}\n"),
+		Entry("in a cluster without Gardener", "standalone", standalone+"imageVectorOverwrite: |\n  images:\n  - name: etcd-wrapper\n    repository: registry.example/wrapper\n    tag: v1\n"),
+	)
+
+	It("installs the CustomResourceDefinitions without Gardener, and keeps them when it is uninstalled", func() {
+		kinds := map[string]int{}
+
+		for _, object := range objects(manifests(standalone)) {
+			kind := object.GetObjectKind().GroupVersionKind().Kind
+			kinds[kind]++
+
+			if kind == "CustomResourceDefinition" {
+				Expect(object.GetAnnotations()).To(HaveKeyWithValue("helm.sh/resource-policy", "keep"))
+			}
+		}
+
+		Expect(kinds).To(HaveKeyWithValue("CustomResourceDefinition", 3))
+		Expect(kinds).To(HaveKeyWithValue("ValidatingAdmissionPolicy", BeNumerically(">", 0)))
+	})
+
+	It("installs no CustomResourceDefinitions in a seed unless it is told to", func() {
+		Expect(strings.Join(manifests(""), "")).NotTo(ContainSubstring("kind: CustomResourceDefinition"))
+		Expect(strings.Join(manifests("crds: {enabled: true}"), "")).To(ContainSubstring("kind: CustomResourceDefinition"))
+	})
+
+	It("holds the same CustomResourceDefinitions as the API", func() {
+		generated, err := filepath.Glob("../pkg/apis/druid/v1alpha1/crds/*.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(generated).NotTo(BeEmpty())
+
+		copies, err := filepath.Glob(charts.Path + "/files/crds/*.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(copies).To(HaveLen(len(generated)), "run `make generate`")
+
+		for _, path := range generated {
+			want, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred())
+
+			got, err := os.ReadFile(filepath.Join(charts.Path, "files/crds", filepath.Base(path)))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(got)).To(Equal(string(want)), "run `make generate`")
+		}
+	})
+
+	DescribeTable("writes a configuration that the operator accepts",
+		func(overwrite string, check func(*configv1alpha1.OperatorConfiguration)) {
+			configMap := find[*corev1.ConfigMap](objects(manifests(overwrite)), "gardener-extension-etcd-druid-config")
+
+			config, err := configv1alpha1.Decode([]byte(configMap.Data["config.yaml"]))
+
+			Expect(err).NotTo(HaveOccurred())
+			check(config)
+		},
+		Entry("in a seed changes wait for the annotation and the seed's resource manager applies", "", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())
+			Expect(c.ResourceManager.Embedded).To(BeFalse())
+		}),
+		Entry("elsewhere changes are rolled out and the operator applies itself", standalone, func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeTrue())
+			Expect(c.ResourceManager.Embedded).To(BeTrue())
+		}),
+		Entry("elsewhere beside a resource manager that is installed already", standalone+"embeddedResourceManager: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.ResourceManager.Embedded).To(BeFalse())
+		}),
+		Entry("with settings of its user, which win", standalone+"config: {controllers: {etcd: {concurrentSyncs: 7, enableEtcdSpecAutoReconcile: false}}}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(*c.Controllers.Etcd.ConcurrentSyncs).To(Equal(7))
+			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())
+		}),
+	)
+
+	It("refuses the one setting that needs rights of its own", func() {
+		_, err := render("config: {resourceManager: {embedded: true}}")
+		Expect(err).To(MatchError(ContainSubstring("set embeddedResourceManager.enabled")))
+	})
+
+	DescribeTable("restarts the operator when what it reads at its start changes",
+		func(overwrite string) {
+			template := func(overwrite string) map[string]string {
+				return find[*appsv1.Deployment](objects(manifests(overwrite)), "gardener-extension-etcd-druid").Spec.Template.Annotations
+			}
+			Expect(template(overwrite)).NotTo(Equal(template("")))
+		},
+		Entry("its configuration", "config: {logging: {logLevel: debug}}"),
+		Entry("the images of etcd", "imageVectorOverwrite: 'images: []'"),
+	)
+
+	DescribeTable("grants the right to write Roles only where the operator applies them itself",
+		func(overwrite string, granted bool) {
+			role := find[*rbacv1.ClusterRole](objects(manifests(overwrite)), "extensions.gardener.cloud:gardener-extension-etcd-druid")
+			Expect(slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Resources, "roles") && slices.Contains(rule.Verbs, "create")
+			})).To(Equal(granted))
+		},
+		Entry("not in a seed", "", false),
+		Entry("with the embedded resource manager", standalone, true),
+	)
+
+	DescribeTable("grants no verb or resource by wildcard, and no escalation",
+		func(overwrite string) {
+			role := find[*rbacv1.ClusterRole](objects(manifests(overwrite)), "extensions.gardener.cloud:gardener-extension-etcd-druid")
+			for _, rule := range role.Rules {
+				Expect(slices.Concat(rule.APIGroups, rule.Resources, rule.Verbs)).NotTo(ContainElements("*"))
+				Expect(rule.Verbs).NotTo(ContainElement(BeElementOf("escalate", "bind", "impersonate", "deletecollection")))
+			}
+		},
+		Entry("in a seed", ""),
+		Entry("elsewhere", standalone),
+	)
+})

@@ -1,0 +1,44 @@
+{{- define "name" -}}
+gardener-extension-etcd-druid
+{{- end -}}
+
+{{- define "selector" -}}
+app.kubernetes.io/name: {{ include "name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "labels" -}}
+{{ include "selector" . }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "image" -}}
+{{- .Values.image.ref | default (printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion)) -}}
+{{- end -}}
+
+{{- /* A switch that is unset is on where Gardener is not. Call with the switch and the root: (list .Values.x.enabled .) */ -}}
+{{- define "enabled" -}}
+{{- $switch := index . 0 -}}
+{{- if kindIs "invalid" $switch -}}
+{{- not (index . 1).Values.gardener.enabled -}}
+{{- else -}}
+{{- $switch -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "embedded" -}}
+{{- include "enabled" (list .Values.embeddedResourceManager.enabled .) -}}
+{{- end -}}
+
+{{- define "config" -}}
+{{- if hasKey (.Values.config.resourceManager | default dict) "embedded" -}}
+{{- fail "config.resourceManager.embedded is not taken: set embeddedResourceManager.enabled, which also grants the rights that it needs" -}}
+{{- end -}}
+{{- $own := dict
+  "apiVersion" "config.druid.gardener.cloud/v1alpha1"
+  "kind" "OperatorConfiguration"
+  "controllers" (dict "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled)))
+  "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
+{{- mergeOverwrite $own (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
