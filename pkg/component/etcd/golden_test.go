@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+)
+
+var _ = Describe("Golden files", func() {
+	for _, c := range goldenCases() {
+		It("should render "+c.name+" as its file says, twice", func() {
+			rendered := manifest(c.input())
+			Expect(manifest(c.input())).To(Equal(rendered), "two renderings of the same input")
+
+			path := goldenPath(c.name)
+			if os.Getenv("UPDATE_GOLDEN") == "1" {
+				Expect(os.WriteFile(path, []byte(rendered), 0o600)).To(Succeed())
+			}
+			golden, err := os.ReadFile(path)
+			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
+			Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+		})
+	}
+
+	It("should have no file without a case", func() {
+		var expected []string
+		for _, c := range goldenCases() {
+			expected = append(expected, goldenPath(c.name))
+		}
+		Expect(filepath.Glob("testdata/*.golden.yaml")).To(ConsistOf(expected))
+	})
+})
+
+func goldenPath(name string) string { return filepath.Join("testdata", name+".golden.yaml") }
+
+// manifest is everything that is made for the input, sorted by kind and name: what goes into the ManagedResource, and the
+// leases.
+func manifest(in etcd.Input) string {
+	values, err := etcd.ValuesFor(in)
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	objects, err := etcd.Objects(values)
+	ExpectWithOffset(1, err).NotTo(HaveOccurred())
+	ExpectWithOffset(1, slices.IsSortedFunc(objects, byKindAndName)).To(BeTrue(), "Objects sorts")
+	for _, lease := range etcd.MemberLeases(values) {
+		objects = append(objects, lease)
+	}
+	for _, lease := range etcd.SnapshotLeases(values) {
+		objects = append(objects, lease)
+	}
+	slices.SortFunc(objects, byKindAndName)
+
+	documents := make([]string, 0, len(objects))
+	for _, object := range objects {
+		document, err := yaml.Marshal(object)
+		ExpectWithOffset(1, err).NotTo(HaveOccurred())
+		documents = append(documents, string(document))
+	}
+
+	return strings.Join(documents, "---\n")
+}
+
+func byKindAndName(a, b client.Object) int {
+	return cmp.Or(
+		strings.Compare(a.GetObjectKind().GroupVersionKind().Kind, b.GetObjectKind().GroupVersionKind().Kind),
+		strings.Compare(a.GetName(), b.GetName()),
+	)
+}
