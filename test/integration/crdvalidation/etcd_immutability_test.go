@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package crdvalidation_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+var _ = Describe("An immutable field of an Etcd", func() {
+	DescribeTable("is neither changed, nor added, nor removed",
+		func(set func(*druidv1alpha1.EtcdSpec, *string), message string) {
+			with := func(value *string) override { return func(e *druidv1alpha1.Etcd) { set(&e.Spec, value) } }
+
+			object := create(with(new("a")))
+			Expect(change(object.DeepCopy(), with(new("b")))).To(beRefused(message))
+			Expect(change(object.DeepCopy(), with(nil))).To(beRefused(message))
+			Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.RunAsRoot = new(true) })).To(Succeed())
+
+			without := create(func(e *druidv1alpha1.Etcd) { e.Name = "without" })
+			Expect(change(without, with(new("a")))).To(beRefused(message))
+		},
+		Entry("spec.memberNamePrefix", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.MemberNamePrefix = v }, "spec.memberNamePrefix"),
+		Entry("spec.storageClass", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.StorageClass = v }, "spec.storageClass"),
+		Entry("spec.volumeClaimTemplate", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.VolumeClaimTemplate = v }, "spec.volumeClaimTemplate"),
+	)
+
+	It("is told apart from an empty one: no class at all is not the default class", func() {
+		object := create(func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("") })
+		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = nil })).To(beRefused("spec.storageClass"))
+	})
+})
