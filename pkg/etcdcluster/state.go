@@ -55,14 +55,13 @@ func StateOf(m Member, thresholds Thresholds, now time.Time) (MemberState, bool)
 	if m.Answer != nil && m.Answer.Reachable {
 		return stateFromAnswer(*m.Answer), true
 	}
-	known := m.Heartbeat != nil && !m.Lease.RenewTime.IsZero()
-	if !m.ManagedExternally && (known || m.Pod != nil) {
+	if m.Heartbeat == nil || m.Lease.RenewTime.IsZero() {
+		return MemberState{}, false
+	}
+	if !m.ManagedExternally {
 		if state, decided := stateFromPod(m.Pod); decided {
 			return state, true
 		}
-	}
-	if !known {
-		return MemberState{}, false
 	}
 
 	return stateFromLease(m, thresholds, now), true

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// AllMembersReady is True when every desired member serves.
+func AllMembersReady(in Input) *druidv1alpha1.Condition {
+	members := in.members()
+	if len(members) == 0 {
+		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoMembersInStatus,
+			"No member has been seen yet"+trouble(in))
+	}
+	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == in.size() {
+		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
+			"All members serve")
+	}
+
+	return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersReady,
+		strings.Join(in.notReady(members), "; ")+trouble(in))
+}
+
+// notReady says of each desired member that does not serve why.
+func (in Input) notReady(members []judgedMember) []string {
+	states := map[string]judgedMember{}
+	for _, member := range members {
+		states[member.Name] = member
+	}
+	var sentences []string
+	for _, name := range helper.MemberNames(in.Etcd, in.Etcd.Spec.Replicas) {
+		member, known := states[name]
+		switch {
+		case !known:
+			sentences = append(sentences, "Member "+name+" has not been seen yet")
+		case member.Status != druidv1alpha1.EtcdMemberStatusReady:
+			sentences = append(sentences, fmt.Sprintf("Member %s is %s (%s)", name, member.Status, member.Reason))
+		}
+	}
+
+	return sentences
+}

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"strings"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// AllMembersUpdated is True when the StatefulSet controller has seen the newest spec and every pod was made from the newest
+// template. It belongs to the etcd controller, which writes it together with the observed generation.
+func AllMembersUpdated(in Input) *druidv1alpha1.Condition {
+	return in.unlessHibernated(allMembersUpdated(in))
+}
+
+func allMembersUpdated(in Input) *druidv1alpha1.Condition {
+	const conditionType = druidv1alpha1.ConditionTypeAllMembersUpdated
+	statefulSet := in.Observation.StatefulSet
+	outdated := etcdcluster.OutdatedPods(in.Observation)
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionStatefulSet, etcdcluster.SectionPods} {
+		if failure := in.Observation.Failure(section); failure != "" {
+			return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchStatefulSet, string(section)+": "+failure)
+		}
+	}
+	switch {
+	case !statefulSet.Exists:
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonStatefulSetNotFound, "The StatefulSet does not exist")
+	case etcdcluster.AreAllPodsUpdated(in.Observation):
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersUpdated, "All pods run the newest rendering")
+	case len(outdated) > 0:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
+			"An older rendering is run by "+strings.Join(outdated, ", "))
+	default:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
+			fmt.Sprintf("%d of %d pods exist, or the StatefulSet controller has not seen the newest rendering yet", len(in.Observation.Pods), statefulSet.SpecReplicas))
+	}
+}

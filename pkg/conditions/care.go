@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// builders are the conditions that the care controller writes.
+var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condition{
+	druidv1alpha1.ConditionTypeReady:                           Ready,
+	druidv1alpha1.ConditionTypeAllMembersReady:                 AllMembersReady,
+	druidv1alpha1.ConditionTypeBackupReady:                     BackupReady,
+	druidv1alpha1.ConditionTypeFullSnapshotReady:               FullSnapshotReady,
+	druidv1alpha1.ConditionTypeDeltaSnapshotReady:              DeltaSnapshotReady,
+	druidv1alpha1.ConditionTypeDataVolumesReady:                DataVolumesReady,
+	druidv1alpha1.ConditionTypeClusterIDMismatch:               ClusterIDMismatch,
+	druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster: BootstrappedWithExistingCluster,
+	druidv1alpha1.ConditionTypeSecretsAvailable:                SecretsAvailable,
+}
+
+// CareTypes are the types of the conditions that the care controller owns.
+func CareTypes() []druidv1alpha1.ConditionType {
+	var types []druidv1alpha1.ConditionType
+	for conditionType := range builders {
+		types = append(types, conditionType)
+	}
+
+	return types
+}
+
+// EtcdTypes are the types of the conditions that the etcd controller owns.
+func EtcdTypes() []druidv1alpha1.ConditionType {
+	return []druidv1alpha1.ConditionType{
+		druidv1alpha1.ConditionTypeAllMembersUpdated,
+		druidv1alpha1.ConditionTypeProgressing,
+		druidv1alpha1.ConditionTypeStoreResolved,
+	}
+}
+
+// ForCare sets in the status what the care controller owns: its conditions, the members, and the record of a joined cluster.
+// Everything else stays as it is. While the cluster hibernates each condition keeps its status, with the reason NotChecked.
+func ForCare(in Input, status *druidv1alpha1.EtcdStatus) {
+	var computed []druidv1alpha1.Condition
+	for _, build := range builders {
+		if condition := build(in); condition != nil {
+			computed = append(computed, *in.unlessHibernated(condition))
+		}
+	}
+	status.Conditions = Merge(in.Etcd.Status.Conditions, CareTypes(), computed, in.Now)
+	status.Members = Members(in)
+	status.BootstrapWithExistingCluster = in.joined(status.Conditions)
+}
+
+// ForEtcd merges the conditions that the etcd controller computed, nil ones being absent, into the status.
+func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druidv1alpha1.Condition) {
+	var present []druidv1alpha1.Condition
+	for _, condition := range computed {
+		if condition != nil {
+			present = append(present, *condition)
+		}
+	}
+	status.Conditions = Merge(status.Conditions, EtcdTypes(), present, now)
+}
+
+// unlessHibernated keeps what was said before the cluster hibernated, since nothing can be observed.
+func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alpha1.Condition {
+	if !in.hibernated() {
+		return computed
+	}
+	status := druidv1alpha1.ConditionUnknown
+	if before := Find(in.Etcd.Status.Conditions, computed.Type); before != nil {
+		status = before.Status
+	}
+
+	return condition(computed.Type, status, druidv1alpha1.ReasonNotChecked, "The cluster hibernates")
+}
+
+// joined is the record of the cluster that was joined: the one of before, else a new one when the join is complete.
+func (in Input) joined(conditions []druidv1alpha1.Condition) *druidv1alpha1.BootstrapWithExistingClusterStatus {
+	bootstrap := in.Etcd.Spec.Etcd.BootstrapWithExistingCluster
+	condition := Find(conditions, druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster)
+	if before := in.Etcd.Status.BootstrapWithExistingCluster; before != nil || bootstrap == nil || in.hibernated() ||
+		condition == nil || condition.Status != druidv1alpha1.ConditionTrue {
+		return before
+	}
+	record := &druidv1alpha1.BootstrapWithExistingClusterStatus{JoinedAt: metav1.NewTime(in.Now.Truncate(time.Second))}
+	for _, member := range bootstrap.Members {
+		record.Members = append(record.Members, druidv1alpha1.BootstrapJoinedMember{Name: member.Name, PeerURLs: member.PeerURLs})
+	}
+
+	return record
+}

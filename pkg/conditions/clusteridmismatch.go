@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// ClusterIDMismatch is True when members belong to different clusters. A member that has not told its cluster yet, or not
+// for long, is pending and says nothing.
+func ClusterIDMismatch(in Input) *druidv1alpha1.Condition {
+	const conditionType = druidv1alpha1.ConditionTypeClusterIDMismatch
+	clusters, unreadable := in.clusters()
+	failure := in.Observation.Failure(etcdcluster.SectionLeases)
+	switch {
+	case len(clusters) > 1:
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonMultipleClusterIDsDetected, describe(clusters))
+	case len(unreadable) > 0:
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToParseLeaseHolderIdentity, strings.Join(unreadable, "; "))
+	case len(clusters) == 1:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNoClusterIDMismatchDetected,
+			"Every member that tells its cluster belongs to the same one")
+	case failure != "":
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
+	default:
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoClusterIDDetected, "No member has told its cluster yet")
+	}
+}
+
+// clusters maps the ids of clusters to the names of their members, and says which leases cannot be read.
+func (in Input) clusters() (map[uint64][]string, []string) {
+	clusters := map[uint64][]string{}
+	var unreadable []string
+	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
+		fresh := member.Lease != nil && in.Now.Sub(member.Lease.RenewTime) <= in.Thresholds.Unknown
+		switch {
+		case member.Answer != nil && member.Answer.Reachable:
+			clusters[member.Answer.ClusterID] = append(clusters[member.Answer.ClusterID], member.Name)
+		case member.HeartbeatError != "":
+			unreadable = append(unreadable, "Lease "+member.Name+": "+member.HeartbeatError)
+		case fresh && member.Heartbeat != nil && member.Heartbeat.ClusterID != 0:
+			clusters[member.Heartbeat.ClusterID] = append(clusters[member.Heartbeat.ClusterID], member.Name)
+		}
+	}
+
+	return clusters, unreadable
+}
+
+func describe(clusters map[uint64][]string) string {
+	var sentences []string
+	for _, id := range slices.Sorted(maps.Keys(clusters)) {
+		sentences = append(sentences, fmt.Sprintf("Cluster %s has %s", etcdcluster.FormatID(id), strings.Join(clusters[id], ", ")))
+	}
+
+	return strings.Join(sentences, "; ")
+}

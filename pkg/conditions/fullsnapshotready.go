@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// FullSnapshotReady is True when a full snapshot was taken since the schedule last asked for one, or when nothing has
+// changed since the newest. A snapshot that is due may take as long as its time limit allows, so that the condition does
+// not change around each of them. Nil: no store is configured.
+func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
+	const conditionType = druidv1alpha1.ConditionTypeFullSnapshotReady
+	if !helper.IsStoreConfigured(in.Etcd) {
+		return nil
+	}
+	if missing := in.withoutLease(conditionType, in.Observation.FullSnapshotLease); missing != nil {
+		return missing
+	}
+	lease := in.Observation.FullSnapshotLease
+	due, fired, err := lastFiring(helper.FullSnapshotSchedule(in.Etcd), in.Now.Add(-in.fullSnapshotGrace()))
+	if err != nil {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
+	}
+	switch {
+	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due) || in.nothingNewSince(lease)):
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, "The newest full snapshot is as new as the schedule demands")
+	case in.isStarting():
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
+			"Waiting for the first full snapshot of the pod that was created at "+stamp(in.newestPod())+"; "+newest(lease))
+	case lease.RenewTime.IsZero() && (!fired || !lease.CreationTime.Before(due)):
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first full snapshot")
+	default:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
+			fmt.Sprintf("A full snapshot was due at %s; %s", stamp(due), newest(lease)))
+	}
+}
+
+// fullSnapshotGrace is how long a full snapshot that is due may take.
+func (in Input) fullSnapshotGrace() time.Duration {
+	return helper.SnapshotTimeout(in.Etcd) + time.Minute
+}
+
+// withoutLease is the condition of a snapshot whose lease could not be read or does not exist; nil when it exists.
+func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
+	if failure := in.Observation.Failure(etcdcluster.SectionLeases); failure != "" {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
+	}
+	if !lease.Exists {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
+			"The Lease in which the sidecar records its snapshots does not exist yet")
+	}
+
+	return nil
+}
+
+// nothingNewSince is true when the snapshot holds the newest revision that any member knows: the sidecar takes no other
+// before something changes.
+func (in Input) nothingNewSince(lease etcdcluster.Lease) bool {
+	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
+	if err != nil {
+		return false
+	}
+	reachable := false
+	for _, member := range in.Observation.Etcd.Members {
+		if member.Revision > revision {
+			return false
+		}
+		reachable = reachable || member.Reachable
+	}
+
+	return reachable
+}
+
+// isStarting is true while a new pod may still restore or take its first full snapshot. The pod's age counts and not that
+// of its sidecar, which starts again and again when the store is broken.
+func (in Input) isStarting() bool {
+	return !in.newestPod().IsZero() && in.Now.Sub(in.newestPod()) <= in.fullSnapshotGrace()
+}
+
+// newestPod is when the newest pod was created; zero when there is none.
+func (in Input) newestPod() time.Time {
+	var created time.Time
+	for _, pod := range in.Observation.Pods {
+		created = latest(created, pod.CreationTime)
+	}
+
+	return created
+}
+
+func newest(lease etcdcluster.Lease) string {
+	if lease.RenewTime.IsZero() {
+		return "none was ever taken"
+	}
+
+	return "the newest is of " + stamp(lease.RenewTime)
+}
+
+func latest(times ...time.Time) time.Time {
+	var newest time.Time
+	for _, t := range times {
+		if t.After(newest) {
+			newest = t
+		}
+	}
+
+	return newest
+}

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Members are the entries of status.members: the desired members of which something is known. LastTransitionTime moves only
+// with the status of the member.
+func Members(in Input) []druidv1alpha1.EtcdMemberStatus {
+	var entries []druidv1alpha1.EtcdMemberStatus
+	for _, member := range in.members() {
+		entry := druidv1alpha1.EtcdMemberStatus{
+			Name:               member.Name,
+			Status:             member.Status,
+			Reason:             member.Reason,
+			LastTransitionTime: metav1.NewTime(in.Now.Truncate(time.Second)),
+		}
+		if id := member.ID(); id != 0 {
+			entry.ID = new(etcdcluster.FormatID(id))
+		}
+		if role := member.Role(); role != "" {
+			entry.Role = &role
+		}
+		for _, before := range in.Etcd.Status.Members {
+			if before.Name == entry.Name && before.Status == entry.Status {
+				entry.LastTransitionTime = before.LastTransitionTime
+			}
+		}
+		entries = append(entries, entry)
+	}
+
+	return entries
+}

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Merge puts the computed conditions into the current ones and returns the result, sorted by type. Only conditions of the
+// owned types are touched: those that were not computed go, all others stay as they are. LastTransitionTime moves only with
+// the status, LastUpdateTime only when something changed. An equal result is equal in every byte.
+func Merge(current []druidv1alpha1.Condition, owned []druidv1alpha1.ConditionType, computed []druidv1alpha1.Condition, now time.Time) []druidv1alpha1.Condition {
+	var merged []druidv1alpha1.Condition
+	for _, condition := range current {
+		if !slices.Contains(owned, condition.Type) {
+			merged = append(merged, condition)
+		}
+	}
+	for _, condition := range computed {
+		merged = append(merged, withTimes(condition, Find(current, condition.Type), metav1.NewTime(now.Truncate(time.Second))))
+	}
+	slices.SortStableFunc(merged, func(a, b druidv1alpha1.Condition) int { return cmp.Compare(a.Type, b.Type) })
+
+	return merged
+}
+
+func withTimes(condition druidv1alpha1.Condition, before *druidv1alpha1.Condition, now metav1.Time) druidv1alpha1.Condition {
+	condition.LastTransitionTime, condition.LastUpdateTime = now, now
+	if before == nil || before.Status != condition.Status {
+		return condition
+	}
+	condition.LastTransitionTime = before.LastTransitionTime
+	if before.Reason == condition.Reason && before.Message == condition.Message {
+		condition.LastUpdateTime = before.LastUpdateTime
+	}
+
+	return condition
+}
+
+// Find returns the condition of the type; nil when there is none.
+func Find(conditions []druidv1alpha1.Condition, conditionType druidv1alpha1.ConditionType) *druidv1alpha1.Condition {
+	for i := range conditions {
+		if conditions[i].Type == conditionType {
+			return &conditions[i]
+		}
+	}
+
+	return nil
+}

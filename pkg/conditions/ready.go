@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"strings"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Ready is True when a quorum of the desired members serves, False when it cannot be, and Unknown when it depends on members
+// whose state is not known. The size of the spec decides, not the number of members that were seen.
+func Ready(in Input) *druidv1alpha1.Condition {
+	members := in.members()
+	if len(members) == 0 {
+		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoMembersInStatus,
+			"No member has been seen yet"+trouble(in))
+	}
+	serving := namesWith(members, druidv1alpha1.EtcdMemberStatusReady)
+	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
+	arithmetic := fmt.Sprintf("%d of %d members serve, %d are needed", len(serving), in.size(), etcdcluster.QuorumOf(in.size()))
+	switch {
+	case etcdcluster.IsQuorate(len(serving), in.size()):
+		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonQuorate, arithmetic)
+	case etcdcluster.IsQuorate(len(serving)+len(unknown), in.size()):
+		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown,
+			arithmetic+"; not known of "+strings.Join(unknown, ", "))
+	default:
+		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonQuorumLost, arithmetic+trouble(in))
+	}
+}
+
+// trouble says what is known to be wrong with the pods, to be put behind a sentence. Empty: nothing.
+func trouble(in Input) string {
+	var sentences []string
+	for _, pod := range in.Observation.Pods {
+		if sentence := pod.Trouble(); sentence != "" {
+			sentences = append(sentences, sentence)
+		}
+	}
+	if len(sentences) == 0 {
+		return ""
+	}
+
+	return ": " + strings.Join(sentences, "; ")
+}
