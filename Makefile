@@ -85,9 +85,9 @@ check-generate: ## Fail if `make generate` would change a file
 build: ## Build the operator into bin/
 	@go build -o bin/ ./cmd/...
 
-.PHONY: image
-image: ## Build the operator's image and load it into the nodes of the local seed
-	@$(SEED) load-image
+.PHONY: deploy
+deploy: ## Build the operator again and roll it out on the local seed
+	@$(SEED) deploy
 
 .PHONY: clean
 clean: ## Remove what was built into the tree

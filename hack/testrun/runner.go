@@ -76,34 +76,51 @@ func (r Runner) step(ctx context.Context, step Step, env []string, log string) (
 	}
 }
 
-// setting is a line of a set-up's output that becomes part of the environment of the tests.
-var setting = regexp.MustCompile(`^[A-Z][A-Z0-9_]*=`)
-
 func (r Runner) setUp(ctx context.Context, suite Suite) ([]string, error) {
-	if len(suite.Setup) == 0 {
-		return nil, nil
-	}
-
-	var out bytes.Buffer
+	var env []string
 
 	start := time.Now()
 
-	setUp := process{dir: r.Root, out: io.MultiWriter(r.Out, &out), log: filepath.Join(r.Logs, suite.Name+"-setup.log")}
-	if err := setUp.run(ctx, suite.Setup...); err != nil {
-		return nil, fmt.Errorf("%s: %w", strings.Join(suite.Setup, " "), err)
+	for i, setup := range suite.Setups {
+		var out bytes.Buffer
+
+		command := process{dir: r.Root, out: r.Out, log: filepath.Join(r.Logs, fmt.Sprintf("%s-setup-%d.log", suite.Name, i+1))}
+		if setup.As != "" || setup.Exports {
+			command.stdout = &out
+		}
+
+		if err := command.run(ctx, setup.Command...); err != nil {
+			return nil, fmt.Errorf("%s: %w", strings.Join(setup.Command, " "), err)
+		}
+
+		env = append(env, setup.settings(out.String())...)
 	}
 
-	fmt.Fprintf(r.Out, "set-up took %s\n", time.Since(start).Round(time.Second))
-
-	var env []string
-
-	for line := range strings.Lines(out.String()) {
-		if line = strings.TrimSpace(line); setting.MatchString(line) {
-			env = append(env, line)
-		}
+	if len(suite.Setups) > 0 {
+		fmt.Fprintf(r.Out, "set-up took %s\n", time.Since(start).Round(time.Second))
 	}
 
 	return env, nil
+}
+
+var export = regexp.MustCompile(`(?m)^export ([A-Z][A-Z0-9_]*)="([^"$\\]*)"$`)
+
+// settings returns what the output of a set-up adds to the environment.
+func (s Setup) settings(output string) []string {
+	var env []string
+
+	if s.As != "" {
+		lines := strings.Split(strings.TrimSpace(output), "\n")
+		env = append(env, s.As+"="+lines[len(lines)-1])
+	}
+
+	if s.Exports {
+		for _, match := range export.FindAllStringSubmatch(output, -1) {
+			env = append(env, match[1]+"="+match[2])
+		}
+	}
+
+	return env
 }
 
 // A process is how a command is started.
@@ -114,6 +131,8 @@ type process struct {
 	// out gets its output, and so does a new file at the path log.
 	out io.Writer
 	log string
+	// stdout gets its standard output instead of both. Nil for no such difference.
+	stdout io.Writer
 }
 
 // run runs a command to its end. One that is interrupted gets some time to clean up.
@@ -128,6 +147,9 @@ func (p process) run(ctx context.Context, args ...string) error {
 	command.Env = append(os.Environ(), p.env...)
 	command.Stdout = io.MultiWriter(file, p.out)
 	command.Stderr = command.Stdout
+	if p.stdout != nil {
+		command.Stdout = p.stdout
+	}
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
 	command.WaitDelay = grace
 

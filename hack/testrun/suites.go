@@ -12,10 +12,20 @@ type Suite struct {
 	What string
 	// OnRequest keeps it out of a run that names no suite.
 	OnRequest bool
-	// Setup is run first. Each line "NAME=value" that it prints on standard output is added to the environment of the tests.
-	Setup []string
+	// Setups run first, in this order. The steps run only when all of them have succeeded.
+	Setups []Setup
 	// Steps run in this order, all of them, also after one has failed.
 	Steps []Step
+}
+
+// A Setup is a command that the steps need to have run. What it prints on standard output can become part of their
+// environment; it is then not shown.
+type Setup struct {
+	Command []string
+	// As names the variable that gets the last line. Empty for none.
+	As string
+	// Exports takes each line of the form export NAME="value".
+	Exports bool
 }
 
 // A Step is one command whose outcome is counted.
@@ -62,18 +72,22 @@ func suites() []Suite {
 		},
 		{
 			Name: "integration", What: "controllers against a kube-apiserver (builds it when the cache has none)",
-			Setup: []string{"go", "run", "-C", "hack/seed", ".", "assets", "--env"},
-			Steps: []Step{{Count: GoTest, Command: []string{"-count=1", "-p=1", "-timeout=20m"}, Packages: isIntegration}},
+			Setups: []Setup{{Command: seed("assets"), As: "KUBEBUILDER_ASSETS"}},
+			Steps:  []Step{{Count: GoTest, Command: []string{"-count=1", "-p=1", "-timeout=20m"}, Packages: isIntegration}},
 		},
 		{
 			Name: "e2e", What: "stories on the local seed (starts it when it does not run)",
-			Setup: []string{"go", "run", "-C", "hack/seed", ".", "up", "--env"},
-			Steps: []Step{{Count: Ginkgo, Command: []string{"--procs=6", "--timeout=40m", "--label-filter=!soak", "./test/e2e"}}},
+			Setups: []Setup{{Command: seed("up")}, {Command: seed("env"), Exports: true}},
+			Steps:  []Step{{Count: Ginkgo, Command: []string{"--procs=6", "--timeout=40m", "--label-filter=!soak", "./test/e2e"}}},
 		},
 		{
 			Name: "soak", What: "long repetitions on the local seed", OnRequest: true,
-			Setup: []string{"go", "run", "-C", "hack/seed", ".", "up", "--env"},
-			Steps: []Step{{Count: Ginkgo, Command: []string{"--procs=4", "--timeout=6h", "--label-filter=soak", "./test/e2e"}}},
+			Setups: []Setup{{Command: seed("up")}, {Command: seed("env"), Exports: true}},
+			Steps:  []Step{{Count: Ginkgo, Command: []string{"--procs=4", "--timeout=6h", "--label-filter=soak", "./test/e2e"}}},
 		},
 	}
+}
+
+func seed(args ...string) []string {
+	return append([]string{"go", "run", "-C", "hack/seed", "."}, args...)
 }

@@ -113,18 +113,23 @@ var _ = Describe("running a suite", func() {
 		Expect(result.Failed).To(ConsistOf("s: false: exit status 1"))
 	})
 
-	It("hands what the set-up prints as settings to the steps, and nothing else", func() {
+	It("hands what the set-ups export to the steps", func() {
 		result := run(Suite{
-			Name:  "s",
-			Setup: []string{"printf", "starting\nSEED_FOR_TEST=there\n"},
-			Steps: []Step{{Command: []string{"sh", "-c", `test "$SEED_FOR_TEST" = there`}}},
+			Name: "s",
+			Setups: []Setup{
+				{Command: []string{"sh", "-c", `echo starting; echo "export IGNORED=\"there\""`}},
+				{Command: []string{"sh", "-c", `echo building >&2; echo first; echo last`}, As: "FOLDER"},
+				{Command: []string{"sh", "-c", `echo 'export SEED="there"'; echo 'export PATH="/x:""$PATH"'`}, Exports: true},
+			},
+			Steps: []Step{{Command: []string{"sh", "-c", `test "$SEED/$FOLDER/$IGNORED" = there/last/`}}},
 		})
-		Expect(result).To(Equal(Result{Passed: 1}))
-		Expect(out.String()).To(ContainSubstring("starting"))
+		Expect(result).To(Equal(Result{Passed: 1}), out.String())
+		Expect(out.String()).To(And(ContainSubstring("starting"), ContainSubstring("building")), "progress is shown")
+		Expect(out.String()).NotTo(ContainSubstring("first"))
 	})
 
 	It("counts a failed set-up and does not run the steps", func() {
-		result := run(Suite{Name: "s", Setup: []string{"false"}, Steps: []Step{{Command: []string{"true"}}}})
+		result := run(Suite{Name: "s", Setups: []Setup{{Command: []string{"false"}}}, Steps: []Step{{Command: []string{"true"}}}})
 		Expect(result).To(Equal(Result{Failed: []string{"s: set-up: false: exit status 1"}}))
 	})
 })
