@@ -31,7 +31,7 @@ func commands() []command {
 			return s.Status(ctx, out)
 		}},
 		{name: "logs", args: "PROCESS [-f]", help: "print the log of a process", run: runLogs},
-		{name: "load-image", args: "TAR...", help: "load docker archives into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+		{name: "load-image", args: "[TAR...]", help: "load docker archives, else the operator's image, into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 			return s.LoadImages(ctx, args)
 		}},
 		{name: "partition", args: "NODE", help: "pull the node's network cable", changes: true, run: onNode((*seed.Seed).Partition)},

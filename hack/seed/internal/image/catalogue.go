@@ -5,12 +5,12 @@
 package image
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"crypto/sha256"
-	"encoding/hex"
+	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 )
@@ -122,4 +122,14 @@ func (s Spec) key() (string, error) {
 	}
 
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
+}
+
+// SplitTag returns the two parts of name:tag.
+func SplitTag(reference string) (repository, tag string, err error) {
+	repository, tag, found := strings.Cut(reference, ":")
+	if !found {
+		return "", "", fmt.Errorf("image %q has no tag", reference)
+	}
+
+	return repository, tag, nil
 }

@@ -6,11 +6,167 @@ package seed
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/example"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
-// Deploy builds the operator, loads its image and installs its Helm chart.
-func (s *Seed) Deploy(ctx context.Context) error { return errors.New("not yet") }
+const (
+	// operatorName is the Helm release, the chart and the Deployment.
+	operatorName      = "gardener-extension-etcd-druid"
+	operatorNamespace = "extension-etcd-druid"
+	rolloutTimeout    = 2 * time.Minute
+)
 
-// Example installs the operator and shows that it works.
-func (s *Seed) Example(ctx context.Context) error { return errors.New("not yet") }
+// Deploy builds the operator, loads its image and installs its Helm chart. An unchanged operator is not restarted.
+func (s *Seed) Deploy(ctx context.Context) error {
+	s.Out.Println("building the operator")
+
+	tag, err := s.loadOperator(ctx)
+	if err != nil {
+		return err
+	}
+
+	values, err := s.writeValues(tag)
+	if err != nil {
+		return err
+	}
+
+	helm, err := s.Builder.Program(build.Helm, "helm")
+	if err != nil {
+		return err
+	}
+
+	s.Out.Println("installing the operator %s:%s", image.OperatorRepository, tag)
+
+	if err := process.Run(ctx, helm, "upgrade", "--install", operatorName, filepath.Join(s.Layout.Root, "charts", operatorName),
+		"--kubeconfig="+s.Layout.Kubeconfig(), "--namespace="+operatorNamespace, "--create-namespace", "--values="+values,
+		"--take-ownership", // of definitions that tests have applied before
+		"--history-max=2",
+	); err != nil {
+		return fmt.Errorf("installing the chart: %w", err)
+	}
+
+	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
+}
+
+// writeValues writes the chart's values: a cluster without gardenlet, but with gardener-resource-manager beside it.
+func (s *Seed) writeValues(tag string) (string, error) {
+	vector, err := imageVector()
+	if err != nil {
+		return "", err
+	}
+
+	if err := os.WriteFile(s.Layout.ImageVector(), vector, 0o644); err != nil {
+		return "", err
+	}
+
+	values, err := json.MarshalIndent(map[string]any{
+		"image":                   map[string]any{"repository": image.OperatorRepository, "tag": tag},
+		"gardener":                map[string]any{"enabled": false},
+		"crds":                    map[string]any{"enabled": true},
+		"embeddedResourceManager": map[string]any{"enabled": false},
+		"imageVectorOverwrite":    string(vector),
+	}, "", "  ")
+	if err != nil {
+		return "", err
+	}
+
+	path := filepath.Join(s.Layout.Run, "operator-values.yaml") // JSON is YAML
+
+	return path, os.WriteFile(path, values, 0o644)
+}
+
+// imageVector replaces the images of the operator's vector by those of the seed.
+func imageVector() ([]byte, error) {
+	type entry struct {
+		Name       string `json:"name"`
+		Repository string `json:"repository"`
+		Tag        string `json:"tag"`
+	}
+
+	var images []entry
+
+	for _, replaced := range []struct{ name, tag string }{
+		{"etcd-wrapper", image.EtcdWrapperTag},
+		{"etcd-backup-restore", image.BackupRestoreTag},
+		{"init", image.InitTag},
+	} {
+		repository, tag, err := image.SplitTag(replaced.tag)
+		if err != nil {
+			return nil, err
+		}
+
+		images = append(images, entry{Name: replaced.name, Repository: repository, Tag: tag})
+	}
+
+	return json.MarshalIndent(map[string]any{"images": images}, "", "  ")
+}
+
+// missingOperator says what the rollout waits for, empty when every replica is of the newest kind and available.
+func (s *Seed) missingOperator(ctx context.Context) (string, error) {
+	client, err := s.client()
+	if err != nil {
+		return "", err
+	}
+
+	deployment, err := client.AppsV1().Deployments(operatorNamespace).Get(ctx, operatorName, metav1.GetOptions{})
+	if err != nil {
+		return err.Error(), nil
+	}
+
+	status, wanted := deployment.Status, *deployment.Spec.Replicas
+	if status.ObservedGeneration >= deployment.Generation && status.UpdatedReplicas == wanted && status.AvailableReplicas == wanted && status.Replicas == wanted {
+		return "", nil
+	}
+
+	pods, err := example.DescribePods(ctx, client, operatorNamespace, metav1.FormatLabelSelector(deployment.Spec.Selector))
+	if err != nil {
+		return err.Error(), nil
+	}
+
+	return pods, nil
+}
+
+// Example installs the operator, applies the first example and shows that the Etcd serves and is backed up.
+func (s *Seed) Example(ctx context.Context) error {
+	if err := s.Deploy(ctx); err != nil {
+		return err
+	}
+
+	config, err := s.restConfig()
+	if err != nil {
+		return err
+	}
+
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+
+	resources, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+
+	return example.Runner{
+		Client:  client,
+		Dynamic: resources,
+		Apply: func(ctx context.Context, path string) error {
+			_, err := s.Kubectl(ctx, "apply", "--filename="+path)
+			return err
+		},
+		Manifest: filepath.Join(s.Layout.Root, "example", "20-etcd-local-store.yaml"),
+		Out:      s.Out,
+	}.Run(ctx)
+}

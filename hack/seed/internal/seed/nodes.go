@@ -17,7 +17,9 @@ import (
 )
 
 // Partition pulls the node's cable: its pods run on and reach nobody. Heal plugs it in again.
-func (s *Seed) Partition(ctx context.Context, name string) error { return s.setConnected(ctx, name, false) }
+func (s *Seed) Partition(ctx context.Context, name string) error {
+	return s.setConnected(ctx, name, false)
+}
 
 // Heal ends a partition.
 func (s *Seed) Heal(ctx context.Context, name string) error { return s.setConnected(ctx, name, true) }
@@ -66,8 +68,17 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 	return s.Out.Wait(ctx, "the node", startTimeout, func(ctx context.Context) (string, error) { return s.missingNodes(ctx, []layout.Node{n}) })
 }
 
-// LoadImages loads docker archives into every node.
+// LoadImages loads docker archives into every node; without any, it builds the operator and loads that.
 func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
+	if len(archives) == 0 {
+		tag, err := s.loadOperator(ctx)
+		if err == nil {
+			s.Out.Println("loaded %s:%s; `deploy` rolls it out", image.OperatorRepository, tag)
+		}
+
+		return err
+	}
+
 	for _, archive := range archives {
 		if _, err := os.Stat(archive); err != nil {
 			return err
@@ -107,7 +118,10 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	_, tag, _ := strings.Cut(spec.Tag, ":")
+	_, tag, err := image.SplitTag(spec.Tag)
+	if err != nil {
+		return "", err
+	}
 
 	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
 }

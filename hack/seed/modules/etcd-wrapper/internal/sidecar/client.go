@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// requestTimeout bounds a single request; every one of them is answered from memory.
-const requestTimeout = 10 * time.Second
+// requestTimeout bounds a single request. The configuration may take a while: the sidecar asks the other members first.
+const requestTimeout = 30 * time.Second
 
 // Options say where the sidecar serves.
 type Options struct {

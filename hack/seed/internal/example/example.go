@@ -1,0 +1,267 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package example applies an Etcd and shows that it does what it is for: it serves, and its keys reach the backup store.
+// It sees the cluster from outside, as a user does, and knows nothing of how the seed runs.
+package example
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
+)
+
+const timeout = 5 * time.Minute
+
+// Runner shows one example.
+type Runner struct {
+	Client  kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Apply applies a manifest file.
+	Apply func(ctx context.Context, path string) error
+	// Manifest is the file, in which exactly one document is an Etcd with a backup store.
+	Manifest string
+	Out      *progress.Printer
+}
+
+// Etcd is what the example needs to know of the Etcd in its manifest.
+type Etcd struct{ Namespace, Name string }
+
+func etcdResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "druid.gardener.cloud", Version: "v1alpha1", Resource: "etcds"}
+}
+
+// Run applies the manifest, waits until the Etcd is Ready, writes a key and waits until that key is in the backup store.
+func (r Runner) Run(ctx context.Context) error {
+	content, err := os.ReadFile(r.Manifest)
+	if err != nil {
+		return fmt.Errorf("reading the example: %w", err)
+	}
+
+	etcd, err := FindEtcd(content)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", r.Manifest, err)
+	}
+
+	r.Out.Println("applying %s", r.Manifest)
+
+	if err := r.Apply(ctx, r.Manifest); err != nil {
+		return fmt.Errorf("applying the example: %w", err)
+	}
+
+	if err := r.Out.Wait(ctx, "Etcd "+etcd.String(), timeout, func(ctx context.Context) (string, error) { return r.missing(ctx, etcd) }); err != nil {
+		return err
+	}
+
+	door, err := r.findDoor(ctx, etcd)
+	if err != nil {
+		return err
+	}
+
+	r.Out.Println("Etcd %s is Ready", etcd)
+
+	if err := r.showStore(ctx, door); err != nil {
+		return err
+	}
+
+	r.printNext(etcd, door)
+
+	return nil
+}
+
+// showStore waits for the first full snapshot before it writes, so that the key must come into the store by a delta snapshot.
+func (r Runner) showStore(ctx context.Context, d *door) error {
+	if err := r.Out.Wait(ctx, "the first full snapshot", timeout, func(ctx context.Context) (string, error) {
+		snapshots, err := d.snapshots(ctx)
+
+		switch {
+		case err != nil:
+			return err.Error(), nil
+		case snapshots.Full == nil:
+			return "none in the store yet", nil
+		default:
+			return "", nil
+		}
+	}); err != nil {
+		return err
+	}
+
+	revision, err := d.writeKey(ctx)
+	if err != nil {
+		return err
+	}
+
+	r.Out.Println("wrote the key %s and read it back, at revision %d", key, revision)
+
+	var found snapshots
+
+	if err := r.Out.Wait(ctx, "the snapshot that holds the key", timeout, func(ctx context.Context) (string, error) {
+		current, err := d.snapshots(ctx)
+		if err != nil {
+			return err.Error(), nil
+		}
+
+		if last := current.lastRevision(); last < revision {
+			return fmt.Sprintf("the store has revisions up to %d, the next delta snapshot brings %d", last, revision), nil
+		}
+
+		found = current
+
+		return "", nil
+	}); err != nil {
+		return err
+	}
+
+	r.Out.Println("the store holds %s", found)
+
+	return nil
+}
+
+// FindEtcd returns the one Etcd among the documents of a manifest. No namespace means default.
+func FindEtcd(manifest []byte) (Etcd, error) {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
+
+	for {
+		var object unstructured.Unstructured
+		if err := decoder.Decode(&object.Object); errors.Is(err, io.EOF) {
+			return Etcd{}, errors.New("no document of kind Etcd")
+		} else if err != nil {
+			return Etcd{}, err
+		}
+
+		if object.GetKind() != "Etcd" {
+			continue
+		}
+
+		namespace := object.GetNamespace()
+		if namespace == "" {
+			namespace = metav1.NamespaceDefault
+		}
+
+		return Etcd{Namespace: namespace, Name: object.GetName()}, nil
+	}
+}
+
+func (e Etcd) String() string { return e.Namespace + "/" + e.Name }
+
+// missing says what the Etcd waits for, in the words of its own conditions and pods.
+func (r Runner) missing(ctx context.Context, e Etcd) (string, error) {
+	object, err := r.Dynamic.Resource(etcdResource()).Namespace(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
+	if err != nil {
+		return err.Error(), nil
+	}
+
+	conditions, _, err := unstructured.NestedSlice(object.Object, "status", "conditions")
+	if err != nil {
+		return "", err
+	}
+
+	text := "no condition yet"
+
+	for _, item := range conditions {
+		condition, _ := item.(map[string]any)
+		if condition["type"] != "Ready" {
+			continue
+		}
+
+		if condition["status"] == "True" {
+			return "", nil
+		}
+
+		text = fmt.Sprintf("Ready is %v (%v)", condition["status"], condition["message"])
+	}
+
+	if lastError := lastError(object); lastError != "" {
+		text += "; " + lastError
+	}
+
+	pods, err := DescribePods(ctx, r.Client, e.Namespace, "app.kubernetes.io/part-of="+e.Name)
+	if err != nil {
+		return err.Error(), nil
+	}
+
+	return text + "; " + pods, nil
+}
+
+func lastError(object *unstructured.Unstructured) string {
+	errs, _, _ := unstructured.NestedSlice(object.Object, "status", "lastErrors")
+	if len(errs) == 0 {
+		return ""
+	}
+
+	first, _ := errs[0].(map[string]any)
+
+	return fmt.Sprint(first["description"])
+}
+
+// DescribePods says of each pod what its containers do, in one line.
+func DescribePods(ctx context.Context, client kubernetes.Interface, namespace, selector string) (string, error) {
+	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if err != nil {
+		return "", err
+	}
+
+	if len(list.Items) == 0 {
+		return "no pod yet", nil
+	}
+
+	var lines []string
+	for _, pod := range list.Items {
+		lines = append(lines, describePod(pod))
+	}
+
+	return strings.Join(lines, ", "), nil
+}
+
+func describePod(pod corev1.Pod) string {
+	state := string(pod.Status.Phase)
+	ready := 0
+
+	for _, container := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+		if container.Ready {
+			ready++
+		}
+
+		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "PodInitializing" {
+			state = container.Name + ": " + waiting.Reason
+		}
+
+		if ended := container.State.Terminated; ended != nil && ended.ExitCode != 0 {
+			state = fmt.Sprintf("%s: ended with code %d", container.Name, ended.ExitCode)
+		}
+	}
+
+	total := len(pod.Status.InitContainerStatuses) + len(pod.Status.ContainerStatuses)
+
+	return fmt.Sprintf("pod %s %s, %d of %d containers ready", pod.Name, state, ready, total)
+}
+
+func (r Runner) printNext(e Etcd, d *door) {
+	r.Out.Plain(`
+Etcd %s serves at %s (from this machine)
+and at %s (from pods). Its store is below %s.
+
+Try next:
+  eval "$(go run -C hack/seed . env)"
+  kubectl get etcd,managedresource,statefulset,pod -A
+  etcdctl --endpoints %s get %s
+  kubectl -n %s delete pod %s-0      # the key comes back with it
+  make seed-status
+  make down`, e, d.endpoint, d.inside, d.store, d.endpoint, key, e.Namespace, e.Name)
+}
