@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Deletion", func() {
+	It("leaves nothing behind but the volume, and that only where it is to be retained", SpecPriority(5), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "deletion")
+		kept := fixture.Etcd(fixture.WithName("kept"), withLocalStore(story))
+		dropped := fixture.Etcd(fixture.WithName("dropped"), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
+			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // as older manifests carry it
+		})
+		before := objects(ctx, story)
+		story.Create(ctx, kept, dropped)
+		story.EventuallyReady(ctx, kept)
+		story.EventuallyReady(ctx, dropped)
+
+		ledger := story.Ledger(kept)
+		ledger.Write(ctx, 20)
+		claim := story.Claim(ctx, kept)
+
+		By("deleting both")
+		Expect(story.Client.Delete(ctx, kept)).To(Succeed())
+		Expect(story.Client.Delete(ctx, dropped)).To(Succeed())
+		Eventually(func() bool { return story.IsGone(ctx, kept) && story.IsGone(ctx, dropped) }).
+			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		Expect(objects(ctx, story)).To(ConsistOf(append(before, "PersistentVolumeClaim kept-kept-0")), "when an Etcd is gone, so is everything of it")
+
+		By("making the Etcd anew on the volume that was retained")
+		kept = fixture.Etcd(fixture.WithName("kept"), withLocalStore(story))
+		story.Create(ctx, kept)
+		story.EventuallyReady(ctx, kept)
+		Expect(story.Claim(ctx, kept).UID).To(Equal(claim.UID))
+		story.Ledger(kept).ExpectContained(ctx, ledger.Written())
+	}, SpecTimeout(storyTimeout))
+
+	It("works while the namespace is being deleted", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "deletion-namespace")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: story.Namespace}}
+		Expect(story.Client.Delete(ctx, namespace)).To(Succeed())
+		Eventually(func() bool { return story.IsGone(ctx, namespace) }).
+			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+	}, SpecTimeout(storyTimeout))
+})
+
+// objects are all objects in the namespace of the story, each as kind and name, but for events and what every namespace has.
+func objects(ctx context.Context, story *landscape.Story) []string {
+	GinkgoHelper()
+
+	found := []string{}
+
+	for _, list := range []client.ObjectList{
+		&resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &appsv1.ControllerRevisionList{}, &batchv1.JobList{},
+		&coordinationv1.LeaseList{}, &corev1.ConfigMapList{}, &corev1.PersistentVolumeClaimList{}, &corev1.PodList{},
+		&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{},
+		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+	} {
+		Expect(story.Client.List(ctx, list, client.InNamespace(story.Namespace))).To(Succeed())
+		Expect(meta.EachListItem(list, func(object runtime.Object) error {
+			kind, err := story.Client.GroupVersionKindFor(object)
+			name := object.(client.Object).GetName()
+
+			if !isOfEveryNamespace(kind.Kind, name) {
+				found = append(found, fmt.Sprintf("%s %s", kind.Kind, name))
+			}
+
+			return err
+		})).To(Succeed())
+	}
+
+	return found
+}
+
+func isOfEveryNamespace(kind, name string) bool {
+	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
+}

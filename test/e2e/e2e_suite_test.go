@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package e2e_test tells stories of users on a real seed: a file a story, each in a namespace of its own, side by side. They run
+// by `make test-e2e`. Stories that touch the operator itself are Serial and come last.
+//
+// What may not live here: tables of cases, which are for unit tests, and anything that a fake could show as well.
+package e2e_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/types"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/format"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+// storyTimeout ends a story that waits for too many things for too long.
+const storyTimeout = 10 * time.Minute
+
+// seed is where all stories happen.
+var seed *landscape.Landscape
+
+func TestE2E(t *testing.T) {
+	RegisterFailHandler(Fail)
+	format.MaxLength = 20000
+	RunSpecs(t, "End-to-End Suite")
+}
+
+var _ = BeforeSuite(func(ctx SpecContext) {
+	var err error
+
+	seed, err = landscape.Find(ctx)
+	Expect(err).NotTo(HaveOccurred())
+})
+
+var _ = ReportAfterSuite("the time of each story", func(report Report) {
+	stories := slices.DeleteFunc(report.SpecReports, func(spec types.SpecReport) bool {
+		return !spec.LeafNodeType.Is(types.NodeTypeIt) || spec.RunTime == 0
+	})
+	slices.SortFunc(stories, func(a, b types.SpecReport) int { return a.StartTime.Compare(b.StartTime) })
+
+	var table strings.Builder
+	for _, story := range stories {
+		fmt.Fprintf(&table, "%8s after %8s  %-8s %s\n", story.RunTime.Round(time.Second), story.StartTime.Sub(report.StartTime).Round(time.Second), story.State, story.FullText())
+	}
+
+	fmt.Printf("Each story's time, and when it began:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))
+})
+
+// withLocalStore gives an Etcd a store in the folder of the story, and delta snapshots often enough to wait for one.
+func withLocalStore(story *landscape.Story) func(*druidv1alpha1.Etcd) {
+	return func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+			Provider:  new(druidv1alpha1.StorageProvider("Local")),
+			Container: &story.Namespace,
+			Prefix:    etcd.Name,
+		}
+		etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 10 * time.Second}
+	}
+}

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Hibernation", func() {
+	It("ends all pods, keeps the volume, and has every key after waking up", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "hibernation")
+		etcd := fixture.Etcd(fixture.WithName("main"))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 50)
+		claim := story.Claim(ctx, etcd)
+
+		By("hibernating")
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			pods := &corev1.PodList{}
+			g.Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
+			g.Expect(pods.Items).To(BeEmpty())
+
+			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
+			g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Succeeded"))
+			g.Expect(etcd.Status.Replicas).To(BeZero())
+			g.Expect(etcd.Status.ReadyReplicas).To(BeZero())
+			g.Expect(etcd.Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("AllMembersReady")), HaveField("Reason", "NotChecked"))))
+
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: "main"}, statefulSet)).To(Succeed())
+			g.Expect(statefulSet.Spec.Replicas).To(HaveValue(BeZero()))
+		})
+		Expect(story.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the volume is kept")
+
+		By("waking up through the scale subresource")
+		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
+		Expect(story.Client.SubResource("scale").Update(ctx, etcd, client.WithSubResourceBody(scale))).To(Succeed())
+		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(etcd.Spec.Replicas).To(BeEquivalentTo(1))
+		story.EventuallyReady(ctx, etcd)
+
+		Expect(story.Claim(ctx, etcd).UID).To(Equal(claim.UID))
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(storyTimeout))
+})

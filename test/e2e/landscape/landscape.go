@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package landscape is what the end-to-end stories stand on: the local seed with the operator on it, a namespace for each
+// story, what etcd has acknowledged, certificates, the audit log, and what a person would look at when a story fails.
+//
+// What may not live here: stories, and anything that knows how the operator works inside. What a story sees is what a user
+// of the seed sees.
+package landscape
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+const (
+	// Patience is how long a story waits for a cluster to become what it should be: a member is ready after half a minute on
+	// an idle machine, and several start at once on two cores.
+	Patience = 4 * time.Minute
+	// Soon is how long a story waits for what is only a matter of reconciling.
+	Soon = time.Minute
+	// Pause is the time between two looks.
+	Pause = 500 * time.Millisecond
+)
+
+// Landscape is a running seed with the operator on it.
+type Landscape struct {
+	// Client reads and writes as the administrator, without a cache.
+	Client client.Client
+	// Clientset reads the logs of pods.
+	Clientset kubernetes.Interface
+	// AuditLog is the file in which the API server records every write.
+	AuditLog string
+	// LocalStore is the folder below which the nodes keep the snapshots of stores with the provider Local.
+	LocalStore string
+}
+
+// Find finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
+// no operator runs on it.
+func Find(ctx context.Context) (*Landscape, error) {
+	l := &Landscape{}
+	var kubeconfig string
+
+	for name, target := range map[string]*string{"KUBECONFIG": &kubeconfig, "SEED_AUDIT_LOG": &l.AuditLog, "SEED_LOCAL_STORE": &l.LocalStore} {
+		if *target = os.Getenv(name); *target == "" {
+			return nil, fmt.Errorf("%s is not set, so that there is no seed to tell the stories on: run them by `make test-e2e`, which starts the local seed and sets it", name)
+		}
+	}
+
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
+	}
+
+	config.QPS, config.Burst = 50, 100
+
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+
+	if l.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
+	}
+
+	if l.Clientset, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+
+	if _, err := l.Operator(ctx); err != nil {
+		return nil, err
+	}
+
+	return l, nil
+}
+
+const operatorName = "gardener-extension-etcd-druid"
+
+// Operator finds the operator's Deployment, whatever its namespace.
+func (l *Landscape) Operator(ctx context.Context) (*Operator, error) {
+	deployments := &appsv1.DeploymentList{}
+	if err := l.Client.List(ctx, deployments); err != nil {
+		return nil, fmt.Errorf("looking for the operator: %w; is the seed up? `make seed-status` tells", err)
+	}
+
+	for _, deployment := range deployments.Items {
+		if deployment.Name == operatorName {
+			return &Operator{Landscape: l, Deployment: client.ObjectKeyFromObject(&deployment)}, nil
+		}
+	}
+
+	return nil, errors.New("the seed runs, but there is no Deployment " + operatorName + " on it: `make up` installs the operator")
+}

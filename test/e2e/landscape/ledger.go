@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"maps"
+	"net"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+const (
+	keys = "story/"
+	// callTimeout is how long one request to etcd may take.
+	callTimeout = 10 * time.Second
+)
+
+// Ledger remembers every key that an etcd has acknowledged to the story, so that it can ask for all of them later.
+type Ledger struct {
+	// TLS is how to connect. Nil: without TLS.
+	TLS *tls.Config
+	// Revision of the last acknowledged write.
+	Revision int64
+
+	story   *Story
+	etcd    *druidv1alpha1.Etcd
+	written map[string]string
+}
+
+// Ledger returns an empty one.
+func (s *Story) Ledger(etcd *druidv1alpha1.Etcd) *Ledger {
+	return &Ledger{story: s, etcd: etcd, written: map[string]string{}}
+}
+
+// Write writes so many new keys, and expects that each is acknowledged.
+func (l *Ledger) Write(ctx context.Context, count int) {
+	GinkgoHelper()
+
+	client := l.connect(ctx)
+	defer client.Close()
+
+	for range count {
+		key := fmt.Sprintf("%s%06d", keys, len(l.written))
+		value := fmt.Sprintf("%s at %s", key, time.Now().Format(time.RFC3339Nano))
+
+		response, err := put(ctx, client, key, value)
+		Expect(err).NotTo(HaveOccurred(), l.story.State)
+
+		l.written[key], l.Revision = value, response.Header.Revision
+	}
+}
+
+// ExpectComplete expects that etcd has every acknowledged key with its value, and no others.
+func (l *Ledger) ExpectComplete(ctx context.Context) {
+	GinkgoHelper()
+	Expect(l.Read(ctx)).To(Equal(l.written))
+}
+
+// ExpectContained expects that etcd has all these keys with their values, whatever else it has.
+func (l *Ledger) ExpectContained(ctx context.Context, written map[string]string) {
+	GinkgoHelper()
+
+	found := l.Read(ctx)
+	maps.DeleteFunc(found, func(key, _ string) bool { _, known := written[key]; return !known })
+	Expect(found).To(Equal(written))
+}
+
+// Written returns a copy of what was acknowledged so far.
+func (l *Ledger) Written() map[string]string { return maps.Clone(l.written) }
+
+// Read returns all keys of the story and their values, by a linearizable read.
+func (l *Ledger) Read(ctx context.Context) map[string]string {
+	GinkgoHelper()
+
+	client := l.connect(ctx)
+	defer client.Close()
+
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	response, err := client.Get(call, keys, clientv3.WithPrefix())
+	Expect(err).NotTo(HaveOccurred(), l.story.State)
+
+	found := map[string]string{}
+	for _, kv := range response.Kvs {
+		found[string(kv.Key)] = string(kv.Value)
+	}
+
+	return found
+}
+
+// TryWrite writes one key that does not count, with another way to connect, and returns what went wrong.
+func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
+	GinkgoHelper()
+
+	other := *l
+	other.TLS = config
+
+	client := other.connect(ctx)
+	defer client.Close()
+
+	_, err := put(ctx, client, "attempt", "1")
+
+	return err
+}
+
+func put(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	return client.Put(call, key, value)
+}
+
+// connect connects to the pod of the first member, whose address changes with the pod. Nothing is dialled before the first
+// request.
+func (l *Ledger) connect(ctx context.Context) *clientv3.Client {
+	GinkgoHelper()
+
+	scheme := "http://"
+	if l.TLS != nil {
+		scheme = "https://"
+	}
+
+	client, err := clientv3.New(clientv3.Config{
+		Context:   ctx,
+		Endpoints: []string{scheme + net.JoinHostPort(l.story.Pod(ctx, l.etcd).Status.PodIP, "2379")},
+		TLS:       l.TLS,
+		Logger:    zap.NewNop(),
+	})
+	Expect(err).NotTo(HaveOccurred())
+
+	return client
+}

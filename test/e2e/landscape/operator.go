@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// Operator is the operator's Deployment on the seed.
+type Operator struct {
+	*Landscape
+	// Deployment names the Deployment.
+	Deployment client.ObjectKey
+}
+
+// Leases are the leases that the operator may write whenever it likes: that of its election, and its heartbeat.
+var Leases = []string{"druid-leader-election", "gardener-extension-heartbeat"}
+
+// User is the name under which the API server knows the operator.
+func (o *Operator) User(ctx context.Context) string {
+	GinkgoHelper()
+
+	return fmt.Sprintf("system:serviceaccount:%s:%s", o.Deployment.Namespace, o.get(ctx).Spec.Template.Spec.ServiceAccountName)
+}
+
+func (o *Operator) get(ctx context.Context) *appsv1.Deployment {
+	GinkgoHelper()
+
+	deployment := &appsv1.Deployment{}
+	Expect(o.Client.Get(ctx, o.Deployment, deployment)).To(Succeed())
+
+	return deployment
+}
+
+// pods are those of the current ReplicaSets, whatever they do.
+func (o *Operator) pods(ctx context.Context) ([]corev1.Pod, error) {
+	deployment := &appsv1.Deployment{}
+	if err := o.Client.Get(ctx, o.Deployment, deployment); err != nil {
+		return nil, err
+	}
+
+	pods := &corev1.PodList{}
+	err := o.Client.List(ctx, pods, client.InNamespace(o.Deployment.Namespace), client.MatchingLabels(deployment.Spec.Selector.MatchLabels))
+
+	return pods.Items, err
+}
+
+// Kill ends the operator as a crash would: nobody is told, and its lease of the election stays held.
+func (o *Operator) Kill(ctx context.Context) {
+	GinkgoHelper()
+
+	pods, err := o.pods(ctx)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(pods).NotTo(BeEmpty(), "no pod of the operator runs")
+
+	for i := range pods {
+		Expect(client.IgnoreNotFound(o.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)))).To(Succeed())
+	}
+}
+
+// EventuallyLeads waits until the Deployment is rolled out and one of its pods leads.
+func (o *Operator) EventuallyLeads(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(o.checkLeads).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(Pause).Should(Succeed())
+}
+
+func (o *Operator) checkLeads(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	if err := o.Client.Get(ctx, o.Deployment, deployment); err != nil {
+		return err
+	}
+
+	status := deployment.Status
+	if replicas := *deployment.Spec.Replicas; status.ObservedGeneration != deployment.Generation || status.Replicas != replicas ||
+		status.UpdatedReplicas != replicas || status.AvailableReplicas != replicas {
+		return fmt.Errorf("Deployment %s is not rolled out: %d pods, %d updated and %d available of %d", o.Deployment, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas, replicas)
+	}
+
+	lease := &coordinationv1.Lease{}
+	if err := o.Client.Get(ctx, client.ObjectKey{Namespace: o.Deployment.Namespace, Name: Leases[0]}, lease); err != nil {
+		return err
+	}
+
+	pods, err := o.pods(ctx)
+	if err != nil {
+		return err
+	}
+
+	holder := lease.Spec.HolderIdentity
+	if holder == nil || !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return pod.DeletionTimestamp == nil && strings.HasPrefix(*holder, pod.Name) }) {
+		return fmt.Errorf("lease %s is not held by a pod of the operator yet", lease.Name)
+	}
+
+	return nil
+}
+
+// Restart rolls the operator's pods, and waits until a new one leads.
+func (o *Operator) Restart(ctx context.Context) {
+	GinkgoHelper()
+
+	deployment := o.get(ctx)
+	before := deployment.DeepCopy()
+
+	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", time.Now().UTC().Format(time.RFC3339Nano))
+	Expect(o.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
+	o.EventuallyLeads(ctx)
+}
+
+const imageVectorKey = "images_overwrite.yaml"
+
+// ImageVector is the ConfigMap with the images that the operator uses instead of its own.
+func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
+	GinkgoHelper()
+
+	for _, volume := range o.get(ctx).Spec.Template.Spec.Volumes {
+		if volume.ConfigMap == nil {
+			continue
+		}
+
+		configMap := &corev1.ConfigMap{}
+		Expect(o.Client.Get(ctx, client.ObjectKey{Namespace: o.Deployment.Namespace, Name: volume.ConfigMap.Name}, configMap)).To(Succeed())
+
+		if _, ok := configMap.Data[imageVectorKey]; ok {
+			return configMap
+		}
+	}
+
+	Fail("the operator mounts no ConfigMap with the key " + imageVectorKey + "; the seed hands over the images by it")
+
+	return nil
+}
+
+// UseImage makes the operator use this image of a name of the image vector, once it starts the next time. What it returns takes
+// that back.
+func (o *Operator) UseImage(ctx context.Context, name, ref string) (undo func(context.Context)) {
+	GinkgoHelper()
+
+	content := o.ImageVector(ctx).Data[imageVectorKey]
+
+	var vector struct {
+		Images []map[string]any `json:"images"`
+	}
+	Expect(yaml.Unmarshal([]byte(content), &vector)).To(Succeed())
+
+	vector.Images = slices.DeleteFunc(vector.Images, func(image map[string]any) bool { return image["name"] == name })
+	vector.Images = append(vector.Images, map[string]any{"name": name, "ref": ref})
+
+	changed, err := yaml.Marshal(vector)
+	Expect(err).NotTo(HaveOccurred())
+	o.writeImageVector(ctx, string(changed))
+
+	return func(ctx context.Context) {
+		GinkgoHelper()
+		o.writeImageVector(ctx, content)
+	}
+}
+
+func (o *Operator) writeImageVector(ctx context.Context, content string) {
+	GinkgoHelper()
+
+	configMap := o.ImageVector(ctx)
+	before := configMap.DeepCopy()
+	configMap.Data[imageVectorKey] = content
+	Expect(o.Client.Patch(ctx, configMap, client.MergeFrom(before))).To(Succeed())
+}

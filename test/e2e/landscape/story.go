@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Story is the ground of one story: a namespace of its own.
+type Story struct {
+	*Landscape
+	// Namespace is the name of the namespace.
+	Namespace string
+}
+
+// Begin makes the namespace. At the end of a story that went well everything in it is deleted; where it failed, what a person
+// would look at is printed, and the namespace stays for that person.
+func (l *Landscape) Begin(ctx context.Context, name string) *Story {
+	GinkgoHelper()
+
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + name + "-"}}
+	Expect(l.Client.Create(ctx, namespace)).To(Succeed())
+
+	story := &Story{Landscape: l, Namespace: namespace.Name}
+	DeferCleanup(story.end)
+
+	return story
+}
+
+func (s *Story) end(ctx SpecContext) {
+	if CurrentSpecReport().Failed() {
+		s.Report(ctx)
+		_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is left as it is.\n", s.Namespace)
+
+		return
+	}
+
+	etcds := s.etcds(ctx)
+	for i := range etcds {
+		Expect(client.IgnoreNotFound(s.Client.Delete(ctx, &etcds[i]))).To(Succeed())
+	}
+
+	Eventually(s.etcds).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeEmpty(), s.State)
+	Expect(client.IgnoreNotFound(s.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}))).To(Succeed())
+	Expect(os.RemoveAll(s.StoreDir())).To(Succeed())
+}
+
+func (s *Story) etcds(ctx context.Context) []druidv1alpha1.Etcd {
+	GinkgoHelper()
+
+	etcds := &druidv1alpha1.EtcdList{}
+	Expect(s.Client.List(ctx, etcds, client.InNamespace(s.Namespace))).To(Succeed())
+
+	return etcds.Items
+}
+
+// StoreDir is the folder with the snapshots of stores whose container is named after the story's namespace.
+func (s *Story) StoreDir() string { return filepath.Join(s.LocalStore, s.Namespace) }
+
+// Create creates objects in the namespace of the story.
+func (s *Story) Create(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+
+	for _, object := range objects {
+		object.SetNamespace(s.Namespace)
+		Expect(s.Client.Create(ctx, object)).To(Succeed())
+	}
+}
+
+// Change reads the object anew and patches what change does to it.
+func (s *Story) Change(ctx context.Context, etcd *druidv1alpha1.Etcd, change func(*druidv1alpha1.Etcd)) {
+	GinkgoHelper()
+	Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+
+	before := etcd.DeepCopy()
+	change(etcd)
+	Expect(s.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+}
+
+// Eventually waits until look finds no fault with the Etcd, which is read anew each time. On failure it says in which state the
+// story is.
+func (s *Story) Eventually(ctx context.Context, etcd *druidv1alpha1.Etcd, look func(Gomega)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		look(g)
+	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), s.State)
+}
+
+// EventuallyReady waits until the Etcd is all that its newest generation asks for, and serves.
+func (s *Story) EventuallyReady(ctx context.Context, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	s.Eventually(ctx, etcd, func(g Gomega) { g.Expect(CheckReady(etcd)).To(Succeed()) })
+}
+
+// EventuallyReplaced waits until a ready pod has taken the place of this one, and until the Etcd is ready with it.
+func (s *Story) EventuallyReplaced(ctx context.Context, etcd *druidv1alpha1.Etcd, former *corev1.Pod) *corev1.Pod {
+	GinkgoHelper()
+
+	pod := &corev1.Pod{}
+
+	s.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(former), pod)).To(Succeed())
+		g.Expect(pod.UID).NotTo(Equal(former.UID), "pod "+pod.Name+" is still the former one")
+		g.Expect(IsPodReady(pod)).To(BeTrue(), "pod "+pod.Name+" is not ready")
+	})
+	s.EventuallyReady(ctx, etcd)
+
+	return pod
+}
+
+// Pod is the pod of the Etcd's first member, which must exist.
+func (s *Story) Pod(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.Pod {
+	GinkgoHelper()
+
+	pod := &corev1.Pod{}
+	Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-0"}, pod)).To(Succeed())
+
+	return pod
+}
+
+// Kill deletes a pod and gives its processes a second to end.
+func (s *Story) Kill(ctx context.Context, pod *corev1.Pod) {
+	GinkgoHelper()
+	Expect(s.Client.Delete(ctx, pod, client.GracePeriodSeconds(1), client.Preconditions{UID: &pod.UID})).To(Succeed())
+}
+
+// Claim is the volume claim of the Etcd's first member, which must exist.
+func (s *Story) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+
+	claim := &corev1.PersistentVolumeClaim{}
+	Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-" + etcd.Name + "-0"}, claim)).To(Succeed())
+
+	return claim
+}
+
+// VolumeDir is the folder on the node that is the data volume of the Etcd's first member.
+func (s *Story) VolumeDir(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
+	GinkgoHelper()
+
+	volume := &corev1.PersistentVolume{}
+	Expect(s.Client.Get(ctx, client.ObjectKey{Name: s.Claim(ctx, etcd).Spec.VolumeName}, volume)).To(Succeed())
+	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
+
+	return volume.Spec.HostPath.Path
+}
+
+// IsGone says whether the object does not exist any more.
+func (s *Story) IsGone(ctx context.Context, object client.Object) bool {
+	GinkgoHelper()
+
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	Expect(client.IgnoreNotFound(err)).To(Succeed())
+
+	return apierrors.IsNotFound(err)
+}
+
+// CheckReady says what is missing until the Etcd is all that its newest generation asks for, and serves.
+func CheckReady(etcd *druidv1alpha1.Etcd) error {
+	status := etcd.Status
+	switch observed := ptr.Deref(status.ObservedGeneration, 0); {
+	case observed != etcd.Generation:
+		return fmt.Errorf("status.observedGeneration is %d, and the newest generation is %d", observed, etcd.Generation)
+	case len(status.LastErrors) > 0:
+		return fmt.Errorf("status.lastErrors has %s: %s", status.LastErrors[0].Code, status.LastErrors[0].Description)
+	case status.LastOperation == nil || status.LastOperation.State != "Succeeded":
+		return fmt.Errorf("status.lastOperation is not Succeeded")
+	case !ptr.Deref(status.Ready, false):
+		return fmt.Errorf("status.ready is not true")
+	}
+
+	for _, conditionType := range []druidv1alpha1.ConditionType{"Ready", "AllMembersReady", "AllMembersUpdated"} {
+		if condition := Condition(etcd, conditionType); condition.Status != "True" {
+			return fmt.Errorf("condition %s is %q: %s", conditionType, condition.Status, condition.Message)
+		}
+	}
+
+	return nil
+}
+
+// Condition returns the condition of the type, an empty one if there is none.
+func Condition(etcd *druidv1alpha1.Etcd, conditionType druidv1alpha1.ConditionType) druidv1alpha1.Condition {
+	for _, condition := range etcd.Status.Conditions {
+		if condition.Type == conditionType {
+			return condition
+		}
+	}
+
+	return druidv1alpha1.Condition{Type: conditionType}
+}
+
+// IsPodReady says whether the pod is ready and not on its way out.
+func IsPodReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue && pod.DeletionTimestamp == nil
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Secrets are missing", func() {
+	It("waits, names what is missing, and proceeds when it arrives", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "missing-secrets")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "store"}
+		})
+		story.Create(ctx, etcd)
+
+		By("naming each Secret and the field that names it, in the condition and in an event")
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			condition := landscape.Condition(etcd, "SecretsAvailable")
+			g.Expect(condition.Status).To(BeEquivalentTo("False"))
+
+			for name, field := range map[string]string{
+				"client-ca":     "spec.etcd.clientUrlTls.tlsCASecretRef",
+				"client-server": "spec.etcd.clientUrlTls.serverTLSSecretRef",
+				"client-client": "spec.etcd.clientUrlTls.clientTLSSecretRef",
+				"store":         "spec.backup.store.secretRef",
+			} {
+				g.Expect(condition.Message).To(And(ContainSubstring(name), ContainSubstring(field)))
+			}
+
+			g.Expect(eventMessages(ctx, story)).To(ContainElement(And(ContainSubstring("client-ca"), ContainSubstring("store"))))
+		})
+		expectNothingStarted(ctx, story)
+
+		By("going on waiting for what is still missing")
+		authority := landscape.NewAuthority("e2e-clients")
+		story.Create(ctx,
+			authority.Bundle("client-ca"),
+			authority.Server("client-server", landscape.ServerNames("main", story.Namespace)...),
+			authority.Client("client-client"),
+		)
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			condition := landscape.Condition(etcd, "SecretsAvailable")
+			g.Expect(condition.Message).To(ContainSubstring("spec.backup.store.secretRef"))
+			g.Expect(condition.Message).NotTo(ContainSubstring("client-ca"))
+		})
+		expectNothingStarted(ctx, story)
+
+		By("proceeding when the last one arrives")
+		story.Create(ctx, &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "store"},
+			Data:       map[string][]byte{"hostPath": []byte(seed.LocalStore)},
+		})
+		story.EventuallyReady(ctx, etcd)
+		Expect(landscape.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
+		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
+	}, SpecTimeout(storyTimeout))
+})
+
+func expectNothingStarted(ctx context.Context, story *landscape.Story) {
+	GinkgoHelper()
+	Expect(slices.DeleteFunc(objects(ctx, story), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
+}
+
+// eventMessages are the messages of all events in the namespace of the story.
+func eventMessages(ctx context.Context, story *landscape.Story) []string {
+	GinkgoHelper()
+
+	events := &corev1.EventList{}
+	Expect(story.Client.List(ctx, events, client.InNamespace(story.Namespace))).To(Succeed())
+
+	messages := make([]string, 0, len(events.Items))
+	for _, event := range events.Items {
+		messages = append(messages, event.Message)
+	}
+
+	return messages
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"slices"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// These stories are about the operator as a whole, so that no other may run beside them. They share two Etcds.
+var _ = Describe("The operator", Serial, Ordered, func() {
+	var (
+		story    *landscape.Story
+		operator *landscape.Operator
+		etcds    []*druidv1alpha1.Etcd
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		var err error
+
+		operator, err = seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+
+		story = seed.Begin(ctx, "operator")
+		etcds = []*druidv1alpha1.Etcd{
+			fixture.Etcd(fixture.WithName("main")),
+			fixture.Etcd(fixture.WithName("events"), withLocalStore(story)),
+		}
+	})
+
+	AfterEach(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			story.Report(ctx)
+		}
+	})
+
+	It("finishes what it was killed in the middle of", func(ctx SpecContext) {
+		story.Create(ctx, etcds[0], etcds[1])
+		Eventually(func(g Gomega) {
+			resources := &resourcesv1alpha1.ManagedResourceList{}
+			g.Expect(seed.Client.List(ctx, resources, client.InNamespace(story.Namespace))).To(Succeed())
+			g.Expect(resources.Items).NotTo(BeEmpty())
+		}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(100*time.Millisecond).Should(Succeed(), story.State)
+
+		operator.Kill(ctx)
+		operator.EventuallyLeads(ctx)
+
+		for _, etcd := range etcds {
+			story.EventuallyReady(ctx, etcd)
+			story.Ledger(etcd).Write(ctx, 5)
+		}
+	}, SpecTimeout(storyTimeout))
+
+	It("writes nothing but its own leases while nothing happens", func(ctx SpecContext) {
+		// The last thing that happens to a new cluster is its first snapshot.
+		story.Eventually(ctx, etcds[1], func(g Gomega) {
+			g.Expect(landscape.Condition(etcds[1], "BackupReady").Status).To(BeEquivalentTo("True"))
+		})
+
+		user := operator.User(ctx)
+		window := seed.OpenAuditWindow()
+		Consistently(func(g Gomega) {
+			writes, err := window.Writes(user)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(slices.DeleteFunc(writes, isOwnLease)).To(BeEmpty())
+		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(5*time.Second).Should(Succeed(), story.State)
+
+		Expect(window.Writes(user)).To(ContainElement(WithTransform(isOwnLease, BeTrue())), "the audit log records the operator's writes")
+	}, SpecTimeout(storyTimeout))
+
+	It("rolls nothing when it starts with other default images, which count for what is new", func(ctx SpecContext) {
+		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
+		for _, etcd := range etcds {
+			pods = append(pods, *story.Pod(ctx, etcd))
+			resources = append(resources, *managedResource(ctx, story, etcd))
+		}
+
+		newer := "seed.local/etcd-wrapper:newer" // no node has it, so that a pod that were rolled would not come back
+
+		DeferCleanup(operator.Restart)
+		DeferCleanup(operator.UseImage(ctx, "etcd-wrapper", newer))
+
+		user := operator.User(ctx)
+		window := seed.OpenAuditWindow()
+		operator.Restart(ctx)
+
+		By("using the new image for a new Etcd")
+		another := fixture.Etcd(fixture.WithName("another"))
+		story.Create(ctx, another)
+		story.Eventually(ctx, another, func(g Gomega) {
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(another), statefulSet)).To(Succeed())
+			g.Expect(statefulSet.Spec.Template.Spec.Containers).To(ContainElement(And(HaveField("Name", "etcd"), HaveField("Image", newer))))
+		})
+
+		By("leaving the others as they are")
+		Consistently(func(g Gomega) {
+			for i, etcd := range etcds {
+				g.Expect(managedResource(ctx, story, etcd)).To(And(HaveField("Spec", resources[i].Spec), HaveField("Annotations", resources[i].Annotations)))
+
+				pod := story.Pod(ctx, etcd)
+				g.Expect(pod.UID).To(Equal(pods[i].UID))
+				g.Expect(pod.Status.ContainerStatuses).To(HaveEach(HaveField("RestartCount", BeZero())))
+			}
+
+			writes, err := window.Writes(user)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(slices.DeleteFunc(writes, func(write landscape.Write) bool {
+				return write.Resource != "managedresources" || write.Name == "druid-another"
+			})).To(BeEmpty())
+		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), story.State)
+
+		for _, etcd := range etcds {
+			Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+			Expect(landscape.CheckReady(etcd)).To(Succeed())
+		}
+	}, SpecTimeout(storyTimeout))
+})
+
+func isOwnLease(write landscape.Write) bool { return write.IsOf("leases", landscape.Leases...) }

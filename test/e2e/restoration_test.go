@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("The data directory is destroyed", func() {
+	It("is restored from the store with every key up to the last snapshot", SpecPriority(10), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "restoration")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		By("taking a full snapshot, and delta snapshots of what is written after it")
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 60)
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
+		ledger.Write(ctx, 60)
+		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
+		Expect(snapshots(story, "Incr-")).NotTo(BeEmpty())
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			for _, conditionType := range []druidv1alpha1.ConditionType{"BackupReady", "FullSnapshotReady", "DeltaSnapshotReady"} {
+				g.Expect(landscape.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
+			}
+		})
+		inStore := ledger.Written()
+
+		By("writing what no snapshot will have, and destroying everything on the volume")
+		ledger.Write(ctx, 5)
+
+		pod, directory := story.Pod(ctx, etcd), story.VolumeDir(ctx, etcd)
+		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
+		empty(directory)
+		story.Kill(ctx, pod)
+		story.EventuallyReplaced(ctx, etcd, pod)
+
+		By("having every key of the store again")
+		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
+		ledger.ExpectContained(ctx, inStore)
+		Expect(story.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))
+
+		By("taking snapshots again")
+		after := story.Ledger(etcd)
+		after.Write(ctx, 1)
+		Eventually(func(g Gomega) {
+			g.Expect(max(lastRevision(ctx, story, "main-full-snap"), lastRevision(ctx, story, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))
+		}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+	}, SpecTimeout(storyTimeout))
+})
+
+// eventuallySnapshot waits until the lease says that a snapshot up to the revision was taken.
+func eventuallySnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
+	GinkgoHelper()
+	story.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(lastRevision(ctx, story, lease)).To(BeNumerically(">=", revision), "the revision in lease %s", lease)
+	})
+}
+
+// lastRevision is what the sidecar has written into a lease, -1 before the first snapshot.
+func lastRevision(ctx context.Context, story *landscape.Story, name string) int64 {
+	GinkgoHelper()
+
+	lease := &coordinationv1.Lease{}
+	Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: name}, lease)).To(Succeed())
+
+	if lease.Spec.RenewTime == nil {
+		return -1
+	}
+
+	revision, err := strconv.ParseInt(ptr.Deref(lease.Spec.HolderIdentity, ""), 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+
+	return revision
+}
+
+// snapshots are the files in the store of the story whose name begins like this.
+func snapshots(story *landscape.Story, prefix string) []string {
+	GinkgoHelper()
+
+	var found []string
+
+	Expect(filepath.WalkDir(story.StoreDir(), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && strings.HasPrefix(entry.Name(), prefix) {
+			found = append(found, path)
+		}
+
+		return err
+	})).To(Succeed())
+
+	return found
+}
+
+// empty removes everything in a folder.
+func empty(directory string) {
+	GinkgoHelper()
+
+	entries, err := os.ReadDir(directory)
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, entry := range entries {
+		Expect(os.RemoveAll(filepath.Join(directory, entry.Name()))).To(Succeed())
+	}
+}

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Certificates are given", func() {
+	It("serves with TLS only, and with certificates of clients only", SpecPriority(3), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "tls")
+		clients, peers, backups := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers"), landscape.NewAuthority("e2e-backups")
+		certificate := clients.Client("client-client")
+		story.Create(ctx,
+			clients.Bundle("client-ca"), clients.Server("client-server", landscape.ServerNames("main", story.Namespace)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", landscape.PeerNames("main", story.Namespace)...),
+			backups.Bundle("backup-ca"), backups.Server("backup-server", landscape.ServerNames("main", story.Namespace)...), backups.Client("backup-client"),
+		)
+
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithTLS(), withLocalStore(story))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		By("serving clients that have a certificate")
+		ledger := story.Ledger(etcd)
+		withoutCertificate := clients.Trusting("main-client")
+		ledger.TLS = landscape.WithCertificate(withoutCertificate, certificate)
+		ledger.Write(ctx, 10)
+		ledger.ExpectComplete(ctx)
+
+		By("serving nobody else")
+		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "without TLS")
+		Expect(ledger.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a certificate of its own")
+		Expect(ledger.TryWrite(ctx, landscape.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
+
+		By("serving the sidecar's HTTP with its own certificate")
+		Expect(latestSnapshot(ctx, story, etcd, backups.Trusting("main-client"))).To(Equal(http.StatusOK))
+		_, err := latestSnapshot(ctx, story, etcd, clients.Trusting("main-client"))
+		Expect(err).To(MatchError(ContainSubstring("certificate")))
+
+		By("taking snapshots")
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
+	}, SpecTimeout(storyTimeout))
+})
+
+// latestSnapshot asks the sidecar for the latest snapshot and returns the status of its answer.
+func latestSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
+	GinkgoHelper()
+
+	url := "https://" + net.JoinHostPort(story.Pod(ctx, etcd).Status.PodIP, "8080") + "/snapshot/latest"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+
+	response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Do(request)
+	if err != nil {
+		return 0, err
+	}
+
+	return response.StatusCode, response.Body.Close()
+}
