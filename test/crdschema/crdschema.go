@@ -23,6 +23,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -117,4 +118,18 @@ func (s *Schema) Update(object, old map[string]any) field.ErrorList {
 	errs, _ = s.cel.Validate(context.Background(), nil, s.structural, admitted, stored, celconfig.RuntimeCELCostBudget, cel.WithRatcheting(correlated))
 
 	return errs
+}
+
+// Decode reads the YAML of an object with the types that the API server has: whole numbers are int64.
+func Decode(objectYAML []byte) (map[string]any, error) {
+	data, err := yaml.YAMLToJSON(objectYAML)
+	if err != nil {
+		return nil, fmt.Errorf("reading the object: %w", err)
+	}
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(data); err != nil {
+		return nil, fmt.Errorf("decoding the object: %w", err)
+	}
+
+	return object.Object, nil
 }
