@@ -6,11 +6,23 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"time"
 
 	extensionscmdcontroller "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
+
+// callTimeout bounds one call to a member of a cluster.
+const callTimeout = 2 * time.Second
 
 // heartbeatController is the name by which --disable-controllers knows the controller that renews the heartbeat.
 const heartbeatController = heartbeat.ControllerName
@@ -19,10 +31,50 @@ const heartbeatController = heartbeat.ControllerName
 func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 	return []extensionscmdcontroller.NameToAddToManagerFunc{
 		extensionscmdcontroller.Switch(heartbeatController, o.addHeartbeat),
+		extensionscmdcontroller.Switch(etcd.ControllerName, o.addEtcd),
 	}
 }
 
 func (o *Options) addHeartbeat(ctx context.Context, mgr manager.Manager) error {
 	o.heartbeat.Completed().Apply(&heartbeat.DefaultAddOptions)
 	return heartbeat.AddToManager(ctx, mgr)
+}
+
+func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
+	defaults, err := renderingDefaults()
+	if err != nil {
+		return err
+	}
+	options := etcd.AddOptions{
+		Config:   etcd.Config{AutoReconcile: o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile, Defaults: defaults},
+		Observer: o.sharedObserver(mgr),
+	}
+	o.etcd.Completed().Apply(&options.Controller)
+	return etcd.AddToManager(ctx, mgr, options)
+}
+
+// renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable
+// IMAGEVECTOR_OVERWRITE replaces images.
+func renderingDefaults() (componentetcd.Defaults, error) {
+	images, err := imagevector.Images()
+	if err != nil {
+		return componentetcd.Defaults{}, fmt.Errorf("finding images: %w", err)
+	}
+	return componentetcd.Defaults{Images: componentetcd.Images{
+		EtcdWrapper:   images.EtcdWrapper,
+		BackupRestore: images.BackupRestore,
+		Init:          images.Init,
+	}}, nil
+}
+
+// sharedObserver returns the one observer of the process: it remembers what it read and keeps its connections.
+func (o *Options) sharedObserver(mgr manager.Manager) *observer.Observer {
+	o.observerOnce.Do(func() {
+		o.observer = &observer.Observer{
+			Reader:    mgr.GetClient(),
+			APIReader: mgr.GetAPIReader(),
+			Etcd:      etcdclient.NewPool(callTimeout, clock.RealClock{}),
+		}
+	})
+	return o.observer
 }

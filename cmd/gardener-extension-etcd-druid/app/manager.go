@@ -14,6 +14,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -62,6 +64,12 @@ func CacheOptions() cache.Options {
 			&coordinationv1.Lease{}:         ours,
 			&corev1.Pod{}:                   ours,
 			&corev1.PersistentVolumeClaim{}: ours,
+			&corev1.Service{}:               ours,
+			&corev1.ConfigMap{}:             ours,
+			&corev1.ServiceAccount{}:        ours,
+			&policyv1.PodDisruptionBudget{}: ours,
+			&rbacv1.Role{}:                  ours,
+			&rbacv1.RoleBinding{}:           ours,
 			&resourcesv1alpha1.ManagedResource{}: {
 				Label: labels.SelectorFromSet(labels.Set{"origin": Name}),
 			},

@@ -7,6 +7,7 @@ package app
 import (
 	"fmt"
 	"os"
+	"sync"
 
 	extensionscmdcontroller "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	extensionsheartbeatcmd "github.com/gardener/gardener/extensions/pkg/controller/heartbeat/cmd"
@@ -14,6 +15,7 @@ import (
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
 // Name is the name of the operator: of its chart, its ControllerRegistration and the holder of its heartbeat.
@@ -33,9 +35,12 @@ type Options struct {
 	controllers *extensionscmdcontroller.SwitchOptions
 
 	configFile string
-	// flagValues is a configuration of which only the fields are meaningful whose flag was given.
+	// flagValues are meaningful where their flag was given.
 	flagValues flagValues
 	flags      *pflag.FlagSet
+
+	observer     *observer.Observer
+	observerOnce sync.Once
 }
 
 // NewOptions returns options without any flag set. The environment variable LEADER_ELECTION_NAMESPACE, which the

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllerutils"
+	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// ControllerName is the name of the controller in logs, metrics and events.
+const ControllerName = "etcd"
+
+// AddOptions are what the controller needs beside the manager.
+type AddOptions struct {
+	// Controller says how many Etcds are worked on at the same time.
+	Controller controller.Options
+	// Config is what the operator's configuration says. Its images must be set.
+	Config Config
+	// Observer reads everything about one Etcd.
+	Observer Observer
+	// Clock tells the time. Nil: the real one.
+	Clock clock.Clock
+}
+
+// AddToManager adds the controller to a manager whose caches hold the objects that an Etcd consists of.
+func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error {
+	r := &Reconciler{
+		Client:   mgr.GetClient(),
+		Reader:   mgr.GetAPIReader(),
+		Observer: o.Observer,
+		Clock:    o.Clock,
+		Recorder: mgr.GetEventRecorder(ControllerName),
+		Config:   o.Config,
+	}
+	if r.Clock == nil {
+		r.Clock = clock.RealClock{}
+	}
+	if o.Controller.ReconciliationTimeout == 0 {
+		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
+	}
+	if o.Controller.RateLimiter == nil {
+		// A failure is looked at again after seconds and at the latest after minutes; whatever it waits for is watched.
+		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
+	}
+	if err := addSecretIndex(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("indexing Etcds by their secrets: %w", err)
+	}
+
+	ownerHandler := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &druidv1alpha1.Etcd{}, handler.OnlyControllerOwner())
+	b := builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WithOptions(o.Controller).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicateutils.ManagedResourceConditionsChanged())).
+		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
+		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
+	for _, kind := range watchedForDeletion {
+		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(deleted()))
+	}
+	return b.Complete(r)
+}
+
+// etcdForManagedResource maps one of our ManagedResources to its Etcd.
+func etcdForManagedResource(_ context.Context, mr client.Object) []reconcile.Request {
+	name, ok := strings.CutPrefix(mr.GetName(), "druid-")
+	if !ok || mr.GetLabels()[originKey] != originValue {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: mr.GetNamespace(), Name: name}}}
+}
+
+// etcdForPod maps a member's pod to its Etcd; the pods of Jobs are others' business.
+func etcdForPod(_ context.Context, pod client.Object) []reconcile.Request {
+	labels := pod.GetLabels()
+	if labels[druidv1alpha1.LabelComponentKey] != druidv1alpha1.ComponentNameStatefulSet {
+		return nil
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: pod.GetNamespace(), Name: labels[druidv1alpha1.LabelPartOfKey]}}}
+}

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them. A lease of an earlier
+// Etcd of the same name is deleted and made anew, never adopted: its holder is the sidecar's evidence that a member
+// was part of this cluster.
+func (r *Reconciler) ensureLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, leases []*coordinationv1.Lease) error {
+	for _, lease := range leases {
+		if err := r.ensureLease(ctx, etcd, lease); err != nil {
+			return fmt.Errorf("writing Lease %s: %w", lease.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) ensureLease(ctx context.Context, etcd *druidv1alpha1.Etcd, desired *coordinationv1.Lease) error {
+	current := &coordinationv1.Lease{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(desired), current)
+	if apierrors.IsNotFound(err) {
+		if err = r.Client.Create(ctx, desired.DeepCopy()); !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		// The cache holds leases with our label alone: this one has none, or the cache lags behind.
+		err = r.Reader.Get(ctx, client.ObjectKeyFromObject(desired), current)
+	}
+	if err != nil {
+		return err
+	}
+
+	switch {
+	case metav1.IsControlledBy(current, etcd):
+		return r.ensureLabels(ctx, current, desired.Labels)
+	case metav1.GetControllerOf(current) == nil && current.Labels[druidv1alpha1.LabelPartOfKey] != etcd.Name:
+		return fmt.Errorf("it exists, and is not of an Etcd; delete it, or name the Etcd otherwise")
+	}
+	if err := r.Client.Delete(ctx, current, client.Preconditions{UID: &current.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting that of an earlier Etcd: %w", err)
+	}
+	return r.Client.Create(ctx, desired.DeepCopy())
+}
+
+func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lease, labels map[string]string) error {
+	before := lease.DeepCopy()
+	lease = lease.DeepCopy()
+	changed := false
+	for key, value := range labels {
+		if lease.Labels[key] != value {
+			metav1.SetMetaDataLabel(&lease.ObjectMeta, key, value)
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return r.Client.Patch(ctx, lease, client.MergeFrom(before))
+}
+
+// deleteSnapshotLeases removes the leases of a store that is no longer used.
+func (r *Reconciler) deleteSnapshotLeases(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	for _, name := range []string{helper.FullSnapshotLeaseName(etcd), helper.DeltaSnapshotLeaseName(etcd)} {
+		lease := &coordinationv1.Lease{}
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, lease); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return err
+		}
+		if err := r.Client.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting Lease %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+const (
+	// originKey and originValue mark the ManagedResources of this operator. Never "gardener": gardenlet deletes those in
+	// bulk.
+	originKey   = managedresources.LabelKeyOrigin
+	originValue = "gardener-extension-etcd-druid"
+)
+
+// desiredResource is a ManagedResource as it should be.
+type desiredResource struct {
+	secretName  string
+	data        map[string][]byte
+	annotations map[string]string
+}
+
+// serialize turns objects into the payload of a ManagedResource. The same objects give the same secret name.
+func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, objects []client.Object, annotations map[string]string) (desiredResource, error) {
+	scheme := r.Client.Scheme()
+	registry := managedresources.NewRegistry(scheme, serializer.NewCodecFactory(scheme),
+		jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: true}))
+	data, err := registry.AddAllAndSerialize(objects...)
+	if err != nil {
+		return desiredResource{}, fmt.Errorf("serializing the rendered objects: %w", err)
+	}
+	name, _ := managedresources.NewSecret(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), data, true)
+	return desiredResource{secretName: name, data: data, annotations: annotations}, nil
+}
+
+// carries says whether a ManagedResource refers to the payload already. Its annotations may still differ.
+func (d desiredResource) carries(mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr != nil && len(mr.Spec.SecretRefs) == 1 && mr.Spec.SecretRefs[0].Name == d.secretName
+}
+
+// equals says whether writing would change nothing.
+func (d desiredResource) equals(mr *resourcesv1alpha1.ManagedResource) bool {
+	if !d.carries(mr) || ptr.Deref(mr.Spec.Class, "") != v1beta1constants.SeedResourceManagerClass || ptr.Deref(mr.Spec.KeepObjects, false) {
+		return false
+	}
+	for key, value := range d.annotations {
+		if mr.Annotations[key] != value {
+			return false
+		}
+	}
+	return mr.Labels[originKey] == originValue
+}
+
+// ensureManagedResource writes the payload and the ManagedResource unless both are there already. It returns whether
+// anything was written.
+func (r *Reconciler) ensureManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd, current *resourcesv1alpha1.ManagedResource, desired desiredResource) (bool, error) {
+	exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
+	if err != nil {
+		return false, err
+	}
+	if exists && desired.equals(current) {
+		return false, nil
+	}
+
+	labels := map[string]string{originKey: originValue}
+	secretLabels := maps.Clone(labels)
+	secretLabels[druidv1alpha1.LabelPartOfKey] = etcd.Name
+	_, secret := managedresources.NewSecret(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), desired.data, true)
+	if err := secret.AddLabels(secretLabels).Reconcile(ctx); err != nil {
+		return false, fmt.Errorf("writing the payload of ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	}
+
+	err = managedresources.NewForSeed(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), false).
+		WithLabels(labels).
+		WithAnnotations(desired.annotations).
+		WithSecretRef(desired.secretName).
+		Reconcile(ctx)
+	if apierrors.IsAlreadyExists(err) {
+		// Either the cache lags behind our own creation, or the object is somebody else's: the cache holds ours alone.
+		return false, r.checkOrigin(ctx, etcd, err)
+	}
+	if err != nil {
+		return false, fmt.Errorf("writing ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	}
+	return true, nil
+}
+
+func (r *Reconciler) checkOrigin(ctx context.Context, etcd *druidv1alpha1.Etcd, alreadyExists error) error {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if origin := mr.Labels[originKey]; origin != originValue {
+		return refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, originValue))
+	}
+	return alreadyExists
+}
+
+// payloadExists looks the payload up by metadata alone, which the caches hold.
+func (r *Reconciler) payloadExists(ctx context.Context, namespace, name string) (bool, error) {
+	secret := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+	return err == nil, client.IgnoreNotFound(err)
+}
+
+// requestApply asks gardener-resource-manager to apply a ManagedResource now: it does not watch what it applies, and its
+// own period is an hour on seeds.
+func (r *Reconciler) requestApply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	if mr.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile {
+		return nil
+	}
+	patch := client.MergeFrom(mr.DeepCopy())
+	mr = mr.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
+	if err := r.Client.Patch(ctx, mr, patch); err != nil {
+		return fmt.Errorf("asking for ManagedResource %s to be applied: %w", mr.Name, err)
+	}
+	return nil
+}

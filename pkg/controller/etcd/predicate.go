@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// etcdChanged passes the events of an Etcd that can change what has to be done. Gardener's own predicates are of no use
+// here: they know only one of the two operation annotations, and read the last operation through an interface that an
+// Etcd does not have, which makes them miss creations and deletions.
+//
+// Updates of the status alone are ours or care's and pass only where care's verdict decides about readiness.
+func etcdChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return true },
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			oldEtcd, ok := e.ObjectOld.(*druidv1alpha1.Etcd)
+			if !ok {
+				return false
+			}
+			newEtcd, ok := e.ObjectNew.(*druidv1alpha1.Etcd)
+			if !ok {
+				return false
+			}
+			return newEtcd.Generation != oldEtcd.Generation ||
+				helper.IsReconcileRequested(newEtcd) && !helper.IsReconcileRequested(oldEtcd) ||
+				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
+				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
+				!helper.ManagesPods(newEtcd) && allMembersReady(newEtcd) != allMembersReady(oldEtcd)
+		},
+	}
+}
+
+// allMembersReady is care's verdict about all members.
+func allMembersReady(etcd *druidv1alpha1.Etcd) bool {
+	for _, condition := range etcd.Status.Conditions {
+		if condition.Type == druidv1alpha1.ConditionTypeAllMembersReady {
+			return condition.Status == druidv1alpha1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// deleted passes deletions only.
+func deleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return true },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// contentChanged passes arrivals, changes and removals of objects of which only the metadata is known.
+func contentChanged() predicate.Predicate {
+	return predicate.Funcs{
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return resourceVersion(e.ObjectOld) != resourceVersion(e.ObjectNew)
+		},
+	}
+}
+
+func resourceVersion(obj client.Object) string {
+	if obj == nil {
+		return ""
+	}
+	return obj.GetResourceVersion()
+}

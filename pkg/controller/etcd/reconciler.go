@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// Observer reads everything about one Etcd once.
+type Observer interface {
+	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
+}
+
+// Config is what the operator's configuration says about the spec of Etcds.
+type Config struct {
+	// AutoReconcile rolls each new generation out without the operation annotation.
+	AutoReconcile bool
+	// Defaults are what a generation is rendered with that is accepted from now on.
+	Defaults componentetcd.Defaults
+}
+
+// Reconciler carries out the specs of Etcds.
+type Reconciler struct {
+	// Client reads from the caches and writes.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Observer reads everything about one Etcd.
+	Observer Observer
+	// Clock tells the time of conditions and operations.
+	Clock clock.Clock
+	// Recorder writes events.
+	Recorder events.EventRecorder
+	// Config is what the operator's configuration says.
+	Config Config
+}
+
+// pass is what one reconciliation learns on its way to the status.
+type pass struct {
+	// etcd is the Etcd as it was first read: what is written back is about this generation and no later one.
+	etcd *druidv1alpha1.Etcd
+	// canonical is its current form; nil if there is none.
+	canonical *druidv1alpha1.Etcd
+	// observation is meaningful if observed.
+	observation etcdcluster.Observation
+	observed    bool
+	// applied is true when the StatefulSet shows what this generation is rendered to.
+	applied bool
+	// store is what looking for the store came to; nil if nobody looked.
+	store *conditions.StoreAnswer
+}
+
+// Reconcile carries out the spec of one Etcd as far as it can be carried out now, and never blocks:
+//
+//  1. It reads the Etcd; what is gone is left alone, what is being deleted is taken apart (reconciler_delete.go).
+//  2. It maps the older manifest form, and reads the world once (the observer).
+//  3. It stops where the spec is suspended, waits for the operation annotation, or is invalid.
+//  4. It lets the plan say what to render and whether a step is due (etcdcluster).
+//  5. It renders, tries the outcome on the API server without writing it, and writes leases and ManagedResource.
+//  6. It does at most one step, if there was nothing to write.
+//  7. It patches the status once, of the generation that it read first, and removes the operation annotation when the
+//     StatefulSet shows that generation.
+//
+// Steps 2 to 6 are in reconciler_reconcile.go. Whatever ends them early becomes status and requeue in outcome.go.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, req.NamespacedName, etcd); err != nil {
+		if apierrors.IsNotFound(err) {
+			logf.FromContext(ctx).V(1).Info("Etcd is gone, stop reconciling")
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)
+	}
+	if etcd.DeletionTimestamp != nil {
+		return r.delete(ctx, etcd)
+	}
+
+	p := &pass{etcd: etcd}
+	return r.report(ctx, p, outcomeOf(r.carryOut(ctx, p)))
+}
+
+// report writes the status and removes the operation annotation.
+func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.Result, error) {
+	next := p.etcd.DeepCopy()
+	changed := r.setStatus(ctx, p, next, o)
+	if err := r.patchStatus(ctx, p.etcd, next); err != nil {
+		return conflictOr(client.IgnoreNotFound(err))
+	}
+	if changed && o.eventReason != "" {
+		r.event(p.etcd, o.eventType, o.eventReason, "%s", o.description)
+	}
+
+	if p.applied && helper.RemoveOperationAnnotations(next) {
+		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+			return conflictOr(fmt.Errorf("removing the operation annotation: %w", err))
+		}
+		r.event(p.etcd, corev1.EventTypeNormal, "Applied", "Generation %d is applied", p.etcd.Generation)
+	}
+	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.state, "description", o.description)
+	return o.result, o.err
+}
+
+// event writes an event about an Etcd.
+func (r *Reconciler) event(etcd *druidv1alpha1.Etcd, eventType, reason, format string, args ...any) {
+	r.Recorder.Eventf(etcd, nil, eventType, reason, "Reconcile", format, args...)
+}

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+)
+
+// maxSize is the largest cluster that there ever was; volume claims are looked for up to its ordinals.
+const maxSize = 7
+
+// delete takes an Etcd apart, one kind of object after the other, each waited for:
+//
+//  1. the Jobs that work on its store
+//  2. the ManagedResource, and with it everything that gardener-resource-manager applied
+//  3. what is left of it, made by a predecessor before there was a ManagedResource
+//  4. the pods
+//  5. the volume claims, where spec.pvcRetentionPolicy is DeleteAll
+//  6. the leases and the payloads of the ManagedResource
+//  7. the finalizers, ours and those of the predecessor
+//
+// It only deletes, since nothing can be created in a namespace that is being deleted too, takes what is gone already as done,
+// and reads from the API server, since a cache that lags would let it go on too early.
+func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reconcile.Result, error) {
+	if !slices.ContainsFunc(ownFinalizers, func(finalizer string) bool { return controllerutil.ContainsFinalizer(etcd, finalizer) }) {
+		return reconcile.Result{}, nil
+	}
+
+	for _, step := range []func(context.Context, *druidv1alpha1.Etcd) error{
+		r.deleteJobs,
+		r.deleteManagedResource,
+		r.deleteLeftovers,
+		r.deletePods,
+		r.deleteClaims,
+		r.deleteLeases,
+		r.deletePayloads,
+		r.releaseSecrets,
+	} {
+		if err := step(ctx, etcd); err != nil {
+			return r.reportDeletion(ctx, etcd, err)
+		}
+	}
+
+	logf.FromContext(ctx).Info("Everything is deleted, removing the finalizer")
+	before := etcd.DeepCopy()
+	for _, finalizer := range ownFinalizers {
+		controllerutil.RemoveFinalizer(etcd, finalizer)
+	}
+	if err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return conflictOr(err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// ownFinalizers are released at the end: ours, and the one that older manifests carry.
+var ownFinalizers = []string{druidv1alpha1.EtcdFinalizerName, druidv1alpha1.OlderEtcdFinalizerName}
+
+// reportDeletion writes down what the deletion waits for or failed with.
+func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd, err error) (reconcile.Result, error) {
+	o := outcomeOf(err)
+	if o.state == druidv1alpha1.LastOperationStateRequeue {
+		o.state = druidv1alpha1.LastOperationStateProcessing
+	}
+	next := etcd.DeepCopy()
+	r.setOperation(ctx, next, druidv1alpha1.LastOperationTypeDelete, o)
+	r.setConditions(&next.Status, o,
+		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated),
+		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved))
+	if patchErr := r.patchStatus(ctx, etcd, next); client.IgnoreNotFound(patchErr) != nil {
+		return conflictOr(patchErr)
+	}
+	return o.result, o.err
+}
+
+func (r *Reconciler) deleteJobs(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	jobs := &batchv1.JobList{}
+	if err := r.Reader.List(ctx, jobs, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
+		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing Jobs: %w", err))
+	}
+	var names []string
+	for i := range jobs.Items {
+		// A task of the same name labels its Job alike.
+		if !metav1.IsControlledBy(&jobs.Items[i], etcd) {
+			continue
+		}
+		names = append(names, jobs.Items[i].Name)
+		if err := r.deleteObject(ctx, &jobs.Items[i], client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+			return failed(druidv1alpha1.ErrorCodeStep, err)
+		}
+	}
+	return gone("Jobs", names)
+}
+
+func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, client.IgnoreNotFound(err))
+	}
+	if mr.Labels[originKey] != originValue {
+		return nil
+	}
+	if mr.DeletionTimestamp == nil {
+		r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting ManagedResource %s", mr.Name)
+	}
+	if err := r.deleteObject(ctx, mr); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+	}
+	return stillWaiting("Waiting for gardener-resource-manager to delete everything in ManagedResource %s", mr.Name)
+}
+
+// leftovers are the kinds that a predecessor made without a ManagedResource, with the code of a failure to delete one.
+func leftovers(etcd *druidv1alpha1.Etcd) []leftover {
+	return []leftover{
+		{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), helper.StatefulSetName(etcd), druidv1alpha1.ErrorCodeDeleteStatefulSet},
+		{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), helper.PodDisruptionBudgetName(etcd), druidv1alpha1.ErrorCodeDeletePodDisruptionBudget},
+		{corev1.SchemeGroupVersion.WithKind("Service"), helper.ClientServiceName(etcd), druidv1alpha1.ErrorCodeDeleteClientService},
+		{corev1.SchemeGroupVersion.WithKind("Service"), helper.PeerServiceName(etcd), druidv1alpha1.ErrorCodeDeletePeerService},
+		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), helper.ConfigMapName(etcd), druidv1alpha1.ErrorCodeDeleteConfigMap},
+		{rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), helper.RoleName(etcd), druidv1alpha1.ErrorCodeDeleteRoleBinding},
+		{rbacv1.SchemeGroupVersion.WithKind("Role"), helper.RoleName(etcd), druidv1alpha1.ErrorCodeDeleteRole},
+		{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), helper.ServiceAccountName(etcd), druidv1alpha1.ErrorCodeDeleteServiceAccount},
+	}
+}
+
+type leftover struct {
+	kind schema.GroupVersionKind
+	name string
+	code druidv1alpha1.ErrorCode
+}
+
+func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	var names []string
+	for _, l := range leftovers(etcd) {
+		obj := &metav1.PartialObjectMetadata{}
+		obj.SetGroupVersionKind(l.kind)
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: l.name}, obj); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return failed(l.code, fmt.Errorf("reading %s %s: %w", l.kind.Kind, l.name, err))
+		}
+		if !metav1.IsControlledBy(obj, etcd) {
+			continue
+		}
+		names = append(names, l.kind.Kind+" "+l.name)
+		if err := r.deleteObject(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+			return failed(l.code, err)
+		}
+	}
+	return gone("", names)
+}
+
+func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameStatefulSet
+	pods := &corev1.PodList{}
+	if err := r.Reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
+		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing pods: %w", err))
+	}
+	var names []string
+	for i := range pods.Items {
+		names = append(names, pods.Items[i].Name)
+		// Only pods that were orphaned are not on their way already.
+		if err := r.deleteObject(ctx, &pods.Items[i]); err != nil {
+			return failed(druidv1alpha1.ErrorCodeStep, err)
+		}
+	}
+	return gone("pods", names)
+}
+
+// deleteClaims deletes the volume claims by their exact names: those of the members, and above them those that carry
+// this Etcd's labels, since the cluster may have been larger once.
+func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	if !helper.DeletesClaims(etcd) {
+		return nil
+	}
+	var names []string
+	for ordinal := range max(maxSize, int(etcd.Spec.Replicas)) {
+		claim := &corev1.PersistentVolumeClaim{}
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ClaimName(etcd, ordinal)}, claim); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
+		}
+		if ordinal >= max(1, int(etcd.Spec.Replicas)) && claim.Labels[druidv1alpha1.LabelPartOfKey] != etcd.Name {
+			continue
+		}
+		names = append(names, claim.Name)
+		if claim.DeletionTimestamp == nil {
+			r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting PersistentVolumeClaim %s, as spec.pvcRetentionPolicy asks", claim.Name)
+		}
+		if err := r.deleteObject(ctx, claim); err != nil {
+			return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
+		}
+	}
+	return gone("volume claims", names)
+}
+
+func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	leases := &coordinationv1.LeaseList{}
+	if err := r.Reader.List(ctx, leases, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
+		return failed(druidv1alpha1.ErrorCodeListMemberLease, fmt.Errorf("listing leases: %w", err))
+	}
+	var names []string
+	for i := range leases.Items {
+		names = append(names, leases.Items[i].Name)
+		code := druidv1alpha1.ErrorCodeDeleteMemberLease
+		if leases.Items[i].Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameSnapshotLease {
+			code = druidv1alpha1.ErrorCodeDeleteSnapshotLease
+		}
+		if err := r.deleteObject(ctx, &leases.Items[i]); err != nil {
+			return failed(code, err)
+		}
+	}
+	return nil
+}
+
+// deletePayloads deletes the Secrets of the ManagedResource, which gardener-resource-manager would collect hours later.
+func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.Reader.List(ctx, secrets, client.InNamespace(etcd.Namespace), client.MatchingLabels{originKey: originValue, druidv1alpha1.LabelPartOfKey: etcd.Name}); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, fmt.Errorf("listing payloads: %w", err))
+	}
+	for i := range secrets.Items {
+		if err := r.deleteObject(ctx, &secrets.Items[i]); err != nil {
+			return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+		}
+	}
+	return nil
+}
+
+// deleteObject deletes an object as it was read, not one that took its name meanwhile. Being deleted or gone is fine.
+func (r *Reconciler) deleteObject(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
+	if obj.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	uid := obj.GetUID()
+	err := r.Client.Delete(ctx, obj, append(options, client.Preconditions{UID: &uid})...)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deleting %s: %w", obj.GetName(), err)
+	}
+	return nil
+}
+
+// gone waits while there are names.
+func gone(what string, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return stillWaiting("Waiting for %s to be gone", strings.TrimSpace(what+" "+strings.Join(names, ", ")))
+}
+
+// stillWaiting is waitFor for what no watch of ours reports.
+func stillWaiting(format string, args ...any) error {
+	return &waitingError{message: fmt.Sprintf(format, args...), after: deletionPeriod}
+}

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllerutils"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// rendering is what an accepted generation comes to under a plan.
+type rendering struct {
+	values      componentetcd.Values
+	objects     []client.Object
+	statefulSet *appsv1.StatefulSet
+	resource    desiredResource
+}
+
+// carryOut does the phases 2 to 6 of Reconcile. Its error says why it ended early, nil that the cluster is as the spec
+// describes it.
+func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
+	canonical, errs := helper.Canonical(p.etcd)
+	if len(errs) > 0 {
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+	}
+	p.canonical = canonical
+	p.observation, p.observed = r.Observer.Observe(ctx, canonical, observer.Request{}), true
+
+	if helper.IsSuspended(canonical) {
+		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
+	}
+	accepted := r.acceptanceFor(canonical, p.observation)
+	if accepted == nil {
+		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it", canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+	}
+	if err := validate(canonical); err != nil {
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
+	}
+	if err := r.prepare(ctx, p, canonical); err != nil {
+		return err
+	}
+	return r.rollOut(ctx, p, accepted)
+}
+
+// validate finds what the API server lets through and cannot be carried out.
+func validate(canonical *druidv1alpha1.Etcd) error {
+	errs := validation.ValidateEtcd(canonical)
+	// TODO(secrets): until CAs and certificates are provisioned.
+	if enableTLS := canonical.Spec.Etcd.EnableTLS; enableTLS != nil && *enableTLS && helper.ClientTLS(canonical) == nil {
+		errs = append(errs, field.Forbidden(field.NewPath("spec", "etcd", "enableTLS"), "certificates cannot be provisioned yet; name Secrets in spec.etcd.clientUrlTls, or set it to false for plaintext"))
+	}
+	return errs.ToAggregate()
+}
+
+// prepare makes an Etcd ours: from here on it is not gone before everything of it is.
+func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
+	if !controllerutil.ContainsFinalizer(p.etcd, druidv1alpha1.EtcdFinalizerName) {
+		if err := controllerutils.AddFinalizers(ctx, r.Client, p.etcd, druidv1alpha1.EtcdFinalizerName); err != nil {
+			return failed(druidv1alpha1.ErrorCodeStep, fmt.Errorf("adding the finalizer: %w", err))
+		}
+	}
+	return failed(druidv1alpha1.ErrorCodeStep, r.releaseSecrets(ctx, canonical))
+}
+
+// rollOut renders what the plan asks for, writes it, and does the plan's step when there was nothing to write.
+func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance) error {
+	plan := etcdcluster.PlanFor(p.canonical, p.observation, r.Clock.Now())
+	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
+	switch {
+	case plan.Refusal != nil:
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
+	case !plan.Render:
+		return waitingFor(plan)
+	}
+
+	store, answer, err := r.resolveStore(ctx, p.canonical, p.observation.ManagedResource.Store)
+	p.store = &answer
+	if err != nil {
+		return err
+	}
+	rendered, err := r.render(p.canonical, plan, accepted, store)
+	if err != nil {
+		return err
+	}
+	current, err := r.currentManagedResource(ctx, p.canonical)
+	if err != nil {
+		return err
+	}
+	if written, err := r.write(ctx, p.canonical, current, rendered); err != nil || written {
+		return err
+	}
+
+	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
+	p.applied = isApplied(plan, rendered, p.observation)
+	if p.applied {
+		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
+			return err
+		}
+	}
+	return r.step(ctx, p, current, rendered, plan)
+}
+
+// render is the pure part: the plan and the accepted defaults in, objects and payload out.
+func (r *Reconciler) render(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (rendering, error) {
+	values, err := componentetcd.ValuesFor(componentetcd.Input{
+		Etcd:        etcd,
+		Replicas:    plan.Replicas,
+		ClusterSize: plan.ClusterSize,
+		Defaults:    accepted.Defaults,
+		Store:       store,
+		CADataKeys:  accepted.CADataKeys,
+	})
+	if err != nil {
+		return rendering{}, refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
+	}
+	objects, err := componentetcd.Objects(values)
+	if err != nil {
+		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("rendering: %w", err))
+	}
+
+	out := rendering{values: values, objects: objects}
+	for _, obj := range objects {
+		if statefulSet, ok := obj.(*appsv1.StatefulSet); ok {
+			out.statefulSet = statefulSet
+		}
+	}
+	if out.statefulSet == nil {
+		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncStatefulSet, fmt.Errorf("rendering: there is no StatefulSet among the objects"))
+	}
+
+	annotations, err := annotationsFor(plan, accepted, store)
+	if err != nil {
+		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	}
+	out.resource, err = r.serialize(etcd, objects, annotations)
+	return out, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+}
+
+// annotationsFor is what the ManagedResource remembers.
+func annotationsFor(plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (map[string]string, error) {
+	defaults, err := accepted.marshal()
+	if err != nil {
+		return nil, err
+	}
+	annotations := map[string]string{druidv1alpha1.ManagedResourceAnnotationDefaults: defaults}
+	if plan.Replicas > 0 {
+		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.ClusterSize))
+	}
+	if store != nil {
+		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = pinFor(*store).marshal(); err != nil {
+			return nil, err
+		}
+	}
+	return annotations, nil
+}
+
+// currentManagedResource returns the ManagedResource as the cache has it. Nil: there is none.
+func (r *Reconciler) currentManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		return nil, failed(druidv1alpha1.ErrorCodeSyncManagedResource, client.IgnoreNotFound(err))
+	}
+	return mr, nil
+}
+
+// write writes leases and ManagedResource. If there is a new payload it was tried first, and has to be applied by
+// gardener-resource-manager before anything else is done: then it returns true and what is waited for.
+func (r *Reconciler) write(ctx context.Context, etcd *druidv1alpha1.Etcd, current *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
+	if current != nil && current.DeletionTimestamp != nil {
+		return false, nil // the plan waits for it to be gone
+	}
+	isNew := !rendered.resource.carries(current)
+	if isNew {
+		if err := r.tryRendering(ctx, rendered.objects); err != nil {
+			return false, err
+		}
+	}
+	if err := r.writeLeases(ctx, etcd, rendered.values); err != nil {
+		return false, err
+	}
+	written, err := r.ensureManagedResource(ctx, etcd, current, rendered.resource)
+	if err != nil {
+		return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	}
+	if !isNew || !written {
+		return false, nil
+	}
+	r.event(etcd, corev1.EventTypeNormal, "Rendered", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
+	return true, waitFor("Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
+}
+
+func (r *Reconciler) writeLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, values componentetcd.Values) error {
+	if err := r.ensureLeases(ctx, etcd, componentetcd.MemberLeases(values)); err != nil {
+		return failed(druidv1alpha1.ErrorCodeSyncMemberLease, err)
+	}
+	leases := componentetcd.SnapshotLeases(values)
+	if len(leases) == 0 {
+		return failed(druidv1alpha1.ErrorCodeDeleteSnapshotLease, r.deleteSnapshotLeases(ctx, etcd))
+	}
+	return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, leases))
+}
+
+// isApplied says whether the StatefulSet shows the final rendering of the spec. Its pods may still be older.
+func isApplied(plan etcdcluster.Plan, rendered rendering, o etcdcluster.Observation) bool {
+	shown := etcdcluster.RenderingFor(rendered.statefulSet)
+	return plan.Render && o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
+		o.StatefulSet.Rendering.Checksum == shown.Checksum &&
+		len(o.StatefulSet.Rendering.Fixed.Differences(shown.Fixed)) == 0
+}

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// secretIndex indexes Etcds by the names of the Secrets that they refer to.
+const secretIndex = "spec.secretRefs"
+
+// addSecretIndex makes secretIndex available to a cache.
+func addSecretIndex(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &druidv1alpha1.Etcd{}, secretIndex, func(obj client.Object) []string {
+		return secretNames(obj.(*druidv1alpha1.Etcd))
+	})
+}
+
+// secretNames are the names of the Secrets that an Etcd refers to, each once. A spec that is in conflict with itself is
+// indexed as far as it can be understood.
+func secretNames(etcd *druidv1alpha1.Etcd) []string {
+	canonical, errs := helper.Canonical(etcd)
+	if len(errs) > 0 || canonical == nil {
+		canonical = etcd
+	}
+	var names []string
+	for _, use := range helper.ReferencedSecrets(canonical) {
+		if !slices.Contains(names, use.Name) {
+			names = append(names, use.Name)
+		}
+	}
+	return names
+}
+
+// etcdsForSecret maps a Secret to the Etcds that refer to it.
+func (r *Reconciler) etcdsForSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	etcds := &druidv1alpha1.EtcdList{}
+	if err := r.Client.List(ctx, etcds, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()}); err != nil {
+		return nil
+	}
+	requests := make([]reconcile.Request, 0, len(etcds.Items))
+	for _, etcd := range etcds.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&etcd)})
+	}
+	return requests
+}
+
+// releaseSecrets removes the finalizer that our predecessor left on the Secrets of an Etcd, and with which nobody could
+// delete them any more.
+func (r *Reconciler) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	for _, name := range secretNames(etcd) {
+		secret := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, secret); err != nil {
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			return err
+		}
+		before := secret.DeepCopy()
+		if !controllerutil.RemoveFinalizer(secret, druidv1alpha1.EtcdFinalizerName) {
+			continue
+		}
+		if err := r.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("releasing Secret %s from the finalizer %s: %w", name, druidv1alpha1.EtcdFinalizerName, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// patchStatus writes the status of next if it differs from that of etcd, both of the same resource version. The condition
+// list is atomic and care writes it too: the optimistic lock keeps each from undoing the other. On success etcd and next
+// are what the API server has.
+func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.Etcd) error {
+	if equality.Semantic.DeepEqual(etcd.Status, next.Status) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, next, client.MergeFromWithOptions(etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching status: %w", err)
+	}
+	next.DeepCopyInto(etcd)
+	return nil
+}
+
+// conflictOr retries soon, and without the noise of an error, what failed because the object was read too long ago.
+func conflictOr(err error) (reconcile.Result, error) {
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+// setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing
+// changed. Conditions that care writes stay as they are.
+func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1.Etcd, o outcome) bool {
+	if p.applied {
+		next.Status.ObservedGeneration = new(p.etcd.Generation)
+	}
+	if !o.keepOperation {
+		r.setOperation(ctx, next, operationFor(p.etcd), o)
+	}
+
+	updated := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)
+	store := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved)
+	if p.observed {
+		updated = r.setObserved(p, next)
+	}
+	if p.store != nil {
+		store = conditions.StoreResolved(p.canonical, *p.store)
+	}
+	return r.setConditions(&next.Status, o, updated, store)
+}
+
+// setConditions writes the conditions of this controller and returns whether Progressing changed.
+func (r *Reconciler) setConditions(status *druidv1alpha1.EtcdStatus, o outcome, others ...*druidv1alpha1.Condition) bool {
+	before := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
+	conditions.ForEtcd(status, r.Clock.Now(), append(others, conditions.ProgressingFor(o.progressing, o.reason, o.description))...)
+	after := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
+	return before == nil || before.Status != after.Status || before.Reason != after.Reason || before.Message != after.Message
+}
+
+// setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.
+func (r *Reconciler) setObserved(p *pass, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
+	canonical := p.canonical.DeepCopy()
+	next.Status.DeepCopyInto(&canonical.Status)
+	counts := etcdcluster.CountsFor(canonical, p.observation)
+	next.Status.Replicas, next.Status.CurrentReplicas, next.Status.ReadyReplicas = counts.Replicas, counts.CurrentReplicas, counts.ReadyReplicas
+	next.Status.Ready = new(counts.Ready)
+	next.Status.Selector = new(helper.Selector(canonical))
+	if p.observation.StatefulSet.Exists {
+		next.Status.Etcd = &druidv1alpha1.CrossVersionObjectReference{
+			APIVersion: appsv1.SchemeGroupVersion.String(),
+			Kind:       "StatefulSet",
+			Name:       p.observation.StatefulSet.Name,
+		}
+	}
+	return conditions.AllMembersUpdated(conditions.Input{Etcd: canonical, Observation: p.observation, Now: r.Clock.Now()})
+}
+
+// operationFor is Create until an Etcd is carried out for the first time. An operation that is over keeps its type.
+func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
+	last := etcd.Status.LastOperation
+	switch {
+	case last == nil && etcd.Status.ObservedGeneration == nil:
+		return druidv1alpha1.LastOperationTypeCreate
+	case last != nil && (isOver(etcd) || last.Type == druidv1alpha1.LastOperationTypeCreate && last.State != druidv1alpha1.LastOperationStateSucceeded):
+		return last.Type
+	default:
+		return druidv1alpha1.LastOperationTypeReconcile
+	}
+}
+
+// setOperation records an outcome as last operation and last errors. What did not change keeps its time and run.
+func (r *Reconciler) setOperation(ctx context.Context, etcd *druidv1alpha1.Etcd, operation druidv1alpha1.LastOperationType, o outcome) {
+	now := metav1.NewTime(r.Clock.Now().Truncate(time.Second))
+	last := etcd.Status.LastOperation
+	if last == nil || last.Type != operation || last.State != o.state || last.Description != o.description {
+		etcd.Status.LastOperation = &druidv1alpha1.LastOperation{
+			Type:           operation,
+			State:          o.state,
+			Description:    o.description,
+			RunID:          string(controller.ReconcileIDFromContext(ctx)),
+			LastUpdateTime: now,
+		}
+	}
+
+	lastErrors := slices.Clone(o.errors)
+	for i := range lastErrors {
+		lastErrors[i].ObservedAt = now
+		for _, before := range etcd.Status.LastErrors {
+			if before.Code == lastErrors[i].Code && before.Description == lastErrors[i].Description {
+				lastErrors[i].ObservedAt = before.ObservedAt
+			}
+		}
+	}
+	etcd.Status.LastErrors = lastErrors
+}

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// step does what the plan says is due, at most one thing, or says what the plan waits for.
+func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
+	// What the spec asked for is done: a pod that starts again is a matter of health, and one that was made before somebody
+	// else changed the StatefulSet stays until the next operation. Seeds hold hundreds of clusters.
+	if isOver(p.etcd) && p.applied && (plan.Stage == etcdcluster.StageSettle || plan.Stage == etcdcluster.StageReplacePod) {
+		if plan.Stage == etcdcluster.StageReplacePod {
+			return keepOperation(skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation))))
+		}
+		return keepOperation(waitingFor(plan))
+	}
+	switch plan.Outcome() {
+	case etcdcluster.OutcomeDone:
+		return nil
+	case etcdcluster.OutcomeRefused:
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
+	case etcdcluster.OutcomeWaiting:
+		return waitOrFail(plan, p.observation)
+	}
+
+	logf.FromContext(ctx).Info("Doing a step", "step", plan.Step.Kind, "object", plan.Step.Object, "reason", plan.Reason)
+	if err := r.do(ctx, p.canonical, mr, rendered, plan); err != nil {
+		return failed(druidv1alpha1.ErrorCodeStep, err)
+	}
+	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
+}
+
+// isOver says whether the last operation succeeded with the current generation, and none is asked for.
+func isOver(etcd *druidv1alpha1.Etcd) bool {
+	last, observed := etcd.Status.LastOperation, etcd.Status.ObservedGeneration
+	return last != nil && last.State == druidv1alpha1.LastOperationStateSucceeded &&
+		observed != nil && *observed == etcd.Generation && !helper.IsReconcileRequested(etcd)
+}
+
+func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
+	step := plan.Step
+	switch step.Kind {
+	case etcdcluster.StepDeletePod:
+		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, plan.Reason)
+		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object, UID: step.UID}})
+	case etcdcluster.StepRecreateStatefulSet:
+		// A StatefulSet that could not be made again must not be taken away.
+		if err := r.tryRendering(ctx, rendered.objects); err != nil {
+			return err
+		}
+		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, plan.Reason)
+		if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object, UID: step.UID}}, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+			return err
+		}
+		return r.requestApply(ctx, mr)
+	case etcdcluster.StepRequestReconcile:
+		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Asking for ManagedResource %s to be applied again: %s", step.Object, plan.Reason)
+		return r.requestApply(ctx, mr)
+	default:
+		return fmt.Errorf("unknown step %q", step.Kind)
+	}
+}
+
+// waitOrFail turns a rendering that gardener-resource-manager failed to apply into a failure that names it.
+func waitOrFail(plan etcdcluster.Plan, o etcdcluster.Observation) error {
+	if mr := o.ManagedResource; mr.Exists && mr.GenerationObserved && mr.Applied.Status == "False" {
+		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
+	}
+	return waitingFor(plan)
+}
+
+// waitingFor says what a plan waits for.
+func waitingFor(plan etcdcluster.Plan) error {
+	err := &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", plan.WaitsFor, plan.Reason), after: safetyNet}
+	switch plan.Stage {
+	case etcdcluster.StageObserve:
+		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", plan.Reason, plan.WaitsFor))
+	case etcdcluster.StageWaitForSecrets:
+		err.eventReason = "SecretsMissing"
+	}
+	return err
+}

@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// StatefulSets plays the controllers that an API server alone does not have, as far as etcd clusters need them: that of
+// StatefulSets with the update strategy OnDelete, the garbage collector for their pods, the protection of volume claims,
+// and a kubelet that lets every pod become ready at once.
+type StatefulSets struct {
+	client client.Client
+	lock   sync.Mutex
+	held   sets.Set[string]
+}
+
+// AddToManager adds the player to a manager with a cache of its own.
+func (s *StatefulSets) AddToManager(mgr manager.Manager, uncached client.Client) error {
+	s.client, s.held = uncached, sets.New[string]()
+	return builder.ControllerManagedBy(mgr).
+		Named("played-statefulset").
+		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
+		For(&appsv1.StatefulSet{}).
+		Owns(&corev1.Pod{}).
+		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) []reconcile.Request {
+			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: claim.GetNamespace(), Name: claim.GetLabels()["app.kubernetes.io/part-of"]}}}
+		})).
+		Complete(s)
+}
+
+// Hold keeps pods in a namespace from becoming ready, until it is called with false.
+func (s *StatefulSets) Hold(namespace string, hold bool) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	if hold {
+		s.held.Insert(namespace)
+	} else {
+		s.held.Delete(namespace)
+	}
+}
+
+func (s *StatefulSets) isHeld(namespace string) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.held.Has(namespace)
+}
+
+// Reconcile brings the pods of one StatefulSet where they should be.
+func (s *StatefulSets) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if err := s.releaseClaims(ctx, req); err != nil {
+		return reconcile.Result{}, err
+	}
+	statefulSet := &appsv1.StatefulSet{}
+	if err := s.client.Get(ctx, req.NamespacedName, statefulSet); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	pods, err := s.podsOf(ctx, statefulSet)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if statefulSet.DeletionTimestamp != nil {
+		err = s.collect(ctx, statefulSet, pods)
+	} else {
+		err = s.play(ctx, statefulSet, pods)
+	}
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || err == nil && s.isHeld(req.Namespace) {
+		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
+	}
+	return reconcile.Result{}, err
+}
+
+func (s *StatefulSets) podsOf(ctx context.Context, statefulSet *appsv1.StatefulSet) ([]corev1.Pod, error) {
+	pods := &corev1.PodList{}
+	err := s.client.List(ctx, pods, client.InNamespace(statefulSet.Namespace), client.MatchingLabels(statefulSet.Spec.Selector.MatchLabels))
+	return pods.Items, err
+}
+
+// collect is the garbage collector: it orphans or deletes the pods and lets the StatefulSet go.
+func (s *StatefulSets) collect(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {
+	for i := range pods {
+		if controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
+			before := pods[i].DeepCopy()
+			pods[i].OwnerReferences = nil
+			if err := s.client.Patch(ctx, &pods[i], client.MergeFrom(before)); err != nil {
+				return err
+			}
+		} else if err := s.client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)); err != nil {
+			return err
+		}
+	}
+	statefulSet.Finalizers = nil
+	return s.client.Update(ctx, statefulSet)
+}
+
+func (s *StatefulSets) play(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {
+	revision := revisionOf(statefulSet)
+	replicas := int(ptr.Deref(statefulSet.Spec.Replicas, 1))
+	var ready, live int32
+	for ordinal := range max(replicas, len(pods)) {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: statefulSet.Namespace, Name: fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)}}
+		if ordinal >= replicas {
+			if err := s.client.Delete(ctx, pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+				return err
+			}
+			continue
+		}
+		if err := s.ensurePod(ctx, statefulSet, pod, ordinal, revision); err != nil {
+			return err
+		}
+		live++
+		if isReady(pod) {
+			ready++
+		}
+	}
+
+	before := statefulSet.DeepCopy()
+	statefulSet.Status.ObservedGeneration = statefulSet.Generation
+	statefulSet.Status.Replicas, statefulSet.Status.ReadyReplicas = live, ready
+	statefulSet.Status.UpdateRevision = revision
+	return s.client.Status().Patch(ctx, statefulSet, client.MergeFrom(before))
+}
+
+func (s *StatefulSets) ensurePod(ctx context.Context, statefulSet *appsv1.StatefulSet, pod *corev1.Pod, ordinal int, revision string) error {
+	err := s.client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	if apierrors.IsNotFound(err) {
+		if err := s.ensureClaims(ctx, statefulSet, ordinal); err != nil {
+			return err
+		}
+		statefulSet.Spec.Template.ObjectMeta.DeepCopyInto(&pod.ObjectMeta)
+		pod.Namespace, pod.Name = statefulSet.Namespace, fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)
+		metav1.SetMetaDataLabel(&pod.ObjectMeta, appsv1.ControllerRevisionHashLabelKey, revision)
+		statefulSet.Spec.Template.Spec.DeepCopyInto(&pod.Spec)
+		pod.Spec.Volumes = append(pod.Spec.Volumes, claimVolumes(statefulSet, ordinal)...)
+		err = s.client.Create(ctx, pod)
+	}
+	if err != nil {
+		return err
+	}
+	return s.adoptAndStart(ctx, statefulSet, pod)
+}
+
+func (s *StatefulSets) adoptAndStart(ctx context.Context, statefulSet *appsv1.StatefulSet, pod *corev1.Pod) error {
+	if !metav1.IsControlledBy(pod, statefulSet) {
+		before := pod.DeepCopy()
+		pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(statefulSet, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+		if err := s.client.Patch(ctx, pod, client.MergeFrom(before)); err != nil {
+			return err
+		}
+	}
+	if isReady(pod) || s.isHeld(pod.Namespace) {
+		return nil
+	}
+	before := pod.DeepCopy()
+	pod.Status.Phase = corev1.PodRunning
+	pod.Status.Conditions = []corev1.PodCondition{
+		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
+		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
+	}
+	return s.client.Status().Patch(ctx, pod, client.MergeFrom(before))
+}
+
+func (s *StatefulSets) ensureClaims(ctx context.Context, statefulSet *appsv1.StatefulSet, ordinal int) error {
+	for _, template := range statefulSet.Spec.VolumeClaimTemplates {
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: statefulSet.Namespace,
+				Name:      fmt.Sprintf("%s-%s-%d", template.Name, statefulSet.Name, ordinal),
+				Labels:    statefulSet.Spec.Selector.MatchLabels,
+			},
+			Spec: template.Spec,
+		}
+		if err := s.client.Create(ctx, claim); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseClaims lets volume claims go that are being deleted; their pods are gone by then.
+func (s *StatefulSets) releaseClaims(ctx context.Context, req reconcile.Request) error {
+	claims := &corev1.PersistentVolumeClaimList{}
+	if err := s.client.List(ctx, claims, client.InNamespace(req.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": req.Name}); err != nil {
+		return err
+	}
+	for i := range claims.Items {
+		if claims.Items[i].DeletionTimestamp == nil || len(claims.Items[i].Finalizers) == 0 {
+			continue
+		}
+		claims.Items[i].Finalizers = nil
+		if err := s.client.Update(ctx, &claims.Items[i]); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func claimVolumes(statefulSet *appsv1.StatefulSet, ordinal int) []corev1.Volume {
+	var volumes []corev1.Volume
+	for _, template := range statefulSet.Spec.VolumeClaimTemplates {
+		volumes = append(volumes, corev1.Volume{Name: template.Name, VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: fmt.Sprintf("%s-%s-%d", template.Name, statefulSet.Name, ordinal)},
+		}})
+	}
+	return volumes
+}
+
+func isReady(pod *corev1.Pod) bool {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func revisionOf(statefulSet *appsv1.StatefulSet) string {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprint(hash, statefulSet.Spec.Template.String())
+	return fmt.Sprintf("%s-%x", statefulSet.Name, hash.Sum32())
+}

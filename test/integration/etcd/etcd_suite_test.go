@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+func TestEtcd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Test Integration Etcd Suite")
+}
+
+var (
+	env          *environment.Environment
+	statefulSets = &environment.StatefulSets{}
+	stopOperator func()
+)
+
+var _ = BeforeSuite(func() {
+	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
+	SetDefaultEventuallyTimeout(20 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+
+	env = environment.Start()
+
+	By("playing the rest of the cluster")
+	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
+	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
+	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	DeferCleanup(start(cluster))
+
+	stopOperator = startOperator("v1", false)
+	DeferCleanup(func() { stopOperator() })
+})
+
+// startOperator starts the controller with images of a version and returns what stops it.
+func startOperator(version string, autoReconcile bool) func() {
+	GinkgoHelper()
+	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
+		Config: etcd.Config{
+			AutoReconcile: autoReconcile,
+			Defaults: componentetcd.Defaults{Images: componentetcd.Images{
+				EtcdWrapper:   "registry.example.com/etcd-wrapper:" + version,
+				BackupRestore: "registry.example.com/etcdbrctl:" + version,
+				Init:          "registry.example.com/init:" + version,
+			}},
+		},
+		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+	})).To(Succeed())
+	return start(mgr)
+}
+
+func newManager(options manager.Options) manager.Manager {
+	GinkgoHelper()
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller.SkipNameValidation = new(true)
+	mgr, err := manager.New(env.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// start starts a manager and returns what stops it and waits for its end.
+func start(mgr manager.Manager) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

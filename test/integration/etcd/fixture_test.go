@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// newEtcd returns an Etcd of one member without TLS and store, with changes.
+func newEtcd(namespace string, mutate ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
+	etcd := &druidv1alpha1.Etcd{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"},
+		Spec:       druidv1alpha1.EtcdSpec{Labels: map[string]string{"role": "main"}, Replicas: 1},
+	}
+	for _, m := range mutate {
+		m(etcd)
+	}
+	return etcd
+}
+
+// story is an Etcd in a namespace of its own.
+type story struct {
+	namespace string
+	etcd      *druidv1alpha1.Etcd
+}
+
+func create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) *story {
+	GinkgoHelper()
+	s := &story{namespace: env.Namespace(ctx, "etcd")}
+	s.create(ctx, mutate...)
+	return s
+}
+
+func (s *story) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) {
+	GinkgoHelper()
+	s.etcd = newEtcd(s.namespace, mutate...)
+	Expect(env.Client.Create(ctx, s.etcd)).To(Succeed())
+}
+
+// update changes the Etcd as its author would.
+func (s *story) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
+	GinkgoHelper()
+	Eventually(func() error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), s.etcd); err != nil {
+			return err
+		}
+		mutate(s.etcd)
+		return env.Client.Update(ctx, s.etcd)
+	}).Should(Succeed())
+}
+
+// read reads the Etcd anew.
+func (s *story) read(ctx context.Context, g Gomega) *druidv1alpha1.Etcd {
+	etcd := &druidv1alpha1.Etcd{}
+	g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), etcd)).To(Succeed())
+	return etcd
+}
+
+func (s *story) get(ctx context.Context, g Gomega, obj client.Object, name string) {
+	g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, obj)).To(Succeed())
+}
+
+func (s *story) managedResource(ctx context.Context, g Gomega) *resourcesv1alpha1.ManagedResource {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	s.get(ctx, g, mr, "druid-main")
+	return mr
+}
+
+func (s *story) statefulSet(ctx context.Context, g Gomega) *appsv1.StatefulSet {
+	statefulSet := &appsv1.StatefulSet{}
+	s.get(ctx, g, statefulSet, "main")
+	return statefulSet
+}
+
+func (s *story) pod(ctx context.Context, g Gomega) *corev1.Pod {
+	pod := &corev1.Pod{}
+	s.get(ctx, g, pod, "main-0")
+	return pod
+}
+
+// ready waits until the newest generation is carried out and everything runs, as gardenlet would.
+func (s *story) ready(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		etcd := s.read(ctx, g)
+		g.Expect(etcd.Status.LastErrors).To(BeEmpty())
+		g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
+		g.Expect(etcd.Annotations).NotTo(HaveKey("gardener.cloud/operation"))
+		g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+		g.Expect(etcd.Status.Conditions).To(haveCondition("AllMembersUpdated", "True", "AllMembersUpdated"))
+		g.Expect(etcd.Status.Ready).To(HaveValue(BeTrue()))
+		g.Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+	}).Should(Succeed())
+}
+
+// haveCondition matches conditions that hold one of a type with a status and a reason.
+func haveCondition(conditionType, status, reason string, message ...string) gomegatypes.GomegaMatcher {
+	matchers := []gomegatypes.GomegaMatcher{
+		HaveField("Type", BeEquivalentTo(conditionType)),
+		HaveField("Status", BeEquivalentTo(status)),
+		HaveField("Reason", reason),
+	}
+	for _, part := range message {
+		matchers = append(matchers, HaveField("Message", ContainSubstring(part)))
+	}
+	return ContainElement(And(matchers...))
+}
+
+// events are "reason: note" of all events about the Etcd.
+func (s *story) events(ctx context.Context, g Gomega) []string {
+	events := &corev1.EventList{}
+	g.Expect(env.Client.List(ctx, events, client.InNamespace(s.namespace))).To(Succeed())
+	var notes []string
+	for _, event := range events.Items {
+		if event.InvolvedObject.Name == "main" && event.InvolvedObject.Kind == "Etcd" {
+			notes = append(notes, event.Type+" "+event.Reason+": "+event.Message)
+		}
+	}
+	return notes
+}
+
+// unchanged expects an object not to be written while nothing happens.
+func unchanged(ctx context.Context, objects ...client.Object) {
+	GinkgoHelper()
+	versions := map[client.Object]string{}
+	for _, obj := range objects {
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+		versions[obj] = obj.GetResourceVersion()
+	}
+	Consistently(func(g Gomega) {
+		for obj, version := range versions {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
+			g.Expect(obj.GetResourceVersion()).To(Equal(version), "%T %s was written", obj, obj.GetName())
+		}
+	}, 2*time.Second, 100*time.Millisecond).Should(Succeed())
+}

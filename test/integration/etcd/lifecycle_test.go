@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+func setOperation(key string) func(*druidv1alpha1.Etcd) {
+	return func(etcd *druidv1alpha1.Etcd) {
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, key, "reconcile")
+	}
+}
+
+func deleteAll(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+}
+
+var _ = Describe("The life of an Etcd", func() {
+	It("should create everything that it consists of, and report it", func(ctx SpecContext) {
+		s := create(ctx)
+		s.ready(ctx)
+
+		By("writing a ManagedResource of our own origin that remembers what it was rendered with")
+		mr := s.managedResource(ctx, Default)
+		Expect(mr.Labels).To(HaveKeyWithValue("origin", "gardener-extension-etcd-druid"))
+		Expect(mr.Spec.Class).To(HaveValue(Equal("seed")))
+		Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/size", "1"))
+		Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/defaults"]).To(And(
+			ContainSubstring(`"generation":1`), ContainSubstring(`registry.example.com/etcd-wrapper:v1`)))
+
+		By("having it applied")
+		for name, obj := range map[string]client.Object{
+			"main-config":                    &corev1.ConfigMap{},
+			"main-peer":                      &corev1.Service{},
+			"main-client":                    &corev1.Service{},
+			"druid.gardener.cloud:etcd:main": &rbacv1.Role{},
+			"main":                           &policyv1.PodDisruptionBudget{},
+		} {
+			s.get(ctx, Default, obj, name)
+			Expect(metav1.IsControlledBy(obj, s.etcd)).To(BeTrue(), "%T %s", obj, name)
+		}
+		s.get(ctx, Default, &corev1.ServiceAccount{}, "main")
+		s.get(ctx, Default, &rbacv1.RoleBinding{}, "druid.gardener.cloud:etcd:main")
+		Expect(s.statefulSet(ctx, Default).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+
+		By("writing the leases itself")
+		lease := &coordinationv1.Lease{}
+		s.get(ctx, Default, lease, "main-0")
+		Expect(metav1.IsControlledBy(lease, s.etcd)).To(BeTrue())
+
+		By("reporting it")
+		etcd := s.read(ctx, Default)
+		Expect(etcd.Finalizers).To(ConsistOf("druid.gardener.cloud/etcd-druid"))
+		Expect(etcd.Status.Etcd).To(HaveValue(Equal(druidv1alpha1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "main"})))
+		Expect(etcd.Status.Selector).To(HaveValue(Equal("app.kubernetes.io/managed-by=etcd-druid,app.kubernetes.io/part-of=main")))
+		Expect(etcd.Status.Replicas).To(BeEquivalentTo(1))
+		Expect(etcd.Status.CurrentReplicas).To(BeEquivalentTo(1))
+		Expect(etcd.Status.ReadyReplicas).To(BeEquivalentTo(1))
+		Expect(etcd.Status.LastOperation.Type).To(BeEquivalentTo("Create"))
+		Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "False", "Reconciled"))
+
+		By("writing nothing while nothing happens")
+		unchanged(ctx, etcd, mr)
+	})
+
+	It("should say what it waits for while a pod does not get ready", func(ctx SpecContext) {
+		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		statefulSets.Hold(s.namespace, true)
+		s.create(ctx)
+		Eventually(func(g Gomega) {
+			etcd := s.read(ctx, g)
+			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
+			g.Expect(etcd.Status.Ready).To(HaveValue(BeFalse()))
+			g.Expect(etcd.Status.LastErrors).To(BeEmpty())
+			g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Create")), HaveField("State", BeEquivalentTo("Requeue"))))
+			g.Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "True", "Waiting", "main-0"))
+		}).Should(Succeed())
+
+		statefulSets.Hold(s.namespace, false)
+		s.ready(ctx)
+	})
+
+	It("should hibernate to no pod and wake on the same volume", func(ctx SpecContext) {
+		s := create(ctx)
+		s.ready(ctx)
+		claim := &corev1.PersistentVolumeClaim{}
+		s.get(ctx, Default, claim, "main-main-0")
+
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 0
+			setOperation("gardener.cloud/operation")(etcd)
+		})
+		s.ready(ctx)
+		Expect(s.statefulSet(ctx, Default).Spec.Replicas).To(HaveValue(BeZero()))
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main-0"}, &corev1.Pod{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(s.read(ctx, Default).Status.Replicas).To(BeZero())
+		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/size", "1"))
+
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 1
+			setOperation("gardener.cloud/operation")(etcd)
+		})
+		s.ready(ctx)
+		awake := &corev1.PersistentVolumeClaim{}
+		s.get(ctx, Default, awake, "main-main-0")
+		Expect(awake.UID).To(Equal(claim.UID))
+	})
+
+	It("should delete everything, and keep the volume", func(ctx SpecContext) {
+		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			// As an older manifest carries it; nobody else would ever remove it.
+			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"}
+		})
+		s.ready(ctx)
+
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		expectGone(ctx, s)
+		s.get(ctx, Default, &corev1.PersistentVolumeClaim{}, "main-main-0")
+	})
+
+	It("should delete the volume too where the spec says so", func(ctx SpecContext) {
+		s := create(ctx, deleteAll)
+		s.ready(ctx)
+		s.get(ctx, Default, &corev1.PersistentVolumeClaim{}, "main-main-0")
+
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		expectGone(ctx, s)
+		claims := &corev1.PersistentVolumeClaimList{}
+		Expect(env.Client.List(ctx, claims, client.InNamespace(s.namespace))).To(Succeed())
+		Expect(claims.Items).To(BeEmpty())
+	})
+
+	It("should delete an Etcd that never came to anything", func(ctx SpecContext) {
+		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 3
+			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
+		})
+		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Status.LastErrors).NotTo(BeEmpty()) }).Should(Succeed())
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		expectGone(ctx, s)
+	})
+
+	It("should delete what a predecessor made without a ManagedResource", func(ctx SpecContext) {
+		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/suspend-etcd-spec-reconcile", "true")
+		})
+		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-config"}}
+		Expect(controllerutil.SetControllerReference(s.etcd, configMap, env.Client.Scheme())).To(Succeed())
+		Expect(env.Client.Create(ctx, configMap)).To(Succeed())
+		foreign := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-client"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
+
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
+			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(configMap), configMap)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed(), "an object of somebody else stays")
+	})
+
+	It("should report a deletion that cannot go on, and what it waits for", func(ctx SpecContext) {
+		s := create(ctx)
+		s.ready(ctx)
+		pod := s.pod(ctx, Default)
+		pod.Finalizers = []string{"example.com/hold"}
+		Expect(env.Client.Update(ctx, pod)).To(Succeed())
+
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		Eventually(func(g Gomega) {
+			etcd := s.read(ctx, g)
+			g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Delete")), HaveField("State", BeEquivalentTo("Processing")), HaveField("Description", ContainSubstring("main-0"))))
+		}).Should(Succeed())
+
+		Eventually(func() error {
+			if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			pod.Finalizers = nil
+			return env.Client.Update(ctx, pod)
+		}).Should(Succeed())
+		expectGone(ctx, s)
+	})
+})
+
+// expectGone waits until the Etcd and all that was made for it is gone, but for its volume claims.
+func expectGone(ctx SpecContext, s *story) {
+	GinkgoHelper()
+	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
+		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	for _, list := range []client.ObjectList{
+		&resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &corev1.PodList{}, &coordinationv1.LeaseList{},
+		&policyv1.PodDisruptionBudgetList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{}, &corev1.ServiceList{},
+		&corev1.ServiceAccountList{}, &corev1.SecretList{},
+	} {
+		Expect(env.Client.List(ctx, list, client.InNamespace(s.namespace))).To(Succeed())
+		Expect(list).To(HaveField("Items", BeEmpty()), "%T", list)
+	}
+	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main-config"}, &corev1.ConfigMap{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+}
