@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package care
+
+import (
+	"context"
+	"maps"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// isOurs lets objects pass that are made for Etcds.
+func isOurs() predicate.Predicate {
+	return predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetLabels()[druidv1alpha1.LabelManagedByKey] == druidv1alpha1.LabelManagedByValue
+	})
+}
+
+// isMemberPod lets pods of members pass, and not those of Jobs.
+func isMemberPod() predicate.Predicate {
+	return predicate.And(isOurs(), predicate.NewPredicateFuncs(func(object client.Object) bool {
+		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameStatefulSet
+	}))
+}
+
+// leaseSaysMore lets updates of leases pass in which the holder or an annotation changed, or that renew for the first time.
+// Every member renews its lease every few seconds: that alone says nothing new.
+func leaseSaysMore() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, is := e.ObjectOld.(*coordinationv1.Lease)
+		after, isToo := e.ObjectNew.(*coordinationv1.Lease)
+		if !is || !isToo {
+			return false
+		}
+
+		return ptr.Deref(before.Spec.HolderIdentity, "") != ptr.Deref(after.Spec.HolderIdentity, "") ||
+			(before.Spec.RenewTime == nil) != (after.Spec.RenewTime == nil) ||
+			!maps.Equal(before.Annotations, after.Annotations)
+	}}
+}
+
+// etcdByLabel is the Etcd that the object was made for.
+func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]
+	if name == "" {
+		return nil
+	}
+
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
+}
+
+// etcdsBySecret are the Etcds of the namespace whose spec names the Secret.
+func (r *Reconciler) etcdsBySecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	list := &druidv1alpha1.EtcdList{}
+	if err := r.Client.List(ctx, list, client.InNamespace(secret.GetNamespace())); err != nil {
+		return nil // the next look finds it
+	}
+	var requests []reconcile.Request
+	for i := range list.Items {
+		etcd, errs := helper.Canonical(&list.Items[i])
+		if len(errs) > 0 {
+			continue
+		}
+		for _, use := range helper.ReferencedSecrets(etcd) {
+			if use.Name == secret.GetName() {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+
+				break
+			}
+		}
+	}
+
+	return requests
+}

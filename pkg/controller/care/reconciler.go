@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package care
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// conflictPause is how long to wait when somebody else wrote the Etcd, so that the cache shows it.
+const conflictPause = 200 * time.Millisecond
+
+// Observer reads everything about one Etcd.
+type Observer interface {
+	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
+	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
+}
+
+// Reconciler keeps the health of Etcds in their status.
+type Reconciler struct {
+	// Client reads Etcds from the cache and patches their status.
+	Client client.Client
+	// Observer reads everything about one Etcd.
+	Observer Observer
+	// Config says when to look and how to judge.
+	Config Config
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Recorder writes events.
+	Recorder events.EventRecorder
+}
+
+// Reconcile looks at one Etcd:
+//  1. guards: it is gone; it is being deleted, and the etcd controller alone writes; its members are not ours to look at; its
+//     spec contradicts itself, which the etcd controller reports;
+//  2. observe, also by asking the members;
+//  3. compute the conditions and the members;
+//  4. patch the status when something changed, and tell changes by events;
+//  5. come again after the period.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	stored := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if stored.DeletionTimestamp != nil || metav1.HasAnnotation(stored.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation) {
+		return reconcile.Result{}, nil
+	}
+	etcd, errs := helper.Canonical(stored)
+	if len(errs) > 0 {
+		return reconcile.Result{}, nil
+	}
+	if err := r.care(ctx, stored, etcd); err != nil {
+		if apierrors.IsConflict(err) {
+			return reconcile.Result{RequeueAfter: conflictPause}, nil
+		}
+
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+
+	return reconcile.Result{RequeueAfter: wait.Jitter(r.Config.SyncPeriod, 0.2)}, nil
+}
+
+// care brings the status of the stored Etcd up to date; etcd is its canonical form.
+func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
+	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: !helper.IsHibernated(etcd), Events: true})
+	updated := stored.DeepCopy()
+	conditions.ForCare(conditions.Input{
+		Etcd:        etcd,
+		Observation: observation,
+		Thresholds:  etcdcluster.ThresholdsFor(etcd, r.Config.UnknownThreshold, r.Config.NotReadyThreshold),
+		Now:         r.Clock.Now(),
+	}, &updated.Status)
+	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {
+		return nil
+	}
+	// The conditions are one atomic list for some servers: a patch made from an older one would undo what others wrote.
+	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
+	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
+		return fmt.Errorf("patching the status: %w", err)
+	}
+	r.tell(stored, updated)
+
+	return nil
+}
