@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
@@ -32,15 +33,10 @@ import (
 // gardenletCases are the Etcds that gardenlet creates, as its own code creates them.
 func gardenletCases() []goldenCase {
 	return []goldenCase{
-		{name: "gardenlet-main", input: func() etcd.Input { return gardenletInput("shoot--foo--bar", gardenletMain()) }},
-		{name: "gardenlet-main-ha", input: func() etcd.Input { return gardenletInput("shoot--foo--bar", highlyAvailable(gardenletMain())) }},
-		{name: "gardenlet-events", input: func() etcd.Input { return gardenletInput("shoot--foo--bar", gardenletEvents()) }},
-		{name: "gardenlet-events-static-pod", root: true, input: func() etcd.Input {
-			values := gardenletEvents()
-			values.StaticPodConfig = &gardeneretcd.StaticPodConfig{ControlPlaneNodesIPAddresses: []net.IP{net.ParseIP("10.1.2.3")}}
-
-			return gardenletInput("kube-system", values)
-		}},
+		{name: "gardenlet-main", input: gardenletInput("shoot--foo--bar", gardenletMain())},
+		{name: "gardenlet-main-ha", input: gardenletInput("shoot--foo--bar", highlyAvailable(gardenletMain()))},
+		{name: "gardenlet-events", input: gardenletInput("shoot--foo--bar", gardenletEvents())},
+		{name: "gardenlet-events-static-pod", input: gardenletInput("kube-system", asStaticPod(gardenletEvents())), root: true},
 	}
 }
 
@@ -84,9 +80,37 @@ func highlyAvailable(values gardeneretcd.Values) gardeneretcd.Values {
 	return values
 }
 
+func asStaticPod(values gardeneretcd.Values) gardeneretcd.Values {
+	values.StaticPodConfig = &gardeneretcd.StaticPodConfig{ControlPlaneNodesIPAddresses: []net.IP{net.ParseIP("10.1.2.3")}}
+
+	return values
+}
+
 // gardenletInput is the input of the Etcd that gardenlet writes, read back from the wire. The operator runs as an
 // extension, and tells gardener's network policies so.
-func gardenletInput(namespace string, values gardeneretcd.Values) etcd.Input {
+func gardenletInput(namespace string, values gardeneretcd.Values) func() etcd.Input {
+	// It takes a second, since certificates are made.
+	wire := sync.OnceValue(func() []byte { return gardenletWrites(namespace, values) })
+
+	return func() etcd.Input {
+		obj := &druidv1alpha1.Etcd{}
+		decoder := json.NewDecoder(bytes.NewReader(wire()))
+		decoder.DisallowUnknownFields()
+		Expect(decoder.Decode(obj)).To(Succeed())
+		obj.UID = fixture.Etcd().UID
+
+		in := inputFor(obj)
+		in.Defaults.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{
+			"gardener.cloud/role":                             "extension",
+			"controllerregistration.core.gardener.cloud/name": "gardener-extension-etcd-druid",
+		}}}
+
+		return in
+	}
+}
+
+// gardenletWrites is the JSON of the Etcd that gardenlet writes.
+func gardenletWrites(namespace string, values gardeneretcd.Values) []byte {
 	ctx := context.Background()
 	c := fakeclient.NewClientBuilder().WithScheme(kubernetes.SeedScheme).Build()
 	for _, name := range []string{"ca-etcd", "ca-etcd-peer"} {
@@ -99,17 +123,5 @@ func gardenletInput(namespace string, values gardeneretcd.Values) etcd.Input {
 	wire, err := json.Marshal(written)
 	Expect(err).NotTo(HaveOccurred())
 
-	obj := &druidv1alpha1.Etcd{}
-	decoder := json.NewDecoder(bytes.NewReader(wire))
-	decoder.DisallowUnknownFields()
-	Expect(decoder.Decode(obj)).To(Succeed())
-	obj.UID = fixture.Etcd().UID
-
-	in := inputFor(obj)
-	in.Defaults.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{
-		"gardener.cloud/role":                             "extension",
-		"controllerregistration.core.gardener.cloud/name": "gardener-extension-etcd-druid",
-	}}}
-
-	return in
+	return wire
 }

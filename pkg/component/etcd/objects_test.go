@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Objects", func() {
+	render := func(in etcd.Input) []client.Object {
+		values, err := etcd.ValuesFor(in)
+		ExpectWithOffset(1, err).NotTo(HaveOccurred())
+		objects, err := etcd.Objects(values)
+		ExpectWithOffset(1, err).NotTo(HaveOccurred())
+
+		return objects
+	}
+	configOf := func(objects []client.Object) map[string]any {
+		config := map[string]any{}
+		Expect(yaml.UnmarshalStrict([]byte(only[*corev1.ConfigMap](objects).Data["etcd.conf.yaml"]), &config)).To(Succeed())
+
+		return config
+	}
+	container := func(objects []client.Object, name string) corev1.Container {
+		for _, container := range only[*appsv1.StatefulSet](objects).Spec.Template.Spec.Containers {
+			if container.Name == name {
+				return container
+			}
+		}
+		Fail("no container " + name)
+
+		return corev1.Container{}
+	}
+	service := func(objects []client.Object, name string) *corev1.Service {
+		for _, service := range all[*corev1.Service](objects) {
+			if service.Name == name {
+				return service
+			}
+		}
+		Fail("no Service " + name)
+
+		return nil
+	}
+
+	DescribeTable("the readiness probe asks the wrapper by the scheme of etcd's clients",
+		func(option func(*druidv1alpha1.Etcd), expected corev1.URIScheme) {
+			Expect(container(render(inputOf(option)()), "etcd").ReadinessProbe.HTTPGet.Scheme).To(Equal(expected))
+		},
+		Entry("https with client TLS alone", fixture.WithClientTLS(), corev1.URISchemeHTTPS),
+		Entry("http with TLS of the sidecar alone", fixture.WithBackupTLS(), corev1.URISchemeHTTP),
+		Entry("http with TLS between members alone", fixture.WithPeerTLS(), corev1.URISchemeHTTP),
+	)
+
+	It("should not probe what takes as long as a restoration takes", func() {
+		objects := render(inputOf()())
+		for _, name := range []string{"etcd", "backup-restore"} {
+			Expect(container(objects, name).LivenessProbe).To(BeNil())
+			Expect(container(objects, name).StartupProbe).To(BeNil())
+		}
+	})
+
+	DescribeTable("a pod listens on all of its IP families",
+		func(families []corev1.IPFamily, listen, loopback string, policy *corev1.IPFamilyPolicy) {
+			in := inputOf()()
+			in.Defaults.IPFamilies = families
+			objects := render(in)
+			Expect(configOf(objects)).To(SatisfyAll(
+				HaveKeyWithValue("listen-client-urls", "http://"+listen+":2379"),
+				HaveKeyWithValue("listen-peer-urls", "http://"+listen+":2380"),
+			))
+			Expect(only[*appsv1.StatefulSet](objects).Spec.Template.Spec.HostAliases).To(Equal([]corev1.HostAlias{{IP: loopback, Hostnames: []string{"test-local"}}}))
+			Expect(service(objects, "test-client").Spec.IPFamilyPolicy).To(Equal(policy))
+			Expect(service(objects, "test-peer").Spec.IPFamilyPolicy).To(Equal(policy))
+		},
+		Entry("IPv4 where nothing is said", nil, "0.0.0.0", "127.0.0.1", nil),
+		Entry("IPv6", []corev1.IPFamily{"IPv6"}, "[::]", "::1", nil),
+		Entry("both", []corev1.IPFamily{"IPv4", "IPv6"}, "[::]", "127.0.0.1", new(corev1.IPFamilyPolicyPreferDualStack)),
+	)
+
+	It("should put brackets around the IPv6 addresses of members", func() {
+		config := configOf(render(inputOf(func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.ExternallyManagedMemberAddresses = []string{"2001:db8::1"}
+		})()))
+		Expect(config).To(HaveKeyWithValue("initial-cluster", "test-2001:db8::1=http://[2001:db8::1]:2380"))
+	})
+
+	It("should find additional peer URLs by the name of the member, and none by the name of the pod", func() {
+		config := configOf(render(inputOf(func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.MemberNamePrefix = new("p")
+			obj.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{
+				{MemberName: "test-0", URLs: []string{"http://pod.example.com"}},
+				{MemberName: "p-test-0", URLs: []string{"http://one.example.com", "http://two.example.com"}},
+			}
+		})()))
+		Expect(config).To(HaveKeyWithValue("initial-cluster",
+			"p-test-0=http://test-0.test-peer.test-ns.svc:2380,p-test-0=http://one.example.com,p-test-0=http://two.example.com"))
+		Expect(config).To(HaveKeyWithValue("initial-advertise-peer-urls", map[string]any{
+			"p-test-0": []any{"http://test-0.test-peer.test-ns.svc:2380", "http://one.example.com", "http://two.example.com"},
+		}))
+		Expect(config).To(HaveKeyWithValue("member-name-prefix", "p"))
+	})
+
+	It("should use every port of the spec everywhere", func() {
+		objects := render(inputOf(func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Etcd.ClientPort, obj.Spec.Etcd.ServerPort, obj.Spec.Backup.Port = new(int32(12379)), new(int32(12380)), new(int32(18080))
+		})())
+		config := configOf(objects)
+		Expect(config).To(HaveKeyWithValue("listen-client-urls", "http://0.0.0.0:12379"))
+		Expect(config).To(HaveKeyWithValue("initial-cluster", "test-0=http://test-0.test-peer.test-ns.svc:12380"))
+		Expect(config).To(HaveKeyWithValue("advertise-client-urls", map[string]any{"test-0": []any{"http://test-0.test-peer.test-ns.svc:12379"}}))
+		Expect(container(objects, "etcd").Args).To(ContainElements("--backup-restore-host-port=test-local:18080", "--etcd-client-port=12379", "--etcd-wrapper-port=9095"))
+		Expect(container(objects, "backup-restore").Args).To(ContainElements("--server-port=18080", "--endpoints=http://test-local:12379", "--service-endpoints=http://test-client:12379"))
+		ports := map[string]int32{}
+		for _, port := range append(service(objects, "test-client").Spec.Ports, service(objects, "test-peer").Spec.Ports...) {
+			ports[port.Name] = port.Port
+			Expect(port.TargetPort.IntVal).To(Equal(port.Port))
+		}
+		Expect(ports).To(Equal(map[string]int32{"client": 12379, "server": 12380, "backuprestore": 18080, "peer": 12380}))
+	})
+
+	DescribeTable("the PodDisruptionBudget keeps a quorum",
+		func(replicas, expected int) {
+			budget := only[*policyv1.PodDisruptionBudget](render(inputOf(fixture.WithReplicas(int32(replicas)))()))
+			Expect(budget.Spec.MinAvailable.IntValue()).To(Equal(expected))
+			Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(BeNil())
+		},
+		Entry("none while hibernated", 0, 0),
+		Entry("none of a single member, which could never be drained", 1, 0),
+		Entry("both of two, while a cluster grows", 2, 2),
+		Entry("two of three", 3, 2),
+		Entry("three of five", 5, 3),
+	)
+
+	It("should let unhealthy pods be evicted when the annotation says so", func() {
+		budget := only[*policyv1.PodDisruptionBudget](render(inputOf(fixture.WithAnnotation("resources.druid.gardener.cloud/allow-unhealthy-pod-eviction", ""))()))
+		Expect(budget.Spec.UnhealthyPodEvictionPolicy).To(HaveValue(Equal(policyv1.AlwaysAllow)))
+	})
+
+	It("should give no right on leases where there are none", func() {
+		role := only[*rbacv1.Role](render(inputOf(fixture.WithReplicas(0))()))
+		Expect(role.Rules).To(Equal([]rbacv1.PolicyRule{{APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, ResourceNames: []string{"test"}, Verbs: []string{"get"}}}))
+	})
+
+	It("should not let the spec overwrite the operator's labels", func() {
+		own := map[string]string{"app.kubernetes.io/managed-by": "x", "app.kubernetes.io/part-of": "x", "app.kubernetes.io/component": "x", "app.kubernetes.io/name": "x", "own": "yes"}
+		objects := render(inputOf(func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Labels = own
+			obj.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Labels: own}
+		})())
+		Expect(only[*appsv1.StatefulSet](objects).Spec.Template.Labels).To(Equal(map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test", "app.kubernetes.io/component": "etcd-statefulset", "app.kubernetes.io/name": "test", "own": "yes",
+		}))
+		Expect(service(objects, "test-client").Labels).To(Equal(map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test", "app.kubernetes.io/component": "etcd-client-service", "app.kubernetes.io/name": "test-client", "own": "yes",
+		}))
+	})
+
+	DescribeTable("the namespaces from which network policies let traffic in",
+		func(existing *string, selectors []metav1.LabelSelector, matcher OmegaMatcher) {
+			in := inputOf(func(obj *druidv1alpha1.Etcd) {
+				obj.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Annotations: map[string]string{"other": "annotation"}}
+				if existing != nil {
+					obj.Spec.Etcd.ClientService.Annotations["networking.resources.gardener.cloud/namespace-selectors"] = *existing
+				}
+			})()
+			in.Defaults.NamespaceSelectors = selectors
+			Expect(service(render(in), "test-client").Annotations).To(SatisfyAll(HaveKeyWithValue("other", "annotation"), matcher))
+		},
+		Entry("should stay unsaid without any", nil, nil, Not(HaveKey("networking.resources.gardener.cloud/namespace-selectors"))),
+		Entry("should stay what the spec says", new(`[{"matchLabels":{"a":"1"}}]`), nil,
+			HaveKeyWithValue("networking.resources.gardener.cloud/namespace-selectors", `[{"matchLabels":{"a":"1"}}]`)),
+		Entry("should be the operator's", nil, []metav1.LabelSelector{{MatchLabels: map[string]string{"b": "2"}}},
+			HaveKeyWithValue("networking.resources.gardener.cloud/namespace-selectors", `[{"matchLabels":{"b":"2"}}]`)),
+		Entry("should be both, each once", new(`[{"matchLabels":{"a":"1"}},{"matchLabels":{"b":"2"}}]`),
+			[]metav1.LabelSelector{{MatchLabels: map[string]string{"b": "2"}}, {MatchLabels: map[string]string{"c": "3"}}},
+			HaveKeyWithValue("networking.resources.gardener.cloud/namespace-selectors", `[{"matchLabels":{"a":"1"}},{"matchLabels":{"b":"2"}},{"matchLabels":{"c":"3"}}]`)),
+	)
+
+	It("should name the annotation that is no list of selectors", func() {
+		in := inputOf(func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Annotations: map[string]string{"networking.resources.gardener.cloud/namespace-selectors": "garden"}}
+		})()
+		in.Defaults.NamespaceSelectors = []metav1.LabelSelector{{}}
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = etcd.Objects(values)
+		Expect(err).To(MatchError(ContainSubstring("spec.etcd.clientService.annotations[networking.resources.gardener.cloud/namespace-selectors]")))
+	})
+
+	It("should annotate pods with the checksum of the configuration", func() {
+		objects := render(inputOf()())
+		data, err := json.Marshal(only[*corev1.ConfigMap](objects).Data)
+		Expect(err).NotTo(HaveOccurred())
+		sum := sha256.Sum256(data)
+		Expect(only[*appsv1.StatefulSet](objects).Spec.Template.Annotations).To(HaveKeyWithValue("checksum/etcd-configmap", hex.EncodeToString(sum[:])))
+	})
+
+	DescribeTable("the checksum of the rendering moves with every object",
+		func(change func(*etcd.Input)) {
+			rendering := func(in etcd.Input) string {
+				return only[*appsv1.StatefulSet](render(in)).Annotations["etcd-druid.extensions.gardener.cloud/rendering"]
+			}
+			before, changed := inputOf()(), inputOf()()
+			change(&changed)
+			Expect(rendering(before)).To(HaveLen(64))
+			Expect(rendering(before)).To(Equal(rendering(inputOf()())))
+			Expect(rendering(changed)).NotTo(Equal(rendering(before)))
+		},
+		Entry("the StatefulSet", func(in *etcd.Input) { in.Defaults.Images.EtcdWrapper = "other" }),
+		Entry("the client Service", func(in *etcd.Input) {
+			in.Etcd.Spec.Etcd.ClientService = &druidv1alpha1.ClientService{Labels: map[string]string{"a": "b"}}
+		}),
+		Entry("the PodDisruptionBudget", func(in *etcd.Input) {
+			metav1.SetMetaDataAnnotation(&in.Etcd.ObjectMeta, "resources.druid.gardener.cloud/allow-unhealthy-pod-eviction", "")
+		}),
+		Entry("the Role", func(in *etcd.Input) { in.Etcd.Spec.Replicas = 3 }),
+	)
+})

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"encoding/json"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("ValuesFor", func() {
+	It("should leave the Etcd as it is", func() {
+		in := inputOf(fixture.WithTLS(), fixture.WithStore("S3"))()
+		before := in.Etcd.DeepCopy()
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+		values.Pod.Labels["changed"] = "yes"
+		values.Labels["changed"] = "yes"
+		_, err = etcd.Objects(values)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(in.Etcd).To(Equal(before))
+	})
+
+	DescribeTable("refusals name the field and the way out",
+		func(option func(*druidv1alpha1.Etcd), message string) {
+			_, err := etcd.ValuesFor(inputOf(option)())
+			Expect(err).To(MatchError(ContainSubstring(message)))
+		},
+		Entry("another port of the wrapper, which the sidecar does not ask", func(obj *druidv1alpha1.Etcd) {
+			obj.Spec.Etcd.WrapperPort = new(int32(9096))
+		}, "spec.etcd.wrapperPort: Invalid value: 9096: remove it"),
+		Entry("client TLS without a certificate for the sidecar", func(obj *druidv1alpha1.Etcd) {
+			fixture.WithClientTLS()(obj)
+			obj.Spec.Etcd.ClientUrlTLS.ClientTLSSecretRef.Name = ""
+		}, "spec.etcd.clientUrlTls.clientTLSSecretRef.name: Required value: set a Secret"),
+	)
+
+	DescribeTable("the key of a CA",
+		func(dataKey *string, known map[string]string, expected string) {
+			in := inputOf(fixture.WithClientTLS())()
+			in.Etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = dataKey
+			in.CADataKeys = known
+			values, err := etcd.ValuesFor(in)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(values.ClientTLS.CADataKey).To(Equal(expected))
+		},
+		Entry("should be that of the reference", new("own.crt"), map[string]string{"client-ca": "bundle.crt"}, "own.crt"),
+		Entry("should be the one found in the Secret", nil, map[string]string{"client-ca": "bundle.crt"}, "bundle.crt"),
+		Entry("should be the one found when the reference is empty", new(""), map[string]string{"client-ca": "bundle.crt"}, "bundle.crt"),
+		Entry("should be ca.crt when nobody looked", nil, map[string]string{"other": "bundle.crt"}, "ca.crt"),
+	)
+
+	It("should let the sidecar serve with the secrets of clients when it has none of its own", func() {
+		values, err := etcd.ValuesFor(inputOf(fixture.WithClientTLS())())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(values.BackupTLS).To(Equal(&etcd.TLS{CASecretName: "client-ca", CADataKey: "ca.crt", ServerSecretName: "client-server", ClientSecretName: "client-client"}))
+	})
+
+	It("should serve plaintext when TLS is switched off, whatever is referenced", func() {
+		values, err := etcd.ValuesFor(inputOf(fixture.WithTLS(), func(obj *druidv1alpha1.Etcd) { obj.Spec.Etcd.EnableTLS = new(false) })())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(values.ClientTLS).To(BeNil())
+		Expect(values.PeerTLS).To(BeNil())
+		Expect(values.BackupTLS).To(BeNil())
+	})
+
+	DescribeTable("the initial cluster token",
+		func(ofInput string, ofSpec *string, expected string) {
+			in := inputOf()()
+			in.InitialClusterToken = ofInput
+			in.Etcd.Spec.Etcd.InitialClusterToken = ofSpec
+			values, err := etcd.ValuesFor(in)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(values.Etcd.InitialClusterToken).To(Equal(expected))
+		},
+		Entry("should be another for each Etcd", "", nil, "etcd-7a2c4c60-0c1f-4b52-9a8e-3f1f5d0a1b2c"),
+		Entry("should be that of the spec", "", new("own"), "own"),
+		Entry("should stay that of a cluster that runs", "etcd-cluster", new("own"), "etcd-cluster"),
+	)
+
+	DescribeTable("the leases",
+		func(spec, replicas, size int32, expected []string) {
+			in := inputOf(fixture.WithReplicas(spec))()
+			in.Replicas, in.ClusterSize = replicas, size
+			values, err := etcd.ValuesFor(in)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(values.MemberLeaseNames).To(Equal(expected))
+		},
+		Entry("should be there before their members when a cluster grows", int32(3), int32(1), int32(1), []string{"test-0", "test-1", "test-2"}),
+		Entry("should stay while members are listed", int32(0), int32(1), int32(1), []string{"test-0"}),
+		Entry("should be none of a hibernated cluster", int32(0), int32(0), int32(0), []string{}),
+	)
+
+	It("should render the planned replicas, and not those of the spec", func() {
+		in := inputOf(fixture.WithReplicas(3))()
+		in.Replicas, in.ClusterSize = 2, 2
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(values.Replicas).To(BeEquivalentTo(2))
+		Expect(values.Members).To(HaveLen(2))
+	})
+
+	It("should let the annotations of the input win over those of the spec", func() {
+		in := inputOf(func(obj *druidv1alpha1.Etcd) { obj.Spec.Annotations = map[string]string{"a": "spec", "b": "spec"} })()
+		in.PodAnnotations = map[string]string{"a": "input"}
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(values.Pod.Annotations).To(Equal(map[string]string{"a": "input", "b": "spec"}))
+	})
+})
+
+var _ = Describe("Defaults", func() {
+	It("should keep their JSON, which is pinned in clusters", func() {
+		defaults := etcd.Defaults{
+			Images:             etcd.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"},
+			IPFamilies:         []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol},
+			NamespaceSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"b": "2", "a": "1"}}},
+		}
+		pinned := `{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"},"ipFamilies":["IPv6","IPv4"],"namespaceSelectors":[{"matchLabels":{"a":"1","b":"2"}}]}`
+
+		encoded, err := json.Marshal(defaults)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(encoded)).To(Equal(pinned))
+
+		var decoded etcd.Defaults
+		Expect(json.Unmarshal([]byte(pinned), &decoded)).To(Succeed())
+		Expect(decoded).To(Equal(defaults))
+	})
+})
