@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	acceptanceRounds = 3000
+	acceptanceRounds = 2000
 	acceptanceSeed   = 38
 )
 

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	upstreamcommon "github.com/gardener/etcd-druid/api/common"
+	upstreamv1alpha1 "github.com/gardener/etcd-druid/api/core/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+var _ = Describe("Constants", func() {
+	DescribeTable("have the values of the etcd-druid API module",
+		func(ours, upstream any) { Expect(ours).To(BeEquivalentTo(upstream)) },
+		Entry("Basic", druidv1alpha1.Basic, upstreamv1alpha1.Basic),
+		Entry("BboltFreelistArray", druidv1alpha1.BboltFreelistArray, upstreamv1alpha1.BboltFreelistArray),
+		Entry("BboltFreelistMap", druidv1alpha1.BboltFreelistMap, upstreamv1alpha1.BboltFreelistMap),
+		Entry("ConditionCheckError", druidv1alpha1.ConditionCheckError, upstreamv1alpha1.ConditionCheckError),
+		Entry("ConditionFalse", druidv1alpha1.ConditionFalse, upstreamv1alpha1.ConditionFalse),
+		Entry("ConditionProgressing", druidv1alpha1.ConditionProgressing, upstreamv1alpha1.ConditionProgressing),
+		Entry("ConditionTrue", druidv1alpha1.ConditionTrue, upstreamv1alpha1.ConditionTrue),
+		Entry("ConditionTypeAllMembersReady", druidv1alpha1.ConditionTypeAllMembersReady, upstreamv1alpha1.ConditionTypeAllMembersReady),
+		Entry("ConditionTypeAllMembersUpdated", druidv1alpha1.ConditionTypeAllMembersUpdated, upstreamv1alpha1.ConditionTypeAllMembersUpdated),
+		Entry("ConditionTypeBackupReady", druidv1alpha1.ConditionTypeBackupReady, upstreamv1alpha1.ConditionTypeBackupReady),
+		Entry("ConditionTypeBootstrappedWithExistingCluster", druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster, upstreamv1alpha1.ConditionTypeBootstrappedWithExistingCluster),
+		Entry("ConditionTypeClusterIDMismatch", druidv1alpha1.ConditionTypeClusterIDMismatch, upstreamv1alpha1.ConditionTypeClusterIDMismatch),
+		Entry("ConditionTypeDataVolumesReady", druidv1alpha1.ConditionTypeDataVolumesReady, upstreamv1alpha1.ConditionTypeDataVolumesReady),
+		Entry("ConditionTypeLastSnapshotCompactionSucceeded", druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded, upstreamv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded),
+		Entry("ConditionTypeReady", druidv1alpha1.ConditionTypeReady, upstreamv1alpha1.ConditionTypeReady),
+		Entry("ConditionUnknown", druidv1alpha1.ConditionUnknown, upstreamv1alpha1.ConditionUnknown),
+		Entry("DefaultCompression", druidv1alpha1.DefaultCompression, upstreamv1alpha1.DefaultCompression),
+		Entry("DefaultCompressionEnabled", druidv1alpha1.DefaultCompressionEnabled, upstreamv1alpha1.DefaultCompressionEnabled),
+		Entry("DisableEtcdComponentProtectionAnnotation", druidv1alpha1.DisableEtcdComponentProtectionAnnotation, upstreamv1alpha1.DisableEtcdComponentProtectionAnnotation),
+		Entry("DruidOperationAnnotation", druidv1alpha1.DruidOperationAnnotation, upstreamv1alpha1.DruidOperationAnnotation),
+		Entry("DruidOperationReconcile", druidv1alpha1.DruidOperationReconcile, upstreamv1alpha1.DruidOperationReconcile),
+		Entry("EtcdCopyBackupsTaskFailed", druidv1alpha1.EtcdCopyBackupsTaskFailed, upstreamv1alpha1.EtcdCopyBackupsTaskFailed),
+		Entry("EtcdCopyBackupsTaskSucceeded", druidv1alpha1.EtcdCopyBackupsTaskSucceeded, upstreamv1alpha1.EtcdCopyBackupsTaskSucceeded),
+		Entry("EtcdMemberStatusNotReady", druidv1alpha1.EtcdMemberStatusNotReady, upstreamv1alpha1.EtcdMemberStatusNotReady),
+		Entry("EtcdMemberStatusReady", druidv1alpha1.EtcdMemberStatusReady, upstreamv1alpha1.EtcdMemberStatusReady),
+		Entry("EtcdMemberStatusUnknown", druidv1alpha1.EtcdMemberStatusUnknown, upstreamv1alpha1.EtcdMemberStatusUnknown),
+		Entry("EtcdRoleLeader", druidv1alpha1.EtcdRoleLeader, upstreamv1alpha1.EtcdRoleLeader),
+		Entry("EtcdRoleMember", druidv1alpha1.EtcdRoleMember, upstreamv1alpha1.EtcdRoleMember),
+		Entry("Extensive", druidv1alpha1.Extensive, upstreamv1alpha1.Extensive),
+		Entry("FullSnapshotFailureReason", druidv1alpha1.FullSnapshotFailureReason, upstreamv1alpha1.FullSnapshotFailureReason),
+		Entry("FullSnapshotSuccessReason", druidv1alpha1.FullSnapshotSuccessReason, upstreamv1alpha1.FullSnapshotSuccessReason),
+		Entry("GarbageCollectionPolicyExponential", druidv1alpha1.GarbageCollectionPolicyExponential, upstreamv1alpha1.GarbageCollectionPolicyExponential),
+		Entry("GarbageCollectionPolicyLimitBased", druidv1alpha1.GarbageCollectionPolicyLimitBased, upstreamv1alpha1.GarbageCollectionPolicyLimitBased),
+		Entry("GardenerOperationAnnotation", druidv1alpha1.GardenerOperationAnnotation, upstreamv1alpha1.GardenerOperationAnnotation),
+		Entry("GzipCompression", druidv1alpha1.GzipCompression, upstreamv1alpha1.GzipCompression),
+		Entry("JobFailureReasonBackoffLimitExceeded", druidv1alpha1.JobFailureReasonBackoffLimitExceeded, upstreamv1alpha1.JobFailureReasonBackoffLimitExceeded),
+		Entry("JobFailureReasonDeadlineExceeded", druidv1alpha1.JobFailureReasonDeadlineExceeded, upstreamv1alpha1.JobFailureReasonDeadlineExceeded),
+		Entry("LabelAppNameKey", druidv1alpha1.LabelAppNameKey, upstreamv1alpha1.LabelAppNameKey),
+		Entry("LabelComponentKey", druidv1alpha1.LabelComponentKey, upstreamv1alpha1.LabelComponentKey),
+		Entry("LabelManagedByKey", druidv1alpha1.LabelManagedByKey, upstreamv1alpha1.LabelManagedByKey),
+		Entry("LabelManagedByValue", druidv1alpha1.LabelManagedByValue, upstreamv1alpha1.LabelManagedByValue),
+		Entry("LabelPartOfKey", druidv1alpha1.LabelPartOfKey, upstreamv1alpha1.LabelPartOfKey),
+		Entry("LastOperationStateCompleted", druidv1alpha1.LastOperationStateCompleted, upstreamv1alpha1.LastOperationStateCompleted),
+		Entry("LastOperationStateError", druidv1alpha1.LastOperationStateError, upstreamv1alpha1.LastOperationStateError),
+		Entry("LastOperationStateFailed", druidv1alpha1.LastOperationStateFailed, upstreamv1alpha1.LastOperationStateFailed),
+		Entry("LastOperationStateInProgress", druidv1alpha1.LastOperationStateInProgress, upstreamv1alpha1.LastOperationStateInProgress),
+		Entry("LastOperationStateProcessing", druidv1alpha1.LastOperationStateProcessing, upstreamv1alpha1.LastOperationStateProcessing),
+		Entry("LastOperationStateRequeue", druidv1alpha1.LastOperationStateRequeue, upstreamv1alpha1.LastOperationStateRequeue),
+		Entry("LastOperationStateSucceeded", druidv1alpha1.LastOperationStateSucceeded, upstreamv1alpha1.LastOperationStateSucceeded),
+		Entry("LastOperationTypeAdmit", druidv1alpha1.LastOperationTypeAdmit, upstreamv1alpha1.LastOperationTypeAdmit),
+		Entry("LastOperationTypeCleanup", druidv1alpha1.LastOperationTypeCleanup, upstreamv1alpha1.LastOperationTypeCleanup),
+		Entry("LastOperationTypeCreate", druidv1alpha1.LastOperationTypeCreate, upstreamv1alpha1.LastOperationTypeCreate),
+		Entry("LastOperationTypeDelete", druidv1alpha1.LastOperationTypeDelete, upstreamv1alpha1.LastOperationTypeDelete),
+		Entry("LastOperationTypeExecution", druidv1alpha1.LastOperationTypeExecution, upstreamv1alpha1.LastOperationTypeExecution),
+		Entry("LastOperationTypeReconcile", druidv1alpha1.LastOperationTypeReconcile, upstreamv1alpha1.LastOperationTypeReconcile),
+		Entry("LzwCompression", druidv1alpha1.LzwCompression, upstreamv1alpha1.LzwCompression),
+		Entry("OnDemandSnapshotTypeDelta", druidv1alpha1.OnDemandSnapshotTypeDelta, upstreamv1alpha1.OnDemandSnapshotTypeDelta),
+		Entry("OnDemandSnapshotTypeFull", druidv1alpha1.OnDemandSnapshotTypeFull, upstreamv1alpha1.OnDemandSnapshotTypeFull),
+		Entry("Periodic", druidv1alpha1.Periodic, upstreamv1alpha1.Periodic),
+		Entry("PodFailureReasonDeletionByTaintManager", druidv1alpha1.PodFailureReasonDeletionByTaintManager, upstreamv1alpha1.PodFailureReasonDeletionByTaintManager),
+		Entry("PodFailureReasonEvictionByEvictionAPI", druidv1alpha1.PodFailureReasonEvictionByEvictionAPI, upstreamv1alpha1.PodFailureReasonEvictionByEvictionAPI),
+		Entry("PodFailureReasonPreemptionByScheduler", druidv1alpha1.PodFailureReasonPreemptionByScheduler, upstreamv1alpha1.PodFailureReasonPreemptionByScheduler),
+		Entry("PodFailureReasonProcessFailure", druidv1alpha1.PodFailureReasonProcessFailure, upstreamv1alpha1.PodFailureReasonProcessFailure),
+		Entry("PodFailureReasonTerminationByKubelet", druidv1alpha1.PodFailureReasonTerminationByKubelet, upstreamv1alpha1.PodFailureReasonTerminationByKubelet),
+		Entry("PodFailureReasonUnknown", druidv1alpha1.PodFailureReasonUnknown, upstreamv1alpha1.PodFailureReasonUnknown),
+		Entry("PodSuccessReasonNone", druidv1alpha1.PodSuccessReasonNone, upstreamv1alpha1.PodSuccessReasonNone),
+		Entry("Revision", druidv1alpha1.Revision, upstreamv1alpha1.Revision),
+		Entry("SuspendEtcdSpecReconcileAnnotation", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, upstreamv1alpha1.SuspendEtcdSpecReconcileAnnotation),
+		Entry("TaskStateFailed", druidv1alpha1.TaskStateFailed, upstreamv1alpha1.TaskStateFailed),
+		Entry("TaskStateInProgress", druidv1alpha1.TaskStateInProgress, upstreamv1alpha1.TaskStateInProgress),
+		Entry("TaskStatePending", druidv1alpha1.TaskStatePending, upstreamv1alpha1.TaskStatePending),
+		Entry("TaskStateRejected", druidv1alpha1.TaskStateRejected, upstreamv1alpha1.TaskStateRejected),
+		Entry("TaskStateSucceeded", druidv1alpha1.TaskStateSucceeded, upstreamv1alpha1.TaskStateSucceeded),
+		Entry("ZlibCompression", druidv1alpha1.ZlibCompression, upstreamv1alpha1.ZlibCompression),
+		Entry("EtcdFinalizerName", druidv1alpha1.EtcdFinalizerName, upstreamcommon.EtcdFinalizerName),
+		Entry("EtcdOpsTaskFinalizerName", druidv1alpha1.EtcdOpsTaskFinalizerName, upstreamcommon.EtcdOpsTaskFinalizerName),
+	)
+})
