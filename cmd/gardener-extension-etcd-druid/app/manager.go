@@ -20,6 +20,7 @@ import (
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -33,6 +34,9 @@ func newManager(o *Options) (manager.Manager, error) {
 		ContentType:        c.ClientConnection.ContentType,
 		AcceptContentTypes: c.ClientConnection.AcceptContentTypes,
 	}, restConfig)
+
+	// What is tried by dry run comes with the same warnings each time.
+	restConfig.WarningHandlerWithContext = logf.NewKubeAPIWarningLogger(logf.KubeAPIWarningLoggerOptions{Deduplicate: true})
 
 	options := o.manager.Completed().Options()
 	options.Scheme = NewScheme()

@@ -167,7 +167,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 			continue
 		}
 		names = append(names, l.kind.Kind+" "+l.name)
-		if err := r.deleteObject(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		if err := r.deleteObject(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 			return failed(l.code, err)
 		}
 	}

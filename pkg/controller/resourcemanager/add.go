@@ -18,8 +18,10 @@ import (
 	"github.com/gardener/gardener/pkg/resourcemanager/controller/managedresource"
 	resourcemanagerpredicate "github.com/gardener/gardener/pkg/resourcemanager/predicate"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,8 +56,22 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := mgr.Add(seed); err != nil {
 		return fmt.Errorf("adding caches to the manager: %w", err)
 	}
-	return addControllers(ctx, mgr, seed, configFor(o))
+	return addControllers(ctx, managerOn{Manager: mgr, cluster: seed}, seed, configFor(o))
 }
+
+// managerOn is a manager whose controllers watch and read through the caches of another cluster object: a controller
+// that hears of an object from one cache and looks for it in another that lags behind takes it for gone.
+type managerOn struct {
+	manager.Manager
+	cluster cluster.Cluster
+}
+
+func (m managerOn) GetCache() cache.Cache                { return m.cluster.GetCache() }
+func (m managerOn) GetClient() client.Client             { return m.cluster.GetClient() }
+func (m managerOn) GetAPIReader() client.Reader          { return m.cluster.GetAPIReader() }
+func (m managerOn) GetScheme() *runtime.Scheme           { return m.cluster.GetScheme() }
+func (m managerOn) GetRESTMapper() meta.RESTMapper       { return m.cluster.GetRESTMapper() }
+func (m managerOn) GetFieldIndexer() client.FieldIndexer { return m.cluster.GetFieldIndexer() }
 
 func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 	payloads := labels.SelectorFromSet(labels.Set{references.LabelKeyGarbageCollectable: references.LabelValueGarbageCollectable})
