@@ -100,7 +100,7 @@ func checkEtcd(etcd *druidv1alpha1.Etcd) {
 	canonical, errs := helper.Canonical(etcd)
 	Expect(errs).To(BeEmpty())
 	Expect(validation.ValidateEtcd(canonical)).To(BeEmpty())
-	Expect(validation.CheckSize(canonical, 0)).To(BeNil())
+	Expect(validation.ValidateSize(canonical, 0)).To(BeEmpty())
 	if store := canonical.Spec.Backup.Store; store != nil {
 		checkStore(*store)
 	}

@@ -36,13 +36,16 @@ func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) 
 // mapper collects the errors of the mapping.
 type mapper struct{ errs field.ErrorList }
 
+// fields are the paths of a field in the older form and in the current one.
+type fields struct{ older, current string }
+
 func (m *mapper) etcd(spec *druidv1alpha1.EtcdSpec) {
 	older := &spec.Etcd.OlderEtcdForm
 	quantitiesEqual := func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-	move(m, &older.OlderQuota, &spec.Etcd.Quota, "spec.etcd.Quota", "spec.etcd.quota", quantitiesEqual)
-	move(m, &older.StorageCapacity, &spec.StorageCapacity, "spec.etcd.storageCapacity", "spec.storageCapacity", quantitiesEqual)
-	move(m, &older.StorageClass, &spec.StorageClass, "spec.etcd.storageClass", "spec.storageClass", equal[string])
+	move(m, &older.OlderQuota, &spec.Etcd.Quota, fields{"spec.etcd.Quota", "spec.etcd.quota"}, quantitiesEqual)
+	move(m, &older.StorageCapacity, &spec.StorageCapacity, fields{"spec.etcd.storageCapacity", "spec.storageCapacity"}, quantitiesEqual)
+	move(m, &older.StorageClass, &spec.StorageClass, fields{"spec.etcd.storageClass", "spec.storageClass"}, equal[string])
 	m.image(&older.ImageRepository, &older.ImageVersion, &spec.Etcd.Image, "spec.etcd")
 	older.InitialClusterState = nil
 }
@@ -71,7 +74,7 @@ func (m *mapper) image(repository, version, image **string, path string) {
 		separator = "@"
 	}
 	joined := new(**repository + separator + **version)
-	move(m, &joined, image, olderPaths, path+".image", equal[string])
+	move(m, &joined, image, fields{olderPaths, path + ".image"}, equal[string])
 	*repository, *version = nil, nil
 }
 
@@ -86,8 +89,8 @@ func (m *mapper) store(spec *druidv1alpha1.EtcdSpec) {
 	}
 	store := spec.Backup.Store
 
-	move(m, &older.StorageContainer, &store.Container, "spec.store.storageContainer", "spec.backup.store.container", equal[string])
-	move(m, &older.StorageProvider, &store.Provider, "spec.store.storageProvider", "spec.backup.store.provider", equal[druidv1alpha1.StorageProvider])
+	move(m, &older.StorageContainer, &store.Container, fields{"spec.store.storageContainer", "spec.backup.store.container"}, equal[string])
+	move(m, &older.StorageProvider, &store.Provider, fields{"spec.store.storageProvider", "spec.backup.store.provider"}, equal[druidv1alpha1.StorageProvider])
 	m.moveString(older.StorePrefix, &store.Prefix, "spec.store.storePrefix", "spec.backup.store.prefix")
 	if older.StoreSecret != nil {
 		if store.SecretRef == nil {
@@ -132,26 +135,26 @@ func (m *mapper) onlyClientSecret(spec *druidv1alpha1.EtcdSpec) {
 }
 
 // moveString is move for a current field that is a plain string, where empty means unset.
-func (m *mapper) moveString(older *string, current *string, olderPath, currentPath string) {
+func (m *mapper) moveString(older, current *string, olderPath, currentPath string) {
 	pointer := current
 	if *current == "" {
 		pointer = nil
 	}
-	move(m, &older, &pointer, olderPath, currentPath, equal[string])
+	move(m, &older, &pointer, fields{olderPath, currentPath}, equal[string])
 	if pointer != nil {
 		*current = *pointer
 	}
 }
 
 // move moves the value of the older field to the current one. It refuses when both are set and differ.
-func move[T any](m *mapper, older, current **T, olderPath, currentPath string, equal func(T, T) bool) {
+func move[T any](m *mapper, older, current **T, at fields, equal func(T, T) bool) {
 	switch {
 	case *older == nil:
 		return
 	case *current == nil:
 		*current = *older
 	case !equal(**older, **current):
-		m.errs = append(m.errs, field.Invalid(field.NewPath(olderPath), **older, fmt.Sprintf("differs from %s, of which it is the older form: remove %s", currentPath, olderPath)))
+		m.errs = append(m.errs, field.Invalid(field.NewPath(at.older), **older, fmt.Sprintf("differs from %s, of which it is the older form: remove %s", at.current, at.older)))
 	}
 	*older = nil
 }

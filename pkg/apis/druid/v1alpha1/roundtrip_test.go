@@ -104,7 +104,7 @@ func newFiller() *randfill.Filler {
 			*q = resource.MustParse(fmt.Sprintf("%dMi", c.Intn(1e6)))
 		},
 		func(s *string, c randfill.Continue) { *s = fmt.Sprintf("text-%x", c.Uint32()) },
-		func(f *metav1.FieldsV1, c randfill.Continue) { f.Raw = []byte("{}") },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawBytes([]byte("{}")) },
 	).RandSource(rand.NewSource(roundTripSeed))
 }
 

@@ -19,18 +19,18 @@ import (
 // maxSize is the largest cluster: beyond it etcd loses more in every write than it wins in tolerance.
 const maxSize = 7
 
-// CheckSize checks spec.replicas against the size that the cluster had when it last ran; 0 means that it never ran. Sizes
+// ValidateSize checks spec.replicas against the size that the cluster had when it last ran; 0 means that it never ran. Sizes
 // are 0 and the odd ones up to seven. The size that a cluster has is always let pass, since clusters of other sizes exist,
 // and so is every size where members are managed externally.
-func CheckSize(etcd *druidv1alpha1.Etcd, last int32) *field.Error {
+func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	path, replicas := field.NewPath("spec", "replicas"), etcd.Spec.Replicas
 	switch {
 	case replicas == 0, replicas == last, len(etcd.Spec.ExternallyManagedMemberAddresses) > 0:
 		return nil
 	case replicas < 0, replicas > maxSize, replicas%2 == 0:
-		return field.Invalid(path, replicas, "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it")
+		return field.ErrorList{field.Invalid(path, replicas, "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it")}
 	case replicas < last:
-		return field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the cluster has: it can only grow, hibernate with 0, and wake up with %d", last, last))
+		return field.ErrorList{field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the cluster has: it can only grow, hibernate with 0, and wake up with %d", last, last))}
 	}
 
 	return nil

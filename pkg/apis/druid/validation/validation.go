@@ -7,7 +7,7 @@
 // the Etcd has to act.
 //
 // What may not live here: what needs another object, a cluster or the past of the Etcd, with one exception that takes the
-// past as an argument (CheckSize). The provider of a store is checked where it is resolved, in pkg/backupstore. What the API
+// past as an argument (ValidateSize). The provider of a store is checked where it is resolved, in pkg/backupstore. What the API
 // server itself says about a rendered object is not repeated: every rendering is tried by a dry run.
 package validation
 

@@ -136,10 +136,10 @@ var _ = Describe("ValidateEtcd", func() {
 	})
 })
 
-var _ = Describe("CheckSize", func() {
+var _ = Describe("ValidateSize", func() {
 	DescribeTable("lets pass",
 		func(last, size int32, options ...override) {
-			Expect(validation.CheckSize(fixture.Etcd(append(options, fixture.WithReplicas(size))...), last)).To(BeNil())
+			Expect(validation.ValidateSize(fixture.Etcd(append(options, fixture.WithReplicas(size))...), last)).To(BeEmpty())
 		},
 		Entry("a first member", int32(0), int32(1)),
 		Entry("seven first members", int32(0), int32(7)),
@@ -153,10 +153,11 @@ var _ = Describe("CheckSize", func() {
 
 	DescribeTable("refuses",
 		func(last, size int32, message string) {
-			err := validation.CheckSize(fixture.Etcd(fixture.WithReplicas(size)), last)
-			Expect(err).NotTo(BeNil())
-			Expect(err.Field).To(Equal("spec.replicas"))
-			Expect(err.Error()).To(ContainSubstring(message))
+			errs := validation.ValidateSize(fixture.Etcd(fixture.WithReplicas(size)), last)
+			Expect(errs).To(ConsistOf(And(
+				HaveField("Field", "spec.replicas"),
+				HaveField("Detail", ContainSubstring(message)),
+			)))
 		},
 		Entry("an even size", int32(0), int32(2), "0, 1, 3, 5 or 7"),
 		Entry("more than seven", int32(7), int32(9), "0, 1, 3, 5 or 7"),
