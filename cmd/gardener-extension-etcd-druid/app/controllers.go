@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -32,6 +33,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 	return []extensionscmdcontroller.NameToAddToManagerFunc{
 		extensionscmdcontroller.Switch(heartbeatController, o.addHeartbeat),
 		extensionscmdcontroller.Switch(etcd.ControllerName, o.addEtcd),
+		extensionscmdcontroller.Switch(care.ControllerName, o.addCare),
 	}
 }
 
@@ -51,6 +53,15 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
+}
+
+func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
+	options := care.AddOptions{
+		Config:   care.ConfigFor(o.Config.Controllers.Etcd),
+		Observer: o.sharedObserver(mgr),
+	}
+	o.care.Completed().Apply(&options.Controller)
+	return care.AddToManager(ctx, mgr, options)
 }
 
 // renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable

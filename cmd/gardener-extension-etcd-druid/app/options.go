@@ -52,7 +52,7 @@ func NewOptions() *Options {
 		manager:   &extensionscmdcontroller.ManagerOptions{LeaderElection: true, LeaderElectionNamespace: namespace},
 		heartbeat: &extensionsheartbeatcmd.Options{ExtensionName: Name, Namespace: namespace, RenewIntervalSeconds: 30},
 		etcd:      &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
-		care:      &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
+		care:      &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 15},
 	}
 	o.controllers = extensionscmdcontroller.NewSwitchOptions(o.switches()...)
 	return o
@@ -141,9 +141,6 @@ func (o *Options) applyConfig() {
 	o.manager.LogLevel = string(c.Logging.LogLevel)
 	o.manager.LogFormat = string(c.Logging.LogFormat)
 	o.etcd.MaxConcurrentReconciles = *c.Controllers.Etcd.ConcurrentSyncs
-	if !o.flags.Changed("care-max-concurrent-reconciles") {
-		o.care.MaxConcurrentReconciles = *c.Controllers.Etcd.ConcurrentSyncs
-	}
 }
 
 // isEnabled says whether a controller runs, by the rules of the library's switches.
