@@ -7,6 +7,7 @@ package crds_test
 import (
 	"strings"
 
+	upstreamcrds "github.com/gardener/etcd-druid/api/core/v1alpha1/crds"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -41,6 +42,26 @@ var _ = Describe("CustomResourceDefinitions", func() {
 
 			_, err := crdschema.New(content)
 			Expect(err).NotTo(HaveOccurred())
+		},
+		Entry("of Etcd", "etcds.druid.gardener.cloud"),
+		Entry("of EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud"),
+		Entry("of EtcdOpsTask", "etcdopstasks.druid.gardener.cloud"),
+	)
+
+	DescribeTable("names, columns and subresources are those of the etcd-druid API module",
+		func(name string) {
+			upstreamYAML, err := upstreamcrds.GetAll("1.34")
+			Expect(err).NotTo(HaveOccurred())
+			ours, upstream := &apiextensionsv1.CustomResourceDefinition{}, &apiextensionsv1.CustomResourceDefinition{}
+			Expect(yaml.UnmarshalStrict([]byte(crds.All()[name]), ours)).To(Succeed())
+			Expect(yaml.UnmarshalStrict([]byte(upstreamYAML[name]), upstream)).To(Succeed())
+
+			Expect(ours.Spec.Names).To(Equal(upstream.Spec.Names))
+			Expect(ours.Spec.Scope).To(Equal(upstream.Spec.Scope))
+			Expect(ours.Spec.Versions).To(HaveLen(1))
+			Expect(ours.Spec.Versions[0].Name).To(Equal(upstream.Spec.Versions[0].Name))
+			Expect(ours.Spec.Versions[0].Subresources).To(Equal(upstream.Spec.Versions[0].Subresources))
+			Expect(ours.Spec.Versions[0].AdditionalPrinterColumns).To(Equal(upstream.Spec.Versions[0].AdditionalPrinterColumns))
 		},
 		Entry("of Etcd", "etcds.druid.gardener.cloud"),
 		Entry("of EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud"),
