@@ -49,7 +49,7 @@ func isTLSSwitchedOff(etcd *druidv1alpha1.Etcd) bool {
 	return enableTLS != nil && !*enableTLS
 }
 
-// SecretUse is a Secret in the namespace of the Etcd without which its pods cannot start.
+// SecretUse is a Secret in the namespace of the Etcd without which its pods are not started.
 type SecretUse struct {
 	// Name of the Secret.
 	Name string
@@ -61,8 +61,10 @@ type SecretUse struct {
 	Field string
 }
 
-// ReferencedSecrets are the Secrets that the spec names and that its pods need, in the order of the spec. References
-// without a name, and TLS references while TLS is switched off, are left out. A Secret that is named twice appears twice.
+// ReferencedSecrets are the Secrets that the spec names, in the order of the spec. References without a name, TLS references
+// while TLS is switched off, and the client certificate of spec.etcd.peerUrlTls, which nothing uses, are left out. The client
+// certificate of spec.backup.tls is there although no pod mounts it: its author says that it belongs to the cluster. A Secret
+// that is named twice appears twice.
 func ReferencedSecrets(etcd *druidv1alpha1.Etcd) []SecretUse {
 	var uses []SecretUse
 

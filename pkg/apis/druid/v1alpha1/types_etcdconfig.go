@@ -44,8 +44,8 @@ type EtcdConfig struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	ClientPort *int32 `json:"clientPort,omitempty"`
-	// WrapperPort is the port on which etcd-wrapper serves its readiness. Unset: 9095, and the sidecar of this version
-	// reaches no other.
+	// WrapperPort is the port on which etcd-wrapper serves its readiness. Unset: 9095. The schema lets any port pass, but
+	// where the operator runs the pods it refuses another one, since the sidecar restarts etcd through 9095.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
