@@ -19,26 +19,32 @@ func (p Plan) Against(rendering Rendering, o Observation) Plan {
 	managedResource := o.ManagedResource
 	switch {
 	case managedResource.Deleting:
-		return p.waiting(p.Stage, "ManagedResource "+managedResource.Name+" to be gone, so that it can be made anew")
+		return p.waiting("ManagedResource " + managedResource.Name + " to be gone, so that it can be made anew")
 	case !managedResource.Exists:
-		return p.waiting(p.Stage, "ManagedResource "+managedResource.Name+" to be applied")
+		return p.waiting("ManagedResource " + managedResource.Name + " to be applied")
 	case !o.StatefulSet.Exists:
 		return p.againstNoStatefulSet(o)
 	case o.StatefulSet.Deleting:
-		return p.waiting(StageRecreateStatefulSet, "StatefulSet "+o.StatefulSet.Name+" to be gone, so that it can be made anew")
+		p.Stage = StageRecreateStatefulSet
+
+		return p.waiting("StatefulSet " + o.StatefulSet.Name + " to be gone, so that it can be made anew")
 	}
 	if differences := o.StatefulSet.Rendering.Fixed.Differences(rendering.Fixed); len(differences) > 0 {
-		p.Stage, p.WaitsFor = StageRecreateStatefulSet, ""
+		p.Stage, p.WaitsFor, p.Step = StageRecreateStatefulSet, "", nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
+		if !managedResource.GenerationObserved && !managedResource.isRefused() {
+			// Not under the hands of the resource manager: it could bring the old one back.
+			return p.waiting(applied(managedResource))
+		}
 		p.Step = &Step{Kind: StepRecreateStatefulSet, Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}
 
 		return p
 	}
 	if o.StatefulSet.Rendering.Checksum != rendering.Checksum {
-		return p.waiting(p.applying(), applied(managedResource))
+		return p.applying().waiting(applied(managedResource))
 	}
 	if !o.StatefulSet.GenerationObserved() {
-		return p.waiting(p.applying(), "the StatefulSet controller to see StatefulSet "+o.StatefulSet.Name)
+		return p.applying().waiting("the StatefulSet controller to see StatefulSet " + o.StatefulSet.Name)
 	}
 
 	return p
@@ -54,30 +60,33 @@ func (p Plan) againstNoStatefulSet(o Observation) Plan {
 		return p
 	}
 
-	return p.waiting(p.Stage, applied(o.ManagedResource))
+	return p.waiting(applied(o.ManagedResource))
 }
 
-// applying is the stage while the resource manager applies: stages that are about pods have not begun yet.
-func (p Plan) applying() Stage {
+// applying is the plan while the resource manager applies: stages that are about pods have not begun yet.
+func (p Plan) applying() Plan {
 	switch p.Stage {
 	case StageReplacePod, StageSettle, StageDone:
-		return StageApply
+		p.Stage, p.Reason = StageApply, "the newest rendering is on its way into the cluster"
 	case StageHibernated:
-		return StageHibernate
-	default:
-		return p.Stage
+		p.Stage = StageHibernate
 	}
-}
-
-func (p Plan) waiting(stage Stage, waitsFor string) Plan {
-	p.Stage, p.Step, p.WaitsFor = stage, nil, waitsFor
 
 	return p
 }
 
+func (p Plan) waiting(waitsFor string) Plan {
+	p.Step, p.WaitsFor = nil, waitsFor
+
+	return p
+}
+
+// isRefused is true when the resource manager could not apply. It does not count such a generation as observed.
+func (m ManagedResource) isRefused() bool { return m.Applied.Status == "False" }
+
 func applied(managedResource ManagedResource) string {
 	waitsFor := "ManagedResource " + managedResource.Name + " to be applied"
-	if managedResource.GenerationObserved && managedResource.Applied.Status == "False" {
+	if managedResource.isRefused() {
 		waitsFor += ": " + managedResource.Applied.Message
 	}
 

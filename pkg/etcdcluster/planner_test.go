@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("PlanFor", func() {
+	var (
+		now  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		etcd *druidv1alpha1.Etcd
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Spec.Replicas = 1
+	})
+
+	DescribeTable("refuses sizes, naming the field and the way out",
+		func(replicas, remembered int, message string) {
+			etcd.Spec.Replicas = int32(replicas)
+			plan := PlanFor(etcd, Observation{ManagedResource: ManagedResource{Size: int32(remembered)}}, now)
+			Expect(string(plan.Outcome())).To(Equal("Refused"))
+			Expect(plan.Render).To(BeFalse())
+			Expect(plan.Refusal).To(MatchError(message))
+		},
+		Entry("below zero", -1, 0, "spec.replicas: -1 is negative; use 0 to hibernate or 1"),
+		Entry("several members", 3, 0, "spec.replicas: unsupported size 3: clusters of several members are not supported yet; use 0 to hibernate or 1"),
+		Entry("fewer than the data knows", 1, 3, "spec.replicas: 1 is smaller than the 3 members that the data of this cluster knows; use 0 to hibernate or 3"),
+	)
+
+	DescribeTable("decides nothing without all facts",
+		func(section Section) {
+			plan := PlanFor(etcd, Observation{Failures: []ReadFailure{{Section: section, Message: "timeout"}}}, now)
+			Expect(string(plan.Stage)).To(Equal("Observe"))
+			Expect(plan.Render).To(BeFalse())
+			Expect(plan.WaitsFor).To(ContainSubstring("timeout"))
+		},
+		Entry("of the ManagedResource", SectionManagedResource),
+		Entry("of the StatefulSet", SectionStatefulSet),
+		Entry("of pods", SectionPods),
+		Entry("of Secrets", SectionSecrets),
+	)
+
+	It("hibernates a cluster of any remembered size, and keeps that size", func() {
+		etcd.Spec.Replicas = 0
+		plan := PlanFor(etcd, Observation{ManagedResource: ManagedResource{Size: 3}}, now)
+		Expect(plan.Render).To(BeTrue())
+		Expect(plan.Replicas).To(BeZero())
+		Expect(plan.ClusterSize).To(BeEquivalentTo(3))
+	})
+
+	It("does not wait for Secrets in order to hibernate", func() {
+		etcd.Spec.Replicas = 0
+		plan := PlanFor(etcd, Observation{Secrets: []Secret{{Name: "ca"}}}, now)
+		Expect(plan.Render).To(BeTrue())
+	})
+
+	It("waits for the StatefulSet of an earlier Etcd to be gone", func() {
+		plan := PlanFor(etcd, Observation{StatefulSet: StatefulSet{Exists: true, Name: "main", OwnerUID: "earlier"}}, now)
+		Expect(string(plan.Stage)).To(Equal("WaitForPredecessor"))
+		Expect(plan.Render).To(BeFalse())
+	})
+
+	It("renders any size without pods where somebody else runs the members", func() {
+		etcd.Spec.Replicas = 3
+		etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+		plan := PlanFor(etcd, Observation{}, now)
+		Expect(string(plan.Stage)).To(Equal("ExternallyManaged"))
+		Expect(plan.Replicas).To(BeZero())
+		Expect(plan.ClusterSize).To(BeEquivalentTo(3))
+	})
+
+	Describe("an outdated pod that serves", func() {
+		observed := func(change func(*Observation)) Observation {
+			o := Observation{
+				StatefulSet: StatefulSet{Exists: true, Name: "main", SpecReplicas: 1, UpdateRevision: "new", Store: "s1"},
+				Pods:        []Pod{{Name: "main-0", UID: "pod-1", RevisionHash: "old", Ready: true, Store: "s1"}},
+			}
+			change(&o)
+
+			return o
+		}
+
+		DescribeTable("of an Etcd with a store",
+			func(change func(*Observation), replaced bool) {
+				etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
+				plan := PlanFor(etcd, observed(change), now)
+				Expect(string(plan.Stage)).To(Equal("ReplacePod"))
+				Expect(plan.Step != nil).To(Equal(replaced), plan.WaitsFor)
+			},
+			Entry("is replaced while snapshots are fresh", func(o *Observation) { o.DeltaSnapshotLease.RenewTime = now.Add(-time.Minute) }, true),
+			Entry("is kept while snapshots are old", func(o *Observation) { o.DeltaSnapshotLease.RenewTime = now.Add(-3 * time.Minute) }, false),
+			Entry("is replaced when only the delta snapshots are old", func(o *Observation) {
+				o.DeltaSnapshotLease.RenewTime = now.Add(-3 * time.Minute)
+				o.FullSnapshotLease.RenewTime = now.Add(-time.Minute)
+			}, true),
+			Entry("is kept before the first snapshot", func(*Observation) {}, false),
+			Entry("is replaced when the settings of the store change, since that may be the cure", func(o *Observation) { o.StatefulSet.Store = "s2" }, true),
+			Entry("is replaced when it does not serve", func(o *Observation) { o.Pods[0].Ready = false }, true),
+		)
+
+		It("is replaced without more ado where there is no store", func() {
+			plan := PlanFor(etcd, observed(func(*Observation) {}), now)
+			Expect(plan.Step).To(Equal(&Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}))
+			Expect(plan.Reason).To(Equal("1 of 1 healthy; replacing main-0 leaves 0 of 1, which a single member cannot avoid"))
+		})
+
+		It("is not judged before the StatefulSet controller has seen the newest template", func() {
+			plan := PlanFor(etcd, observed(func(o *Observation) { o.StatefulSet.Generation = 2 }), now)
+			Expect(plan.Step).To(BeNil())
+		})
+	})
+})

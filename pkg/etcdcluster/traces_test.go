@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("Traces of one member", func() {
+	created := func(w *world) *world {
+		w.run()
+		w.trace, w.last = nil, ""
+
+		return w
+	}
+
+	It("creates a member", func() {
+		w := newWorld()
+		w.run()
+		w.expectGolden("create")
+	})
+
+	It("replaces the pod after the image changed", func() {
+		w := created(newWorld(withStore))
+		before := w.seen.Pods[0].UID
+		w.event("the image becomes v2", func() { w.image = "v2" })
+		w.run()
+		w.expectGolden("image-changed")
+		Expect(w.seen.Pods[0].UID).NotTo(Equal(before))
+	})
+
+	It("replaces a pod that never became ready, and waits for the one after it", func() {
+		w := newWorld()
+		w.brokenImages["v1"] = true
+		w.brokenImages["v2"] = true
+		w.run()
+		w.event("the image becomes v2, which is broken as well", func() { w.image = "v2" })
+		w.run()
+		w.event("the image becomes v3, which works", func() { w.image = "v3" })
+		w.run()
+		w.expectGolden("broken-image-corrected")
+	})
+
+	It("leaves a serving member alone while its store is out of reach", func() {
+		w := created(newWorld(withStore))
+		w.event("the store goes down for two minutes", func() { w.storeDown = true; w.now = w.now.Add(2 * time.Minute) })
+		w.event("the image becomes v2", func() { w.image = "v2" })
+		w.run()
+		Expect(w.seen.Pods[0].RevisionHash).To(Equal("rev-v1"))
+		w.event("the store comes back", func() { w.storeDown = false; w.sidecar() })
+		w.run()
+		w.expectGolden("store-out-of-reach")
+	})
+
+	It("hibernates and wakes on the same data", func() {
+		w := created(newWorld())
+		w.event("spec.replicas becomes 0", func() { w.etcd.Spec.Replicas = 0 })
+		w.run()
+		Expect(w.seen.Pods).To(BeEmpty())
+		w.event("spec.replicas becomes 1", func() { w.etcd.Spec.Replicas = 1 })
+		w.run()
+		w.expectGolden("hibernate-and-wake")
+	})
+
+	It("starts nothing before its secrets exist", func() {
+		w := newWorld()
+		w.seen.Secrets = []Secret{
+			{Name: "ca", Uses: []helper.SecretUse{{Name: "ca", AnyOf: []string{"bundle.crt", "ca.crt"}, Field: "spec.etcd.clientUrlTls.tlsCASecretRef"}}},
+			{Name: "server", Uses: []helper.SecretUse{{Name: "server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.clientUrlTls.serverTLSSecretRef"}}},
+		}
+		w.run()
+		Expect(w.written).To(BeNil())
+		w.event("Secret ca appears, Secret server too but without its key", func() {
+			w.seen.Secrets[0].Exists, w.seen.Secrets[0].Keys = true, []string{"ca.crt"}
+			w.seen.Secrets[1].Exists, w.seen.Secrets[1].Keys = true, []string{"tls.crt"}
+		})
+		w.run()
+		w.event("Secret server gets its key", func() { w.seen.Secrets[1].Keys = []string{"tls.crt", "tls.key"} })
+		w.run()
+		w.expectGolden("secret-missing")
+	})
+
+	It("recreates the StatefulSet for what cannot be changed in place, and keeps the pod", func() {
+		w := created(newWorld())
+		before := w.seen.Pods[0].UID
+		w.event("spec.storageCapacity becomes 32Gi", func() { w.etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) })
+		w.run()
+		w.expectGolden("immutable-changed")
+		Expect(w.seen.Pods[0].UID).To(Equal(before))
+	})
+
+	It("refuses to wake a cluster of three with one member", func() {
+		w := newWorld()
+		w.seen.ManagedResource.Size = 3
+		w.run()
+		w.expectGolden("smaller-than-before")
+		Expect(w.written).To(BeNil())
+	})
+})

@@ -1,0 +1,282 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// world is a simulated seed with one Etcd. Each tick of a few seconds every actor but ours does at most one thing: the
+// resource manager applies, the StatefulSet controller makes and stops pods, pods become ready, the sidecar takes snapshots.
+// Our own part (pass) is played as the etcd controller plays it.
+type world struct {
+	etcd    *druidv1alpha1.Etcd
+	now     time.Time
+	seen    Observation
+	written *manifest // what the ManagedResource holds
+	applied *manifest // what the resource manager has applied of it
+	image   string
+	// brokenImages never become ready.
+	brokenImages map[string]bool
+	// storeDown keeps the sidecar from taking snapshots, and from starting etcd.
+	storeDown bool
+	nextUID   int
+	trace     []string
+	last      string
+}
+
+// manifest stands for everything rendered.
+type manifest struct {
+	image       string
+	replicas    int32
+	clusterSize int32
+	fixed       FixedFields
+}
+
+func (m manifest) rendering() Rendering {
+	return Rendering{Checksum: fmt.Sprintf("%s/%d/%d", m.image, m.replicas, m.clusterSize), Fixed: m.fixed}
+}
+
+func newWorld(change ...func(*druidv1alpha1.Etcd)) *world {
+	etcd := &druidv1alpha1.Etcd{}
+	etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 1
+	etcd.Spec.Replicas = 1
+	for _, apply := range change {
+		apply(etcd)
+	}
+	w := &world{etcd: etcd, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), image: "v1", brokenImages: map[string]bool{}}
+	w.seen.ManagedResource.Name = "druid-main"
+	w.seen.Claims = []Claim{{Name: "main-main-0"}}
+
+	return w
+}
+
+func withStore(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+}
+
+func (w *world) uid(kind string) types.UID {
+	w.nextUID++
+
+	return types.UID(fmt.Sprintf("%s-%d", kind, w.nextUID))
+}
+
+func (w *world) note(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	if line == w.last {
+		return
+	}
+	w.last = line
+	w.trace = append(w.trace, w.now.Format("15:04:05")+"  "+line)
+}
+
+// event notes what the outside world does, and does it.
+func (w *world) event(what string, do func()) {
+	w.note("* %s", what)
+	do()
+}
+
+// run lets the world go on until nothing is left to do and our plan is done or cannot go on, and notes every change of plan.
+func (w *world) run() {
+	for range 40 {
+		before := w.last
+		acted := w.pass()
+		moved := w.tick()
+		if !acted && !moved && w.last == before {
+			return
+		}
+	}
+	w.note("! does not come to rest")
+}
+
+// pass plays our controller once; true when it wrote something.
+func (w *world) pass() bool {
+	plan := PlanFor(w.etcd, w.seen, w.now)
+	wanted := manifest{image: w.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: w.fixed()}
+	plan = plan.Against(wanted.rendering(), w.seen)
+	w.noteOf(plan)
+	if plan.Render && (w.written == nil || w.written.rendering().Checksum != wanted.rendering().Checksum || len(w.written.fixed.Differences(wanted.fixed)) > 0) {
+		w.write(wanted)
+
+		return true
+	}
+	if plan.Step != nil {
+		w.do(*plan.Step)
+
+		return true
+	}
+
+	return false
+}
+
+func (w *world) noteOf(plan Plan) {
+	line := fmt.Sprintf("%-20s render=%-5t replicas=%d size=%d | %s", plan.Stage, plan.Render, plan.Replicas, plan.ClusterSize, plan.Reason)
+	switch plan.Outcome() {
+	case OutcomeRefused:
+		line += " | refused: " + plan.Refusal.Error()
+	case OutcomeStep:
+		line += fmt.Sprintf(" | step: %s %s (%s)", plan.Step.Kind, plan.Step.Object, plan.Step.UID)
+	case OutcomeWaiting:
+		line += " | waits for " + plan.WaitsFor
+	case OutcomeDone:
+		line += " | done"
+	}
+	w.note("%s", line)
+}
+
+func (w *world) fixed() FixedFields {
+	return FixedFields{
+		ServiceName: "main-peer", PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(w.etcd),
+		ClaimTemplates: []ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(w.etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
+	}
+}
+
+func (w *world) write(wanted manifest) {
+	w.note("> ManagedResource written: image %s, replicas %d, size %d", wanted.image, wanted.replicas, wanted.clusterSize)
+	w.written = &wanted
+	managedResource := &w.seen.ManagedResource
+	if !managedResource.Exists {
+		managedResource.Exists, managedResource.UID = true, w.uid("mr")
+	}
+	managedResource.GenerationObserved = false
+	if wanted.replicas > 0 {
+		managedResource.Size = wanted.clusterSize
+	}
+}
+
+// do carries out a step, as far as its precondition holds.
+func (w *world) do(step Step) {
+	switch step.Kind {
+	case StepDeletePod:
+		for i := range w.seen.Pods {
+			if pod := &w.seen.Pods[i]; pod.Name == step.Object && pod.UID == step.UID {
+				pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
+			}
+		}
+	case StepRecreateStatefulSet:
+		Expect(step.UID).To(Equal(w.seen.StatefulSet.UID))
+		w.seen.StatefulSet = StatefulSet{}
+		w.seen.ManagedResource.ReconcileRequested = true
+	case StepRequestReconcile:
+		w.seen.ManagedResource.ReconcileRequested = true
+	}
+}
+
+// tick lets the others act and time pass; true when anything changed.
+func (w *world) tick() bool {
+	w.now = w.now.Add(5 * time.Second)
+	for _, act := range []func() bool{w.resourceManager, w.statefulSetController, w.kubelet} {
+		if act() {
+			return true
+		}
+	}
+	w.sidecar()
+
+	return false
+}
+
+func (w *world) resourceManager() bool {
+	managedResource, statefulSet := &w.seen.ManagedResource, &w.seen.StatefulSet
+	if w.written == nil || managedResource.GenerationObserved && !managedResource.ReconcileRequested {
+		return false
+	}
+	managedResource.GenerationObserved, managedResource.ReconcileRequested = true, false
+	managedResource.Applied = ConditionFact{Status: "True"}
+	w.applied = w.written
+	if !statefulSet.Exists {
+		*statefulSet = StatefulSet{Exists: true, Name: "main", UID: w.uid("sts"), OwnerUID: w.etcd.UID, Rendering: w.applied.rendering()}
+	}
+	claims := statefulSet.Rendering.Fixed.ClaimTemplates // the resource manager keeps those of the live object
+	statefulSet.Rendering = w.applied.rendering()
+	statefulSet.Rendering.Fixed.ClaimTemplates = claims
+	statefulSet.SpecReplicas = w.applied.replicas
+	statefulSet.Generation++
+
+	return true
+}
+
+func (w *world) statefulSetController() bool {
+	statefulSet := &w.seen.StatefulSet
+	if !statefulSet.Exists {
+		return false
+	}
+	if statefulSet.ObservedGeneration != statefulSet.Generation {
+		statefulSet.ObservedGeneration, statefulSet.UpdateRevision = statefulSet.Generation, "rev-"+w.applied.image
+
+		return true
+	}
+	switch {
+	case len(w.seen.Pods) > 0 && w.seen.Pods[0].Deleting:
+		w.seen.Pods = nil
+	case len(w.seen.Pods) > 0 && statefulSet.SpecReplicas == 0:
+		w.seen.Pods[0].Deleting, w.seen.Pods[0].Ready = true, false
+	case len(w.seen.Pods) == 0 && statefulSet.SpecReplicas > 0:
+		w.seen.Claims[0].Exists = true
+		w.seen.Pods = []Pod{{Name: "main-0", UID: w.uid("pod"), RevisionHash: statefulSet.UpdateRevision, CreationTime: w.now,
+			Containers: []Container{{Name: "etcd", Image: w.applied.image}, {Name: "backup-restore"}}}}
+	default:
+		return false
+	}
+
+	return true
+}
+
+func (w *world) kubelet() bool {
+	for i := range w.seen.Pods {
+		pod := &w.seen.Pods[i]
+		container := &pod.Containers[0]
+		switch {
+		case pod.Deleting || pod.Ready:
+		case w.brokenImages[container.Image]:
+			was := container.Reason
+			container.State, container.Reason = ContainerWaiting, "ImagePullBackOff"
+
+			return was == ""
+		case !w.storeDown:
+			pod.Ready, pod.ContainersReady, container.State = true, true, ContainerRunning
+
+			return true
+		}
+	}
+
+	return false
+}
+
+func (w *world) sidecar() {
+	if !helper.IsStoreConfigured(w.etcd) || w.storeDown {
+		return
+	}
+	if len(w.seen.Pods) > 0 && w.seen.Pods[0].Ready {
+		w.seen.FullSnapshotLease = Lease{Exists: true, Name: "main-full-snap", RenewTime: w.now}
+		w.seen.DeltaSnapshotLease = Lease{Exists: true, Name: "main-delta-snap", RenewTime: w.now}
+	}
+}
+
+// expectGolden compares the trace with testdata/<name>.golden.txt; UPDATE_GOLDEN=1 writes it instead.
+func (w *world) expectGolden(name string) {
+	GinkgoHelper()
+	path := filepath.Join("testdata", name+".golden.txt")
+	trace := strings.Join(slices.Concat(w.trace, []string{""}), "\n")
+	if os.Getenv("UPDATE_GOLDEN") == "1" {
+		Expect(os.MkdirAll("testdata", 0o755)).To(Succeed())
+		Expect(os.WriteFile(path, []byte(trace), 0o600)).To(Succeed())
+	}
+	golden, err := os.ReadFile(path) // #nosec G304 -- a name of this package's tests
+	Expect(err).NotTo(HaveOccurred())
+	Expect(trace).To(Equal(string(golden)))
+}
