@@ -115,6 +115,23 @@ func find[T client.Object](rendered []client.Object, name string) T {
 	panic("not reached")
 }
 
+func definitionsIn(overwrite string) []client.Object {
+	GinkgoHelper()
+
+	return slices.DeleteFunc(objects(manifests(overwrite)), func(object client.Object) bool {
+		return object.GetObjectKind().GroupVersionKind().Kind != "CustomResourceDefinition"
+	})
+}
+
+func names(objects []client.Object) []string {
+	found := make([]string, 0, len(objects))
+	for _, object := range objects {
+		found = append(found, object.GetName())
+	}
+
+	return found
+}
+
 const standalone = "gardener: {enabled: false}\n"
 
 var _ = Describe("the operator's chart", func() {
@@ -142,24 +159,25 @@ var _ = Describe("the operator's chart", func() {
 	)
 
 	It("installs the CustomResourceDefinitions without Gardener, and keeps them when it is uninstalled", func() {
-		kinds := map[string]int{}
+		definitions := definitionsIn(standalone)
 
-		for _, object := range objects(manifests(standalone)) {
-			kind := object.GetObjectKind().GroupVersionKind().Kind
-			kinds[kind]++
+		Expect(names(definitions)).To(ConsistOf(
+			"etcds.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud",
+			"managedresources.resources.gardener.cloud",
+		))
 
-			if kind == "CustomResourceDefinition" {
-				Expect(object.GetAnnotations()).To(HaveKeyWithValue("helm.sh/resource-policy", "keep"))
-			}
+		for _, definition := range definitions {
+			Expect(definition.GetAnnotations()).To(HaveKeyWithValue("helm.sh/resource-policy", "keep"))
 		}
+	})
 
-		Expect(kinds).To(HaveKeyWithValue("CustomResourceDefinition", 3))
-		Expect(kinds).To(HaveKeyWithValue("ValidatingAdmissionPolicy", BeNumerically(">", 0)))
+	It("installs no definition of the resource manager beside one that is there", func() {
+		Expect(names(definitionsIn(standalone + "embeddedResourceManager: {enabled: false}"))).NotTo(ContainElement("managedresources.resources.gardener.cloud"))
 	})
 
 	It("installs no CustomResourceDefinitions in a seed unless it is told to", func() {
-		Expect(strings.Join(manifests(""), "")).NotTo(ContainSubstring("kind: CustomResourceDefinition"))
-		Expect(strings.Join(manifests("crds: {enabled: true}"), "")).To(ContainSubstring("kind: CustomResourceDefinition"))
+		Expect(definitionsIn("")).To(BeEmpty())
+		Expect(definitionsIn("crds: {enabled: true}")).To(HaveLen(3))
 	})
 
 	It("holds the same CustomResourceDefinitions as the API", func() {

@@ -10,8 +10,19 @@ cd "$(dirname "$0")/.."
 echo "Generating Go code, CRDs and the API reference"
 go generate ./pkg/... ./cmd/... ./imagevector/...
 
-echo "Copying the CRDs into the chart"
-crds=charts/gardener-extension-etcd-druid/files/crds
-rm -rf "$crds"
-mkdir -p "$crds"
-cp pkg/apis/druid/v1alpha1/crds/*.yaml "$crds/"
+# Replaces a folder of the chart by copies of the given files.
+copy_into_chart() {
+	local folder=charts/gardener-extension-etcd-druid/files/$1
+	shift
+	rm -rf "$folder"
+	mkdir -p "$folder"
+	install -m 644 "$@" "$folder/"
+}
+
+echo "Copying CRDs into the chart"
+copy_into_chart crds pkg/apis/druid/v1alpha1/crds/*.yaml
+
+# The resource manager's own definition, of the version that go.mod pins.
+go mod download github.com/gardener/gardener
+gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
+copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
