@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// at moves the time of the observation to so long after noon, when a full snapshot is due.
+func at(after time.Duration) func(*conditions.Input) {
+	return func(in *conditions.Input) { in.Now = noon.Add(after) }
+}
+
+func full(age time.Duration) func(*conditions.Input) {
+	return func(in *conditions.Input) { in.Observation.FullSnapshotLease.RenewTime = noon.Add(-age) }
+}
+
+func delta(age time.Duration) func(*conditions.Input) {
+	return func(in *conditions.Input) { in.Observation.DeltaSnapshotLease.RenewTime = noon.Add(-age) }
+}
+
+func newPods(age time.Duration) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		for i := range in.Observation.Pods {
+			in.Observation.Pods[i].CreationTime = noon.Add(-age)
+		}
+	}
+}
+
+var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
+	func(change func(*conditions.Input), full, delta, backup string) {
+		in := healthy(change)
+		Expect(judged(conditions.FullSnapshotReady(in))).To(Equal(full))
+		Expect(judged(conditions.DeltaSnapshotReady(in))).To(Equal(delta))
+		Expect(judged(conditions.BackupReady(in))).To(Equal(backup))
+	},
+	Entry("are absent without a store", func(in *conditions.Input) { in.Etcd.Spec.Backup.Store = nil }, "--", "--", "--"),
+	Entry("are True when both are in time", func(*conditions.Input) {},
+		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
+	Entry("stay True while a full snapshot that is due is being taken, and no delta snapshots meanwhile", all(at(9*time.Minute), delta(9*time.Minute)),
+		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
+	Entry("tell a full snapshot that has not come after its time limit", all(at(11*time.Minute), delta(-10*time.Minute)),
+		"False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
+	Entry("are satisfied by an old full snapshot when nothing has changed since", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Holder = "100"
+	}), "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
+	Entry("are not satisfied by that when nobody answers", all(at(11*time.Minute), delta(-10*time.Minute), silent, func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Holder = "100"
+	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
+	Entry("tell a delta snapshot that is late", all(at(50*time.Minute), full(-5*time.Minute), delta(-38*time.Minute)),
+		"True SnapshotUpToDate", "Unknown Unknown", "Unknown Unknown"),
+	Entry("tell a delta snapshot that is overdue", all(at(50*time.Minute), full(-5*time.Minute), delta(-30*time.Minute)),
+		"True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
+	Entry("wait for the first snapshots of a new cluster", all(newPods(time.Minute), func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease = etcdcluster.Lease{Exists: true, CreationTime: noon.Add(-time.Minute)}
+		in.Observation.DeltaSnapshotLease = in.Observation.FullSnapshotLease
+	}), "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
+	Entry("wait for leases that do not exist yet", func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease, in.Observation.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}
+	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
+	Entry("do not wait for ever for first snapshots", func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.RenewTime, in.Observation.DeltaSnapshotLease.RenewTime = time.Time{}, time.Time{}
+	}, "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
+	Entry("give a cluster time that just woke", all(newPods(time.Minute), full(72*time.Hour), delta(72*time.Hour)),
+		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
+	Entry("cannot tell when leases cannot be read", failing(etcdcluster.SectionLeases),
+		"Unknown UnableToFetchLease", "Unknown UnableToFetchLease", "Unknown Unknown"),
+	Entry("do not need a delta period: the default holds", all(delta(2*time.Minute), func(in *conditions.Input) { in.Etcd.Spec.Backup.DeltaSnapshotPeriod = nil }),
+		"True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
+	Entry("can be True without delta snapshots", func(in *conditions.Input) {
+		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
+	}, "True SnapshotUpToDate", "True DeltaSnapshotsDisabled", "True BackupSucceeded"),
+	Entry("do not fall for an unusual schedule", func(in *conditions.Input) {
+		in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 3 29 2 *") // last on the 29th of February 2024
+		in.Observation.FullSnapshotLease.RenewTime = time.Date(2024, 2, 29, 3, 1, 0, 0, time.UTC)
+	}, "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
+	Entry("name a schedule that cannot be read", func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 * * 7") },
+		"Unknown Unknown", "True SnapshotUpToDate", "Unknown Unknown"),
+)
+
+var _ = Describe("the message of an overdue snapshot", func() {
+	It("names times and no ages, so that it does not change by itself", func() {
+		change := all(full(26*time.Hour), delta(26*time.Hour), newPods(48*time.Hour))
+		earlier, later := healthy(all(change, at(20*time.Minute))), healthy(all(change, at(40*time.Minute)))
+		Expect(conditions.FullSnapshotReady(earlier).Message).To(Equal("A full snapshot was due at 2026-01-01T12:00:00Z; the newest is of 2025-12-31T10:00:00Z"))
+		Expect(conditions.FullSnapshotReady(later)).To(Equal(conditions.FullSnapshotReady(earlier)))
+		Expect(conditions.DeltaSnapshotReady(later).Message).To(Equal("A delta snapshot is due every 5m0s; the newest is of 2025-12-31T10:00:00Z"))
+	})
+})

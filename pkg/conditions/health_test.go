@@ -1,0 +1,192 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// lease gives a member a lease that was renewed so long ago, and takes its own answer away.
+func lease(ordinal int, name, holder string, age time.Duration) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		in.Observation.Etcd.Members[ordinal] = etcdcluster.MemberAnswer{Ordinal: ordinal}
+		in.Observation.MemberLeases = append(in.Observation.MemberLeases, etcdcluster.Lease{Exists: true, Name: name, Holder: holder, RenewTime: noon.Add(-age)})
+	}
+}
+
+func all(changes ...func(*conditions.Input)) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		for _, change := range changes {
+			change(in)
+		}
+	}
+}
+
+func podNotReady(ordinal int) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		in.Observation.Pods[ordinal].ContainersReady = false
+	}
+}
+
+var _ = DescribeTable("Ready and AllMembersReady",
+	func(change func(*conditions.Input), ready, all string) {
+		in := healthy(change)
+		Expect(judged(conditions.Ready(in))).To(Equal(ready))
+		Expect(judged(conditions.AllMembersReady(in))).To(Equal(all))
+	},
+	Entry("all members serve", func(*conditions.Input) {}, "True Quorate", "True AllMembersReady"),
+	Entry("one of three has no heartbeat any more: two are a quorum",
+		lease(2, "main-2", "3:7:Member", 10*time.Minute), "True Quorate", "False NotAllMembersReady"),
+	Entry("two of three are unknown: that is not a quorum, and not its loss",
+		all(lease(1, "main-1", "2:7:Member", 2*time.Minute), lease(2, "main-2", "3:7:Member", 2*time.Minute)), "Unknown Unknown", "False NotAllMembersReady"),
+	Entry("two of three are down", all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2)),
+		"False QuorumLost", "False NotAllMembersReady"),
+	Entry("one of three has joined: the size of the spec decides, not the number that was seen", func(in *conditions.Input) {
+		in.Observation.Etcd.Members = in.Observation.Etcd.Members[:1]
+		in.Observation.Pods = in.Observation.Pods[:1]
+	}, "False QuorumLost", "False NotAllMembersReady"),
+	Entry("nobody was ever seen", silent, "Unknown NoMembersInStatus", "Unknown NoMembersInStatus"),
+	Entry("a learner does not count", func(in *conditions.Input) {
+		in.Observation.Etcd.Members[2] = etcdcluster.MemberAnswer{Ordinal: 2, Reachable: true, Learner: true}
+	}, "True Quorate", "False NotAllMembersReady"),
+)
+
+var _ = Describe("messages", func() {
+	It("do the arithmetic and name the trouble of pods", func() {
+		in := healthy(all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2), func(in *conditions.Input) {
+			in.Observation.Pods[1].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting", Reason: "CrashLoopBackOff", LastTerminationReason: "OOMKilled"}}
+		}))
+		Expect(conditions.Ready(in).Message).To(Equal(
+			"1 of 3 members serve, 2 are needed: container etcd of pod main-1 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+	})
+})
+
+var _ = DescribeTable("AllMembersUpdated",
+	func(change func(*conditions.Input), expected string) {
+		Expect(judged(conditions.AllMembersUpdated(healthy(change)))).To(Equal(expected))
+	},
+	Entry("every pod has the newest revision", func(*conditions.Input) {}, "True AllMembersUpdated"),
+	Entry("one pod has another", func(in *conditions.Input) { in.Observation.Pods[1].RevisionHash = "b" }, "False NotAllMembersUpdated"),
+	Entry("a pod is missing", func(in *conditions.Input) { in.Observation.Pods = in.Observation.Pods[:2] }, "False NotAllMembersUpdated"),
+	Entry("the StatefulSet controller has not seen the newest spec", func(in *conditions.Input) { in.Observation.StatefulSet.Generation = 2 }, "False NotAllMembersUpdated"),
+	Entry("there is no StatefulSet", func(in *conditions.Input) { in.Observation.StatefulSet.Exists = false }, "Unknown StatefulSetNotFound"),
+	Entry("the StatefulSet cannot be read", failing(etcdcluster.SectionStatefulSet), "Unknown UnableToFetchStatefulSet"),
+	Entry("the cluster hibernates", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 0 }, "Unknown NotChecked"),
+)
+
+var _ = DescribeTable("DataVolumesReady",
+	func(change func(*conditions.Input), expected string) {
+		Expect(judged(conditions.DataVolumesReady(healthy(change)))).To(Equal(expected))
+	},
+	Entry("no claim has warnings", func(*conditions.Input) {}, "True NoWarningsFoundForDataVolumes"),
+	Entry("a claim has warnings", func(in *conditions.Input) { in.Observation.Claims[1].Warnings = []string{"no such class"} }, "False FoundWarningsForDataVolumes"),
+	Entry("there is no StatefulSet", func(in *conditions.Input) { in.Observation.StatefulSet.Exists = false }, "Unknown StatefulSetNotFound"),
+	Entry("the StatefulSet cannot be read", failing(etcdcluster.SectionStatefulSet), "Unknown UnableToFetchStatefulSet"),
+	Entry("claims cannot be read", failing(etcdcluster.SectionClaims), "Unknown UnableToFetchWarningEventsForDataVolumes"),
+	Entry("events cannot be read", failing(etcdcluster.SectionClaimEvents), "Unknown UnableToFetchWarningEventsForDataVolumes"),
+)
+
+var _ = DescribeTable("ClusterIDMismatch",
+	func(change func(*conditions.Input), expected string) {
+		Expect(judged(conditions.ClusterIDMismatch(healthy(change)))).To(Equal(expected))
+	},
+	Entry("all tell the same cluster", func(*conditions.Input) {}, "False NoClusterIDMismatchDetected"),
+	Entry("one tells another cluster itself", func(in *conditions.Input) { in.Observation.Etcd.Members[2].ClusterID = 8 }, "True MultipleClusterIDsDetected"),
+	Entry("one tells another cluster by its lease", lease(2, "main-2", "3:8:Leader", 5*time.Second), "True MultipleClusterIDsDetected"),
+	Entry("one told another cluster long ago", lease(2, "main-2", "3:8:Leader", 2*time.Minute), "False NoClusterIDMismatchDetected"),
+	Entry("one has a lease of the older form", lease(2, "main-2", "3:Member", 0), "False NoClusterIDMismatchDetected"),
+	Entry("one has never sent a heartbeat and is pending", lease(2, "main-2", "", 0), "False NoClusterIDMismatchDetected"),
+	Entry("one lease cannot be read as such", lease(2, "main-2", "what?", 0), "Unknown UnableToParseLeaseHolderIdentity"),
+	Entry("nobody has told anything", silent, "Unknown NoClusterIDDetected"),
+	Entry("leases cannot be read and nobody answers", all(silent, failing(etcdcluster.SectionLeases)), "Unknown UnableToFetchLease"),
+	Entry("leases cannot be read but all answer", failing(etcdcluster.SectionLeases), "False NoClusterIDMismatchDetected"),
+)
+
+var _ = DescribeTable("BootstrappedWithExistingCluster",
+	func(change func(*conditions.Input), expected string) {
+		Expect(judged(conditions.BootstrappedWithExistingCluster(healthy(change)))).To(Equal(expected))
+	},
+	Entry("is absent when no cluster is named", func(*conditions.Input) {}, "--"),
+	Entry("is True when all have joined", joining, "True BootstrapSucceeded"),
+	Entry("is False while one is missing", all(joining, lease(2, "main-2", "", 0)), "False BootstrapInProgress"),
+	Entry("stays True once it was recorded", all(lease(2, "main-2", "", 0), func(in *conditions.Input) {
+		in.Etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{}
+	}), "True BootstrapSucceeded"),
+)
+
+func joining(in *conditions.Input) {
+	in.Etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+		Members: []druidv1alpha1.BootstrapExistingMember{{Name: "source-0", PeerURLs: []string{"http://source-0:2380"}}},
+	}
+}
+
+var _ = DescribeTable("SecretsAvailable",
+	func(change func(*conditions.Input), expected, message string) {
+		condition := conditions.SecretsAvailable(healthy(change))
+		Expect(judged(condition)).To(Equal(expected))
+		Expect(condition.Message).To(Equal(message))
+	},
+	Entry("says that clients are served plaintext", func(*conditions.Input) {}, "True SecretsAvailable",
+		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.clientUrlTls names no Secrets"),
+	Entry("says that plaintext was asked for", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(false) }, "True SecretsAvailable",
+		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.enableTLS is false"),
+	Entry("says nothing of it with TLS", func(in *conditions.Input) { in.Etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{} }, "True SecretsAvailable",
+		"Every Secret that pods need exists"),
+	Entry("names what is missing", func(in *conditions.Input) {
+		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}
+	}, "False SecretsMissing", "Secret etcd-backup, named by spec.backup.store.secretRef, does not exist"),
+	Entry("cannot tell", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
+)
+
+var _ = DescribeTable("Progressing",
+	func(plan etcdcluster.Plan, expected, message string) {
+		condition := conditions.Progressing(plan)
+		Expect(judged(condition)).To(Equal(expected))
+		Expect(condition.Message).To(Equal(message))
+	},
+	Entry("done", etcdcluster.Plan{Stage: "Done", Reason: "all is well"}, "False Reconciled", "Done: all is well"),
+	Entry("waiting", etcdcluster.Plan{Stage: "Create", Reason: "0 of 1", WaitsFor: "the pod"}, "True Waiting", "Create: 0 of 1; waiting for the pod"),
+	Entry("a step", etcdcluster.Plan{Stage: "ReplacePod", Reason: "1 of 1", Step: &etcdcluster.Step{}}, "True Reconciling", "ReplacePod: 1 of 1"),
+	Entry("refused", etcdcluster.Plan{Stage: "Refused", Refusal: &etcdcluster.Refusal{Field: "spec.replicas", Message: "too many"}}, "False InvalidSpec", "spec.replicas: too many"),
+)
+
+var _ = Describe("StoreResolved", func() {
+	It("is absent without a store", func() {
+		Expect(conditions.StoreResolved(&druidv1alpha1.Etcd{}, conditions.StoreAnswer{Reason: "StoreResolved"})).To(BeNil())
+	})
+
+	It("is False with the reason of the search", func() {
+		etcd := healthy(func(*conditions.Input) {}).Etcd
+		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreAnswer{Reason: "BackupEntryNotFound"}))).To(Equal("False BackupEntryNotFound"))
+		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreAnswer{Reason: "StoreResolved"}))).To(Equal("True StoreResolved"))
+	})
+})
+
+var _ = Describe("Members", func() {
+	It("tells id, role and state, and keeps the time of the last transition", func() {
+		before := metav1.NewTime(noon.Add(-time.Hour))
+		in := healthy(all(lease(2, "main-2", "3:7:Member", 2*time.Minute), func(in *conditions.Input) {
+			in.Etcd.Status.Members = []druidv1alpha1.EtcdMemberStatus{
+				{Name: "main-0", Status: "Ready", LastTransitionTime: before},
+				{Name: "main-2", Status: "Ready", LastTransitionTime: before},
+				{Name: "main-9", Status: "Ready", LastTransitionTime: before},
+			}
+		}))
+		Expect(conditions.Members(in)).To(Equal([]druidv1alpha1.EtcdMemberStatus{
+			{Name: "main-0", ID: new("1"), Role: new(druidv1alpha1.EtcdRole("Leader")), Status: "Ready", Reason: "Serves", LastTransitionTime: before},
+			{Name: "main-1", ID: new("2"), Role: new(druidv1alpha1.EtcdRole("Member")), Status: "Ready", Reason: "Serves", LastTransitionTime: metav1.NewTime(noon)},
+			{Name: "main-2", ID: new("3"), Role: new(druidv1alpha1.EtcdRole("Member")), Status: "Unknown", Reason: "LeaseExpired", LastTransitionTime: metav1.NewTime(noon)},
+		}))
+	})
+})

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+)
+
+var _ = Describe("Merge", func() {
+	before, now := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon)
+	owned := []druidv1alpha1.ConditionType{"Ready", "BackupReady"}
+	current := []druidv1alpha1.Condition{
+		{Type: "BackupReady", Status: "True", Reason: "a", Message: "m", LastTransitionTime: before, LastUpdateTime: before},
+		{Type: "LastSnapshotCompactionSucceeded", Status: "True", LastTransitionTime: before, LastUpdateTime: before},
+		{Type: "Ready", Status: "True", Reason: "a", Message: "m", LastTransitionTime: before, LastUpdateTime: before},
+	}
+
+	It("changes nothing when nothing changed", func() {
+		computed := []druidv1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "a", Message: "m"}, {Type: "BackupReady", Status: "True", Reason: "a", Message: "m"}}
+		Expect(conditions.Merge(current, owned, computed, noon)).To(Equal(current))
+	})
+
+	It("moves only the update time with reason or message, and both times with the status", func() {
+		merged := conditions.Merge(current, owned, []druidv1alpha1.Condition{
+			{Type: "BackupReady", Status: "True", Reason: "b", Message: "m"}, {Type: "Ready", Status: "False", Reason: "a", Message: "m"},
+		}, noon)
+		Expect(merged[0].LastTransitionTime).To(Equal(before))
+		Expect(merged[0].LastUpdateTime).To(Equal(now))
+		Expect(merged[2].LastTransitionTime).To(Equal(now))
+		Expect(merged[2].LastUpdateTime).To(Equal(now))
+	})
+
+	It("removes owned conditions that were not computed, keeps those of others, and sorts by type", func() {
+		merged := conditions.Merge(current, owned, []druidv1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "a", Message: "m"}}, noon)
+		Expect(merged).To(Equal(current[1:]))
+	})
+})
+
+var _ = Describe("ForCare", func() {
+	types := func(status druidv1alpha1.EtcdStatus) []string {
+		var types []string
+		for _, condition := range status.Conditions {
+			types = append(types, string(condition.Type))
+		}
+
+		return types
+	}
+
+	It("writes its conditions and leaves those of others", func() {
+		in := healthy(func(in *conditions.Input) {
+			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}, {Type: "CertificatesValid", Status: "True"}}
+		})
+		status := in.Etcd.Status.DeepCopy()
+		conditions.ForCare(in, status)
+		Expect(types(*status)).To(Equal([]string{"AllMembersReady", "AllMembersUpdated", "BackupReady", "CertificatesValid", "ClusterIDMismatch",
+			"DataVolumesReady", "DeltaSnapshotReady", "FullSnapshotReady", "Ready", "SecretsAvailable"}))
+		Expect(status.Members).To(HaveLen(3))
+	})
+
+	It("gives the same result again a minute later", func() {
+		in := healthy(func(*conditions.Input) {})
+		conditions.ForCare(in, &in.Etcd.Status)
+		again := in.Etcd.Status.DeepCopy()
+		in.Now = noon.Add(time.Minute)
+		conditions.ForCare(in, again)
+		Expect(*again).To(Equal(in.Etcd.Status))
+	})
+
+	It("keeps each status while the cluster hibernates", func() {
+		in := healthy(func(in *conditions.Input) {
+			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "Quorate"}}
+		})
+		in.Etcd.Spec.Replicas = 0
+		status := in.Etcd.Status.DeepCopy()
+		conditions.ForCare(in, status)
+		Expect(judged(conditions.Find(status.Conditions, "Ready"))).To(Equal("True NotChecked"))
+		Expect(judged(conditions.Find(status.Conditions, "AllMembersReady"))).To(Equal("Unknown NotChecked"))
+		Expect(status.Members).To(BeEmpty())
+	})
+
+	It("records the cluster that was joined, once", func() {
+		in := healthy(joining)
+		conditions.ForCare(in, &in.Etcd.Status)
+		Expect(in.Etcd.Status.BootstrapWithExistingCluster).To(Equal(&druidv1alpha1.BootstrapWithExistingClusterStatus{
+			JoinedAt: metav1.NewTime(noon), Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "source-0", PeerURLs: []string{"http://source-0:2380"}}},
+		}))
+		in.Now = noon.Add(time.Hour)
+		conditions.ForCare(in, &in.Etcd.Status)
+		Expect(in.Etcd.Status.BootstrapWithExistingCluster.JoinedAt).To(Equal(metav1.NewTime(noon)))
+	})
+})
