@@ -113,6 +113,9 @@ func IsConnected(n layout.Node) bool {
 	return err == nil && strings.TrimSpace(string(content)) == "up"
 }
 
+// Exists tells whether the node has a network at all, connected or not.
+func Exists(n layout.Node) bool { return linkExists(n.Link()) }
+
 // Path is the file by which the node's namespace is entered, with `nsenter`: `ip netns exec` would hide the cgroups.
 func Path(n layout.Node) string { return "/run/netns/" + n.Namespace() }
 

@@ -140,3 +140,9 @@ func (m Manager) Stop(ctx context.Context, n layout.Node) error {
 
 	return errors.Join(errs...)
 }
+
+// Started is when the kubelet of the named node was started, to the second. A node that never was gives the zero time.
+func (m Manager) Started(name string) time.Time {
+	record, _ := m.Processes.Find("kubelet-" + name)
+	return record.Started.Truncate(time.Second)
+}

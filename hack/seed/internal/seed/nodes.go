@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
@@ -56,13 +55,6 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 
 	if err := s.nodes.EnsureKubelet(ctx, n); err != nil {
 		return err
-	}
-
-	// The node's last heartbeat may be younger than its death: wait for one that is younger than its birth as well.
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(time.Second):
 	}
 
 	return s.Out.Wait(ctx, "the node", startTimeout, func(ctx context.Context) (string, error) { return s.missingNodes(ctx, []layout.Node{n}) })

@@ -73,9 +73,13 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 	}
 
 	for _, n := range s.existingNodes() {
-		cable := "cut off (heal " + n.Name() + ")"
-		if network.IsConnected(n) {
+		cable := "stopped (start-node " + n.Name() + ")"
+
+		switch {
+		case network.IsConnected(n):
 			cable = "connected"
+		case network.Exists(n):
+			cable = "cut off (heal " + n.Name() + ")"
 		}
 
 		state := ready[n.Name()]

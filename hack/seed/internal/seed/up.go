@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,7 +198,9 @@ func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, e
 	for _, item := range list.Items {
 		for _, condition := range item.Status.Conditions {
 			if condition.Type == corev1.NodeReady {
-				ready[item.Name] = condition.Status == corev1.ConditionTrue
+				// What was reported before a crash or a reboot does not count.
+				fresh := !condition.LastHeartbeatTime.Time.Before(s.nodes.Started(item.Name))
+				ready[item.Name] = condition.Status == corev1.ConditionTrue && fresh
 			}
 		}
 	}
@@ -213,19 +216,17 @@ func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, e
 	return strings.Join(missing, ", "), nil
 }
 
+// missingDNS asks CoreDNS through its Service, which shows that the Services are reachable too.
 func (s *Seed) missingDNS(ctx context.Context) (string, error) {
-	client, err := s.client()
-	if err != nil {
-		return "", err
-	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
 
-	deployment, err := client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
-	if err != nil {
-		return err.Error(), nil
-	}
+	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(layout.DNSIP, "53"))
+	}}
 
-	if deployment.Status.AvailableReplicas == 0 {
-		return "no pod available", nil
+	if _, err := resolver.LookupHost(ctx, "kubernetes.default.svc.cluster.local."); err != nil {
+		return "no answer yet", nil
 	}
 
 	return "", nil

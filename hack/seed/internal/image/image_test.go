@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package image_test
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
+)
+
+var _ = Describe("Pack", func() {
+	var (
+		dir  string
+		spec image.Spec
+	)
+
+	BeforeEach(func() {
+		dir = GinkgoT().TempDir()
+		program := filepath.Join(dir, "program")
+		Expect(os.WriteFile(program, []byte("content"), 0o600)).To(Succeed())
+
+		spec = image.Spec{
+			Tag:         "seed.local/test:1",
+			Entrypoint:  []string{"/usr/bin/program"},
+			User:        "65532:65532",
+			Files:       []image.File{{Source: program, Target: "/usr/bin/program"}},
+			Directories: []image.Directory{{Path: "/home/nonroot", Mode: 0o700, Owner: 65532}},
+			Links:       map[string]string{"/bin/other": "/usr/bin/program"},
+		}
+	})
+
+	It("writes one layer with parents before children, and modes and owners as asked", func() {
+		archive := filepath.Join(dir, "image.tar")
+		Expect(image.Pack(spec, archive)).To(Succeed())
+
+		headers := layerOf(archive)
+		Expect(headers).To(HaveKeyWithValue("usr/bin/program", HaveField("Mode", int64(0o755))))
+		Expect(headers).To(HaveKeyWithValue("home/nonroot/", And(HaveField("Mode", int64(0o700)), HaveField("Uid", 65532), HaveField("Gid", 65532))))
+		Expect(headers).To(HaveKeyWithValue("home/", HaveField("Uid", 0)))
+		Expect(headers).To(HaveKeyWithValue("tmp/", HaveField("Mode", int64(0o1777))))
+		Expect(headers).To(HaveKeyWithValue("bin/other", HaveField("Linkname", "/usr/bin/program")))
+	})
+
+	It("describes how the image is run", func() {
+		archive := filepath.Join(dir, "image.tar")
+		Expect(image.Pack(spec, archive)).To(Succeed())
+
+		packed, err := tarball.ImageFromPath(archive, nil)
+		Expect(err).NotTo(HaveOccurred())
+
+		config, err := packed.ConfigFile()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Config.Entrypoint).To(HaveExactElements("/usr/bin/program"))
+		Expect(config.Config.User).To(Equal("65532:65532"))
+		Expect(config.OS).To(Equal("linux"))
+	})
+
+	It("gives equal bytes for equal input", func() {
+		first, second := filepath.Join(dir, "first.tar"), filepath.Join(dir, "second.tar")
+		Expect(image.Pack(spec, first)).To(Succeed())
+		Expect(image.Pack(spec, second)).To(Succeed())
+
+		a, err := os.ReadFile(first)
+		Expect(err).NotTo(HaveOccurred())
+
+		b, err := os.ReadFile(second)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(a).To(Equal(b))
+	})
+
+	It("fails for a file that is missing", func() {
+		spec.Files[0].Source = filepath.Join(dir, "nothing")
+		Expect(image.Pack(spec, filepath.Join(dir, "image.tar"))).To(MatchError(os.ErrNotExist))
+	})
+})
+
+var _ = Describe("Operator", func() {
+	It("gives another binary another tag", func() {
+		binary := filepath.Join(GinkgoT().TempDir(), "operator")
+
+		tag := func(content string) string {
+			GinkgoHelper()
+			Expect(os.WriteFile(binary, []byte(content), 0o600)).To(Succeed())
+
+			spec, err := image.Operator(binary)
+			Expect(err).NotTo(HaveOccurred())
+
+			return spec.Tag
+		}
+
+		Expect(tag("one")).To(MatchRegexp(`^seed\.local/gardener-extension-etcd-druid:[0-9a-f]{12}$`))
+		Expect(tag("one")).To(Equal(tag("one")))
+		Expect(tag("two")).NotTo(Equal(tag("one")))
+	})
+})
+
+func layerOf(archive string) map[string]*tar.Header {
+	GinkgoHelper()
+
+	packed, err := tarball.ImageFromPath(archive, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	layers, err := packed.Layers()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(layers).To(HaveLen(1))
+
+	content, err := layers[0].Uncompressed()
+	Expect(err).NotTo(HaveOccurred())
+
+	defer func() { _ = content.Close() }()
+
+	headers := map[string]*tar.Header{}
+	reader := tar.NewReader(content)
+
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return headers
+		}
+
+		Expect(err).NotTo(HaveOccurred())
+
+		headers[header.Name] = header
+	}
+}

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package node_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/node"
+)
+
+var _ = Describe("Files", func() {
+	var files map[string]string
+
+	BeforeEach(func() {
+		var err error
+
+		files, err = node.Files(layout.Layout{Run: "/run/x"}, 2)
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("writes what was decided", func() {
+		for name, content := range files {
+			golden := filepath.Join("testdata", filepath.Base(name)+".golden")
+			if os.Getenv("UPDATE_GOLDEN") == "1" {
+				Expect(os.WriteFile(golden, []byte(content), 0o600)).To(Succeed())
+			}
+
+			expected, err := os.ReadFile(golden)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(content).To(Equal(string(expected)), name)
+		}
+	})
+
+	It("is understood by those who read it", func() {
+		var kubelet, proxy, cni map[string]any
+		Expect(yaml.UnmarshalStrict([]byte(files["kubelet.yaml"]), &kubelet)).To(Succeed())
+		Expect(kubelet).To(HaveKeyWithValue("cgroupRoot", "/druid-seed/n2"))
+		Expect(yaml.UnmarshalStrict([]byte(files["kube-proxy.yaml"]), &proxy)).To(Succeed())
+		Expect(proxy).To(HaveKeyWithValue("hostnameOverride", "n2"))
+		Expect(json.Unmarshal([]byte(files["cni/10-seed.conflist"]), &cni)).To(Succeed())
+	})
+})
+
+var _ = Describe("IsShim", func() {
+	DescribeTable("knows the shims of one containerd", func(commandLine string, expected bool) {
+		Expect(node.IsShim([]byte(commandLine), "/run/x/n1/containerd.sock")).To(Equal(expected))
+	},
+		Entry("its own", "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00k8s.io\x00-id\x00a\x00-address\x00/run/x/n1/containerd.sock\x00", true),
+		Entry("another node's", "/usr/bin/containerd-shim-runc-v2\x00-address\x00/run/x/n2/containerd.sock\x00", false),
+		Entry("another program that names the socket", "/usr/bin/ctr\x00-address\x00/run/x/n1/containerd.sock\x00", false),
+		Entry("a kernel thread without a command line", "", false),
+	)
+})

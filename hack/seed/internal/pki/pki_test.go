@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package pki_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/pki"
+)
+
+var _ = Describe("Ensure", func() {
+	var dir string
+
+	options := pki.Options{Server: "https://10.0.0.1:6443", ServerIPs: []string{"10.0.0.1"}, NodeIPs: map[string]string{"n1": "10.0.0.11"}}
+
+	BeforeEach(func() {
+		dir = filepath.Join(GinkgoT().TempDir(), "pki")
+		Expect(pki.Ensure(dir, options)).To(Succeed())
+	})
+
+	DescribeTable("issues certificates that the authority vouches for",
+		func(name, subject, organization string, usage x509.ExtKeyUsage, host string) {
+			certificate := read(filepath.Join(dir, name+".crt"))
+			roots := x509.NewCertPool()
+			roots.AddCert(read(filepath.Join(dir, "ca.crt")))
+
+			_, err := certificate.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{usage}, DNSName: host})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(certificate.Subject.CommonName).To(Equal(subject))
+
+			if organization != "" {
+				Expect(certificate.Subject.Organization).To(ConsistOf(organization))
+			}
+
+			_, err = tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
+			Expect(err).NotTo(HaveOccurred())
+		},
+		Entry("the API server under its address", "apiserver", "kube-apiserver", "", x509.ExtKeyUsageServerAuth, "10.0.0.1"),
+		Entry("the API server under its name", "apiserver", "kube-apiserver", "", x509.ExtKeyUsageServerAuth, "kubernetes.default.svc"),
+		Entry("the administrator", "admin", "admin", "system:masters", x509.ExtKeyUsageClientAuth, ""),
+		Entry("a kubelet as a server", "kubelet-n1", "system:node:n1", "system:nodes", x509.ExtKeyUsageServerAuth, "10.0.0.11"),
+		Entry("a kubelet as a client", "kubelet-n1", "system:node:n1", "system:nodes", x509.ExtKeyUsageClientAuth, ""),
+	)
+
+	It("writes kubeconfigs that Kubernetes reads", func() {
+		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Host).To(Equal("https://10.0.0.1:6443"))
+		Expect(config.CertData).To(Equal(content(filepath.Join(dir, "admin.crt"))))
+	})
+
+	It("keeps what is there", func() {
+		before := content(filepath.Join(dir, "ca.crt"))
+		Expect(pki.Ensure(dir, options)).To(Succeed())
+		Expect(content(filepath.Join(dir, "ca.crt"))).To(Equal(before))
+	})
+
+	It("starts over when it was interrupted", func() {
+		before := content(filepath.Join(dir, "ca.crt"))
+		Expect(os.Remove(filepath.Join(dir, "finished"))).To(Succeed())
+		Expect(pki.Ensure(dir, options)).To(Succeed())
+		Expect(content(filepath.Join(dir, "ca.crt"))).NotTo(Equal(before))
+	})
+})
+
+func content(path string) []byte {
+	GinkgoHelper()
+
+	data, err := os.ReadFile(path)
+	Expect(err).NotTo(HaveOccurred())
+
+	return data
+}
+
+func read(path string) *x509.Certificate {
+	GinkgoHelper()
+
+	block, _ := pem.Decode(content(path))
+	Expect(block).NotTo(BeNil())
+
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	Expect(err).NotTo(HaveOccurred())
+
+	return certificate
+}

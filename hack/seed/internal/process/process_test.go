@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package process_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
+)
+
+var _ = Describe("Table", func() {
+	var table process.Table
+
+	BeforeEach(func() {
+		dir := GinkgoT().TempDir()
+		table = process.Table{Pids: filepath.Join(dir, "pids"), Logs: filepath.Join(dir, "logs")}
+	})
+
+	ensure := func(ctx SpecContext, args ...string) process.Record {
+		GinkgoHelper()
+		Expect(table.Ensure(ctx, process.Spec{Name: "sleeper", Args: args})).To(Succeed())
+
+		record, alive := table.Find("sleeper")
+		Expect(alive).To(BeTrue())
+		DeferCleanup(func(ctx SpecContext) { Expect(table.Stop(ctx, "sleeper", time.Second)).To(Succeed()) })
+
+		return record
+	}
+
+	It("starts once and leaves alone what runs as asked", func(ctx SpecContext) {
+		first := ensure(ctx, "/bin/sleep", "600")
+		Expect(ensure(ctx, "/bin/sleep", "600").PID).To(Equal(first.PID))
+	})
+
+	It("restarts with other arguments", func(ctx SpecContext) {
+		first := ensure(ctx, "/bin/sleep", "600")
+		second := ensure(ctx, "/bin/sleep", "700")
+		Expect(second.PID).NotTo(Equal(first.PID))
+	})
+
+	It("restarts when an input changed", func(ctx SpecContext) {
+		input := filepath.Join(GinkgoT().TempDir(), "config")
+		spec := process.Spec{Name: "sleeper", Args: []string{"/bin/sleep", "600"}, Inputs: []string{input}}
+
+		start := func(content string) int {
+			GinkgoHelper()
+			Expect(os.WriteFile(input, []byte(content), 0o600)).To(Succeed())
+			Expect(table.Ensure(ctx, spec)).To(Succeed())
+
+			record, _ := table.Find("sleeper")
+
+			return record.PID
+		}
+		DeferCleanup(func(ctx SpecContext) { Expect(table.Stop(ctx, "sleeper", time.Second)).To(Succeed()) })
+
+		first := start("a")
+		Expect(start("a")).To(Equal(first))
+		Expect(start("b")).NotTo(Equal(first))
+	})
+
+	It("stops the process and forgets it", func(ctx SpecContext) {
+		ensure(ctx, "/bin/sleep", "600")
+		Expect(table.Stop(ctx, "sleeper", time.Second)).To(Succeed())
+
+		_, alive := table.Find("sleeper")
+		Expect(alive).To(BeFalse())
+		Expect(table.Names()).To(BeEmpty())
+	})
+
+	It("kills what ignores the polite signal", func(ctx SpecContext) {
+		Expect(table.Ensure(ctx, process.Spec{Name: "stubborn", Args: []string{"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"}})).To(Succeed())
+		Eventually(func() string { return table.Tail("stubborn", 1) }).Should(Equal("ready"))
+		Expect(table.Stop(ctx, "stubborn", 100*time.Millisecond)).To(Succeed())
+
+		_, alive := table.Find("stubborn")
+		Expect(alive).To(BeFalse())
+	})
+
+	DescribeTable("does not take someone else for its own process", func(ctx SpecContext, change func(*process.Record)) {
+		record := ensure(ctx, "/bin/sleep", "600")
+		stolen := record
+		change(&stolen)
+
+		content, err := json.Marshal(stolen)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(filepath.Join(table.Pids, "stranger.json"), content, 0o600)).To(Succeed())
+
+		_, alive := table.Find("stranger")
+		Expect(alive).To(BeFalse())
+
+		By("leaving it alive when the stale record is stopped")
+		Expect(table.Stop(ctx, "stranger", time.Second)).To(Succeed())
+
+		_, alive = table.Find("sleeper")
+		Expect(alive).To(BeTrue())
+	},
+		Entry("when the id was given to another process since", func(r *process.Record) { r.StartTime = "1" }),
+		Entry("when the machine was booted since", func(r *process.Record) { r.BootID = "another" }),
+	)
+})
+
+var _ = Describe("ParseStat", func() {
+	It("is not misled by brackets and spaces in the command", func() {
+		ticks, state := process.ParseStat("42 (a ) b) S 1 42 42 0 -1 4194304 100 0 0 0 1 2 0 0 20 0 1 0 987654 1000 10 18446744073709551615")
+		Expect(ticks).To(Equal("987654"))
+		Expect(state).To(Equal("S"))
+	})
+
+	It("returns nothing for what it does not understand", func() {
+		ticks, state := process.ParseStat("42 (a) S 1")
+		Expect(ticks).To(BeEmpty())
+		Expect(state).To(BeEmpty())
+	})
+})
