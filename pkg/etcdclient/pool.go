@@ -10,11 +10,13 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	"k8s.io/utils/clock"
 )
 
@@ -132,15 +134,20 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 		if err != nil {
 			return nil, fmt.Errorf("loading credentials for %s: %w", target.Address, err)
 		}
-		if tlsConfig, err = tlsConfigFor(material, target.ServerName); err != nil {
+		if tlsConfig, err = tlsConfigFor(material); err != nil {
 			return nil, fmt.Errorf("credentials for %s: %w", target.Address, err)
 		}
 		scheme = "https://"
 	}
 	etcd, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{scheme + target.Address},
+		Endpoints: []string{scheme + nameOf(target)},
 		TLS:       tlsConfig,
 		Logger:    zap.NewNop(), // what is worth telling comes back as an error
+		// The host of the endpoint is what the member's certificate is verified for, so that it has to be its name; this is
+		// what leads to its address.
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", target.Address)
+		})},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", target.Address, err)
@@ -149,8 +156,18 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 	return &member{etcd: etcd, callTimeout: p.callTimeout}, nil
 }
 
-func tlsConfigFor(material TLS, serverName string) (*tls.Config, error) {
-	config := &tls.Config{ServerName: serverName, MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
+// nameOf is the target's address with the host replaced by its server name, where it has one.
+func nameOf(target Target) string {
+	_, port, err := net.SplitHostPort(target.Address)
+	if target.ServerName == "" || err != nil {
+		return target.Address
+	}
+
+	return net.JoinHostPort(target.ServerName, port)
+}
+
+func tlsConfigFor(material TLS) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: x509.NewCertPool()}
 	if !config.RootCAs.AppendCertsFromPEM(material.CA) {
 		return nil, errors.New("the CA bundle holds no certificate")
 	}

@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdclient_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("Pool", func() {
+	var (
+		ctx   = context.Background()
+		clock *testclock.FakeClock
+		pool  *etcdclient.Pool
+	)
+
+	BeforeEach(func() {
+		clock = testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+		pool = etcdclient.NewPool(2*time.Second, clock)
+		DeferCleanup(func() { pool.Close() })
+	})
+
+	connect := func(target etcdclient.Target) etcdclient.Client {
+		GinkgoHelper()
+		client, err := pool.Connect(ctx, target)
+		Expect(err).NotTo(HaveOccurred())
+
+		return client
+	}
+
+	It("tells what a member says of itself, and that it serves", func() {
+		s := serve(nil)
+		answer, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer).To(Equal(etcdcluster.MemberAnswer{
+			Reachable: true, Serves: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, Version: "3.4.34", DBSize: 4096,
+		}))
+		Expect(alarms).To(BeEmpty())
+		Expect(s.ranges).To(HaveLen(1))
+		Expect(s.ranges[0].Serializable).To(BeFalse())
+	})
+
+	DescribeTable("tells that a member does not serve",
+		func(change func(*server), reason string) {
+			s := serve(nil)
+			change(s)
+			answer, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(answer.Reachable).To(BeTrue())
+			Expect(answer.Serves).To(BeFalse())
+			Expect(answer.Error).To(ContainSubstring(reason))
+		},
+		Entry("when it has no leader", func(s *server) { s.status.Leader = 0 }, "no leader"),
+		Entry("when it is a learner", func(s *server) { s.status.IsLearner = true }, "learner"),
+		Entry("when it refuses to read", func(s *server) { s.rangeError = status.Error(codes.DataLoss, "etcdserver: corrupt cluster") }, "corrupt cluster"),
+	)
+
+	It("counts a read that is refused for lack of permission as an answer", func() {
+		s := serve(nil)
+		s.rangeError = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
+		answer, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(answer.Serves).To(BeTrue())
+	})
+
+	It("finds alarms among the errors that a member reports", func() {
+		s := serve(nil)
+		s.status.Errors = []string{"etcdserver: no leader", (&etcdserverpb.AlarmMember{MemberID: 10276657743932975437, Alarm: etcdserverpb.AlarmType_NOSPACE}).String()}
+		_, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 10276657743932975437, Type: "NOSPACE"}}))
+	})
+
+	It("reads the member list with a quorum", func() {
+		s := serve(nil)
+		s.members = []*etcdserverpb.Member{{ID: 1, Name: "main-0", PeerURLs: []string{"https://a:2380"}, ClientURLs: []string{"https://a:2379"}}, {ID: 2, IsLearner: true}}
+		Expect(connect(etcdclient.Target{Address: s.address}).MemberList(ctx)).To(Equal([]etcdcluster.ListedMember{
+			{ID: 1, Name: "main-0", PeerURLs: []string{"https://a:2380"}, ClientURLs: []string{"https://a:2379"}}, {ID: 2, Learner: true},
+		}))
+		Expect(s.linearized).To(BeTrue())
+	})
+
+	It("moves the leader", func() {
+		s := serve(nil)
+		Expect(connect(etcdclient.Target{Address: s.address}).MoveLeader(ctx, 5)).To(Succeed())
+		Expect(s.movedTo).To(BeEquivalentTo(5))
+	})
+
+	It("gives up on a member that hangs", func() {
+		s := serve(nil)
+		s.hang = true
+		pool = etcdclient.NewPool(100*time.Millisecond, clock)
+		_, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+	})
+
+	It("gives up on an address where nobody listens", func() {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		address := listener.Addr().String()
+		Expect(listener.Close()).To(Succeed())
+		pool = etcdclient.NewPool(200*time.Millisecond, clock)
+		_, _, err = connect(etcdclient.Target{Address: address}).Status(ctx)
+		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+	})
+
+	Describe("with TLS", func() {
+		It("verifies the member by the name that was given, whatever its address is", func() {
+			ca, loads := newPKI(), 0
+			s := serve(ca.serverConfig("main-local"))
+			client := connect(etcdclient.Target{Address: s.address, ServerName: "main-local", Credentials: ca.credentials("1", &loads)})
+			_, _, err := client.Status(ctx)
+			Expect(err).NotTo(HaveOccurred())
+		})
+
+		DescribeTable("does not talk to a member",
+			func(ofServer, trusted func() *pki, name string) {
+				loads := 0
+				pool = etcdclient.NewPool(300*time.Millisecond, clock)
+				server := ofServer()
+				s := serve(server.serverConfig("main-local"))
+				_, _, err := connect(etcdclient.Target{Address: s.address, ServerName: name, Credentials: trusted().credentials("1", &loads)}).Status(ctx)
+				Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+			},
+			Entry("of another CA", newPKI, newPKI, "main-local"),
+			Entry("of another name", func() *pki { return shared }, func() *pki { return shared }, "other-local"),
+		)
+
+		It("shares a connection until the credentials change, it is forgotten, or it idles for long", func() {
+			ca, loads := newPKI(), 0
+			s := serve(ca.serverConfig("main-local"))
+			target := etcdclient.Target{Address: s.address, ServerName: "main-local", Credentials: ca.credentials("1", &loads)}
+			ask := func() {
+				GinkgoHelper()
+				_, _, err := connect(target).Status(ctx)
+				Expect(err).NotTo(HaveOccurred())
+			}
+			ask()
+			ask()
+			Expect(loads).To(Equal(1))
+			Expect(s.connections).To(Equal(1))
+			target.Credentials.Version = "2"
+			ask()
+			Expect(loads).To(Equal(2))
+			pool.Forget(target)
+			ask()
+			Expect(loads).To(Equal(3))
+			clock.Step(6 * time.Minute)
+			connect(etcdclient.Target{Address: "127.0.0.1:1"})
+			ask()
+			Expect(loads).To(Equal(4))
+		})
+
+		DescribeTable("names what cannot be used",
+			func(load func() (etcdclient.TLS, error), message string) {
+				_, err := pool.Connect(ctx, etcdclient.Target{Address: "a:1", Credentials: &etcdclient.Credentials{
+					Load: func(context.Context) (etcdclient.TLS, error) { return load() },
+				}})
+				Expect(err).To(MatchError(ContainSubstring(message)))
+			},
+			Entry("credentials that cannot be loaded", func() (etcdclient.TLS, error) { return etcdclient.TLS{}, errors.New("no Secret") }, "loading credentials for a:1: no Secret"),
+			Entry("an empty CA bundle", func() (etcdclient.TLS, error) { return etcdclient.TLS{CA: []byte("x")}, nil }, "the CA bundle holds no certificate"),
+			Entry("a key without a certificate", func() (etcdclient.TLS, error) { return etcdclient.TLS{CA: shared.pem, Key: []byte("x")}, nil }, "client certificate"),
+		)
+	})
+})
+
+// shared is a CA for tests that need the same one twice.
+var shared *pki
+
+var _ = BeforeSuite(func() { shared = newPKI() })

@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdclient_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/stats"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+)
+
+// server speaks etcd's protocol and answers what the test says.
+type server struct {
+	etcdserverpb.UnimplementedMaintenanceServer
+	etcdserverpb.UnimplementedKVServer
+	etcdserverpb.UnimplementedClusterServer
+
+	address     string
+	status      *etcdserverpb.StatusResponse
+	rangeError  error
+	hang        bool
+	members     []*etcdserverpb.Member
+	movedTo     uint64
+	connections int
+	ranges      []*etcdserverpb.RangeRequest
+	linearized  bool
+}
+
+// serve starts a server that stops with the test; nil credentials: plaintext.
+func serve(tlsConfig *tls.Config) *server {
+	GinkgoHelper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	Expect(err).NotTo(HaveOccurred())
+	s := &server{address: listener.Addr().String(), status: &etcdserverpb.StatusResponse{
+		Header: &etcdserverpb.ResponseHeader{ClusterId: 7, MemberId: 1, Revision: 42}, Leader: 1, Version: "3.4.34", DbSize: 4096,
+	}}
+	options := []grpc.ServerOption{grpc.StatsHandler(counter{s})}
+	if tlsConfig != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(tlsConfig)))
+	}
+	grpcServer := grpc.NewServer(options...)
+	etcdserverpb.RegisterMaintenanceServer(grpcServer, s)
+	etcdserverpb.RegisterKVServer(grpcServer, s)
+	etcdserverpb.RegisterClusterServer(grpcServer, s)
+	go func() { _ = grpcServer.Serve(listener) }()
+	DeferCleanup(grpcServer.Stop)
+
+	return s
+}
+
+// counter counts connections.
+type counter struct{ server *server }
+
+func (counter) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
+func (counter) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (counter) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (c counter) HandleConn(_ context.Context, event stats.ConnStats) {
+	if _, begins := event.(*stats.ConnBegin); begins {
+		c.server.connections++
+	}
+}
+
+func (s *server) Status(ctx context.Context, _ *etcdserverpb.StatusRequest) (*etcdserverpb.StatusResponse, error) {
+	if s.hang {
+		<-ctx.Done()
+	}
+
+	return s.status, ctx.Err()
+}
+
+func (s *server) Range(_ context.Context, request *etcdserverpb.RangeRequest) (*etcdserverpb.RangeResponse, error) {
+	s.ranges = append(s.ranges, request)
+
+	return &etcdserverpb.RangeResponse{Header: s.status.Header}, s.rangeError
+}
+
+func (s *server) MemberList(_ context.Context, request *etcdserverpb.MemberListRequest) (*etcdserverpb.MemberListResponse, error) {
+	s.linearized = request.Linearizable
+
+	return &etcdserverpb.MemberListResponse{Members: s.members}, nil
+}
+
+func (s *server) MoveLeader(_ context.Context, request *etcdserverpb.MoveLeaderRequest) (*etcdserverpb.MoveLeaderResponse, error) {
+	s.movedTo = request.TargetID
+
+	return &etcdserverpb.MoveLeaderResponse{}, nil
+}
+
+// pki makes a CA, and certificates signed by it.
+type pki struct {
+	certificate *x509.Certificate
+	key         *ecdsa.PrivateKey
+	pem         []byte
+}
+
+func newPKI() *pki {
+	GinkgoHelper()
+	p := &pki{}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "ca"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	var err error
+	p.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &p.key.PublicKey, p.key)
+	Expect(err).NotTo(HaveOccurred())
+	p.certificate, err = x509.ParseCertificate(der)
+	Expect(err).NotTo(HaveOccurred())
+	p.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+
+	return p
+}
+
+// issue returns certificate and key, PEM, for a server of that name and for any client.
+func (p *pki) issue(name string) ([]byte, []byte) {
+	GinkgoHelper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	Expect(err).NotTo(HaveOccurred())
+	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name}, NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, p.certificate, &key.PublicKey, p.key)
+	Expect(err).NotTo(HaveOccurred())
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	Expect(err).NotTo(HaveOccurred())
+
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+}
+
+// serverConfig demands a client certificate, as etcd does.
+func (p *pki) serverConfig(name string) *tls.Config {
+	GinkgoHelper()
+	pair, err := tls.X509KeyPair(p.issue(name))
+	Expect(err).NotTo(HaveOccurred())
+	pool := x509.NewCertPool()
+	pool.AddCert(p.certificate)
+
+	return &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+}
+
+func (p *pki) credentials(version string, loads *int) *etcdclient.Credentials {
+	certificate, key := p.issue("client")
+
+	return &etcdclient.Credentials{Version: version, Load: func(context.Context) (etcdclient.TLS, error) {
+		*loads++
+
+		return etcdclient.TLS{CA: p.pem, Certificate: certificate, Key: key}, nil
+	}}
+}
