@@ -19,17 +19,23 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 )
 
+// Before any spec, since others read the files.
+var _ = BeforeSuite(func() {
+	if os.Getenv("UPDATE_GOLDEN") != "1" {
+		return
+	}
+	for _, c := range goldenCases() {
+		Expect(os.WriteFile(goldenPath(c.name), []byte(manifest(c.input())), 0o600)).To(Succeed())
+	}
+})
+
 var _ = Describe("Golden files", func() {
 	for _, c := range goldenCases() {
 		It("should render "+c.name+" as its file says, twice", func() {
 			rendered := manifest(c.input())
 			Expect(manifest(c.input())).To(Equal(rendered), "two renderings of the same input")
 
-			path := goldenPath(c.name)
-			if os.Getenv("UPDATE_GOLDEN") == "1" {
-				Expect(os.WriteFile(path, []byte(rendered), 0o600)).To(Succeed())
-			}
-			golden, err := os.ReadFile(path)
+			golden, err := os.ReadFile(goldenPath(c.name))
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
 			Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
 		})

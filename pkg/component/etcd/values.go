@@ -59,7 +59,7 @@ type Values struct {
 	// Store says where snapshots lie. Nil: there are no snapshots.
 	Store *backupstore.Store
 	// Etcd configures etcd.
-	Etcd EtcdValues
+	Etcd ServerValues
 	// Sidecar configures the sidecar.
 	Sidecar SidecarValues
 	// ClientService adds to the Service for clients.
@@ -151,8 +151,8 @@ type TLS struct {
 	SkipClientSANVerification *bool
 }
 
-// EtcdValues configures etcd.
-type EtcdValues struct {
+// ServerValues configures the etcd of a member.
+type ServerValues struct {
 	// Image is the image of the container.
 	Image string
 	// Resources are the resources of the container.

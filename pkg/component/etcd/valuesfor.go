@@ -42,7 +42,7 @@ func ValuesFor(in Input) (Values, error) {
 		PeerTLS:          peerTLSFor(helper.PeerTLS(etcd), in.CADataKeys),
 		BackupTLS:        tlsFor(helper.BackupTLS(etcd), in.CADataKeys),
 		Store:            in.Store,
-		Etcd:             etcdValuesFor(etcd, in),
+		Etcd:             serverValuesFor(etcd, in),
 		Sidecar:          sidecarValuesFor(etcd, in.Defaults),
 		ClientService:    clientServiceValuesFor(etcd, in.Defaults),
 		Pod:              podValuesFor(etcd, in),

@@ -12,14 +12,14 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-func etcdValuesFor(etcd *druidv1alpha1.Etcd, in Input) EtcdValues {
+func serverValuesFor(etcd *druidv1alpha1.Etcd, in Input) ServerValues {
 	config := etcd.Spec.Etcd
 	token := in.InitialClusterToken
 	if token == "" {
 		token = InitialClusterToken(etcd)
 	}
 
-	return EtcdValues{
+	return ServerValues{
 		Image:                   ptr.Deref(config.Image, in.Defaults.Images.EtcdWrapper),
 		Resources:               resourcesOr(config.Resources),
 		InitialClusterToken:     token,
