@@ -1,0 +1,289 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+var _ = Describe("Observer", func() {
+	var (
+		ctx     = context.Background()
+		etcd    *druidv1alpha1.Etcd
+		objects []client.Object
+		calls   interceptor.Funcs
+		members *fakeetcd.Cluster
+	)
+
+	labels := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: name, Namespace: "demo", Labels: labels, UID: types.UID("uid-of-" + name)}
+	}
+	lease := func(name, component, holder string) *coordinationv1.Lease {
+		object := &coordinationv1.Lease{ObjectMeta: meta(name), Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+		object.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "app.kubernetes.io/component": component}
+
+		return object
+	}
+	pod := func(name, ip string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: meta(name), Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: ip}}, Phase: corev1.PodRunning}}
+	}
+	newObserver := func() *observer.Observer {
+		GinkgoHelper()
+		scheme := runtime.NewScheme()
+		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+		Expect(resourcesv1alpha1.AddToScheme(scheme)).To(Succeed())
+		builder := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls)
+		for field, value := range map[string]func(*corev1.Event) string{
+			"involvedObject.kind": func(e *corev1.Event) string { return e.InvolvedObject.Kind },
+			"involvedObject.name": func(e *corev1.Event) string { return e.InvolvedObject.Name },
+			"type":                func(e *corev1.Event) string { return e.Type },
+		} {
+			builder = builder.WithIndex(&corev1.Event{}, field, func(object client.Object) []string { return []string{value(object.(*corev1.Event))} })
+		}
+		c := builder.Build()
+
+		return &observer.Observer{Reader: c, APIReader: c, Etcd: members}
+	}
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Spec.Replicas = 1
+		objects, calls = nil, interceptor.Funcs{}
+		members = fakeetcd.NewCluster(7)
+	})
+
+	It("sees nothing where there is nothing, and asks nobody", func() {
+		seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true, Events: true})
+		Expect(seen).To(Equal(etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Name: "druid-main"},
+			Claims:          []etcdcluster.Claim{{Name: "main-main-0"}},
+		}))
+	})
+
+	It("reads the ManagedResource and what is remembered on it", func() {
+		objects = append(objects, &resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Generation: 3, Annotations: map[string]string{
+				"gardener.cloud/operation":                      "reconcile",
+				"etcd-druid.extensions.gardener.cloud/size":     "3",
+				"etcd-druid.extensions.gardener.cloud/tls-mode": "referenced",
+			}},
+			Status: resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 3},
+		})
+		seen := newObserver().Observe(ctx, etcd, observer.Request{}).ManagedResource
+		Expect(seen).To(Equal(etcdcluster.ManagedResource{
+			Exists: true, Name: "druid-main", GenerationObserved: true, ReconcileRequested: true, Size: 3, TLSMode: "referenced",
+		}))
+	})
+
+	It("reads the StatefulSet", func() {
+		objects = append(objects, &appsv1.StatefulSet{
+			ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: "demo", UID: "sts", Generation: 2,
+				OwnerReferences: []metav1.OwnerReference{{Kind: "Etcd", Name: "main", UID: "etcd-uid", Controller: new(true)}},
+				Annotations:     map[string]string{"etcd-druid.extensions.gardener.cloud/rendering": "abc"}},
+			Spec:   appsv1.StatefulSetSpec{Replicas: new(int32(1)), ServiceName: "main-peer", Selector: &metav1.LabelSelector{MatchLabels: labels}},
+			Status: appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 1, UpdateRevision: "main-1"},
+		})
+		seen := newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet
+		Expect(seen.OwnerUID).To(BeEquivalentTo("etcd-uid"))
+		Expect(seen.GenerationObserved()).To(BeTrue())
+		Expect(seen.UpdateRevision).To(Equal("main-1"))
+		Expect(seen.Rendering).To(Equal(etcdcluster.Rendering{Checksum: "abc", Fixed: etcdcluster.FixedFields{
+			ServiceName: "main-peer", PodManagementPolicy: "OrderedReady", Selector: labels,
+		}}))
+	})
+
+	It("reads members' pods by name and no others, with the trouble of their containers", func() {
+		broken := pod("main-0", "10.0.0.1")
+		broken.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "controller-revision-hash": "main-1"}
+		broken.Spec.Containers = []corev1.Container{{Name: "etcd", Image: "x"}}
+		broken.Spec.Volumes = []corev1.Volume{
+			{Name: "etcd-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "ca"}}},
+			{Name: "etcd-client-tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "client"}}},
+		}
+		broken.Status.ContainerStatuses = []corev1.ContainerStatus{{
+			Name: "etcd", RestartCount: 4,
+			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"}},
+		}}
+		objects = append(objects, broken, pod("main-compactor-x1", ""), pod("main-x-0", ""))
+		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
+		Expect(seen).To(HaveLen(1))
+		Expect(seen[0].RevisionHash).To(Equal("main-1"))
+		Expect(seen[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
+		Expect(seen[0].Trouble()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+	})
+
+	It("reads claims by exact name, and warnings only of those that are not bound", func() {
+		pending := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}
+		warning := func(name string, minute int, kind, message string) *corev1.Event {
+			return &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "demo"}, Type: kind, Message: message,
+				InvolvedObject: corev1.ObjectReference{Kind: "PersistentVolumeClaim", Name: "main-main-0", UID: pending.UID},
+				LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC))}
+		}
+		objects = append(objects, pending, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-x-0")},
+			warning("a", 1, "Warning", "oldest"), warning("b", 3, "Warning", "newest"), warning("c", 2, "Warning", "middle"), warning("d", 4, "Normal", "well"))
+		seen := newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims
+		Expect(seen).To(HaveLen(1))
+		Expect(seen[0].Warnings).To(Equal([]string{"newest", "middle"}))
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Warnings).To(BeEmpty())
+	})
+
+	It("reads the leases of members and snapshots", func() {
+		member := lease("main-0", "etcd-member-lease", "1:7:Leader")
+		member.Annotations = map[string]string{"member.etcd.gardener.cloud/tls-enabled": "true"}
+		member.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
+		objects = append(objects, member, lease("main-full-snap", "etcd-snapshot-lease", "42"), lease("main-delta-snap", "etcd-snapshot-lease", "43"))
+		seen := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(seen.MemberLeases).To(HaveLen(1))
+		Expect(seen.MemberLeases[0].Holder).To(Equal("1:7:Leader"))
+		Expect(*seen.MemberLeases[0].TLSEnabled).To(BeTrue())
+		Expect(seen.MemberLeases[0].RenewTime.Unix()).To(BeEquivalentTo(1767268800))
+		Expect(seen.FullSnapshotLease.Holder).To(Equal("42"))
+		Expect(seen.DeltaSnapshotLease.Holder).To(Equal("43"))
+	})
+
+	Describe("Secrets", func() {
+		reads := 0
+
+		BeforeEach(func() {
+			reads = 0
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{SecretRef: &corev1.SecretReference{Name: "etcd-backup"}}
+			calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if _, is := object.(*corev1.Secret); is {
+					reads++
+				}
+
+				return c.Get(ctx, key, object, options...)
+			}
+		})
+
+		It("knows names of keys, and reads a Secret again only when it changed", func() {
+			secret := &corev1.Secret{ObjectMeta: meta("etcd-backup"), Data: map[string][]byte{"b": nil, "a": nil}}
+			objects = append(objects, secret)
+			o := newObserver()
+			seen := o.Observe(ctx, etcd, observer.Request{}).Secrets
+			Expect(seen).To(Equal([]etcdcluster.Secret{{
+				Name: "etcd-backup", Exists: true, Keys: []string{"a", "b"}, Uses: []helper.SecretUse{{Name: "etcd-backup", Field: "spec.backup.store.secretRef"}},
+			}}))
+			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets).To(Equal(seen))
+			Expect(reads).To(Equal(1))
+
+			writer := o.Reader.(client.Client)
+			Expect(writer.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			secret.Data = map[string][]byte{"c": nil}
+			Expect(writer.Update(ctx, secret)).To(Succeed())
+			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Keys).To(Equal([]string{"c"}))
+
+			Expect(writer.Delete(ctx, secret)).To(Succeed())
+			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Exists).To(BeFalse())
+		})
+
+		It("includes those that were asked for beside the spec's", func() {
+			seen := newObserver().Observe(ctx, etcd, observer.Request{Secrets: []helper.SecretUse{{Name: "more", Field: "backupEntry"}}}).Secrets
+			Expect(seen).To(HaveLen(2))
+			Expect(seen[1].Name).To(Equal("more"))
+			Expect(etcdcluster.MissingSecrets(etcdcluster.Observation{Secrets: seen})).To(HaveLen(2))
+		})
+	})
+
+	Describe("etcd", func() {
+		BeforeEach(func() {
+			objects = append(objects, pod("main-0", "10.0.0.1"), pod("main-1", "10.0.0.2"), pod("main-2", "fd00::3"))
+			members.AddMember(1, "main-0", "10.0.0.1:2379")
+			members.AddMember(2, "main-1", "10.0.0.2:2379")
+			members.AddMember(3, "main-2", "[fd00::3]:2379")
+		})
+
+		It("is asked member by member, at the addresses of pods", func() {
+			members.Stop(1)
+			members.Raise(etcdcluster.Alarm{MemberID: 2, Type: "NOSPACE"})
+			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd
+			Expect(seen.Asked).To(BeTrue())
+			Expect(seen.Members).To(HaveLen(3))
+			Expect(seen.Members[0].Reachable).To(BeFalse())
+			Expect(seen.Members[0].Error).NotTo(BeEmpty())
+			Expect(seen.Members[1].Leads()).To(BeTrue())
+			Expect(seen.Members[2].Serves).To(BeTrue())
+			Expect(seen.MemberList).To(HaveLen(3))
+			Expect(seen.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
+		})
+
+		It("gives no list without a quorum", func() {
+			members.Stop(1)
+			members.Stop(2)
+			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd
+			Expect(seen.Members[2].Reachable).To(BeTrue())
+			Expect(seen.Members[2].Serves).To(BeFalse())
+			Expect(seen.MemberList).To(BeNil())
+			Expect(seen.MemberListError).To(Equal("no member serves"))
+		})
+
+		It("is not asked when nobody wants to know", func() {
+			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Etcd.Asked).To(BeFalse())
+			Expect(members.Calls()).To(BeZero())
+		})
+
+		It("is silent for a pod whose client certificate cannot be read", func() {
+			objects[0].(*corev1.Pod).Spec.Volumes = []corev1.Volume{{Name: "etcd-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}}}
+			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd
+			Expect(seen.Members[0].Reachable).To(BeFalse())
+			Expect(seen.Members[0].Error).To(ContainSubstring("Secret gone"))
+		})
+	})
+
+	DescribeTable("tells what could not be read",
+		func(list client.ObjectList, get client.Object, section etcdcluster.Section) {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{SecretRef: &corev1.SecretReference{Name: "etcd-backup"}}
+			calls.List = func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+				if list != nil && sameType(l, list) {
+					return errors.New("timeout")
+				}
+
+				return c.List(ctx, l, options...)
+			}
+			calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if get != nil && sameType(object, get) {
+					return errors.New("timeout")
+				}
+
+				return c.Get(ctx, key, object, options...)
+			}
+			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Failure(section)).To(ContainSubstring("timeout"))
+		},
+		Entry("the ManagedResource", nil, &resourcesv1alpha1.ManagedResource{}, etcdcluster.SectionManagedResource),
+		Entry("the StatefulSet", nil, &appsv1.StatefulSet{}, etcdcluster.SectionStatefulSet),
+		Entry("pods", &corev1.PodList{}, nil, etcdcluster.SectionPods),
+		Entry("claims", &corev1.PersistentVolumeClaimList{}, nil, etcdcluster.SectionClaims),
+		Entry("leases", &coordinationv1.LeaseList{}, nil, etcdcluster.SectionLeases),
+		Entry("Secrets", nil, &metav1.PartialObjectMetadata{}, etcdcluster.SectionSecrets),
+	)
+})
+
+func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
