@@ -55,9 +55,14 @@ func Find(ctx context.Context) (*Landscape, error) {
 	l := &Landscape{}
 	var kubeconfig string
 
-	for name, target := range map[string]*string{"KUBECONFIG": &kubeconfig, "SEED_AUDIT_LOG": &l.AuditLog, "SEED_LOCAL_STORE": &l.LocalStore} {
-		if *target = os.Getenv(name); *target == "" {
-			return nil, fmt.Errorf("%s is not set, so that there is no seed to tell the stories on: run them by `make test-e2e`, which starts the local seed and sets it", name)
+	for _, setting := range []struct {
+		name   string
+		target *string
+	}{
+		{"KUBECONFIG", &kubeconfig}, {"SEED_AUDIT_LOG", &l.AuditLog}, {"SEED_LOCAL_STORE", &l.LocalStore},
+	} {
+		if *setting.target = os.Getenv(setting.name); *setting.target == "" {
+			return nil, fmt.Errorf("%s is not set, so that there is no seed to tell the stories on: run them by `make test-e2e`, which starts the local seed and sets it", setting.name)
 		}
 	}
 

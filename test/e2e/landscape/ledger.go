@@ -16,14 +16,16 @@ import (
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 const (
 	keys = "story/"
-	// callTimeout is how long one request to etcd may take.
-	callTimeout = 10 * time.Second
+	// callTimeout is how long one request to etcd may take, attemptTimeout one that is not meant to succeed.
+	callTimeout    = 10 * time.Second
+	attemptTimeout = 3 * time.Second
 )
 
 // Ledger remembers every key that an etcd has acknowledged to the story, so that it can ask for all of them later.
@@ -110,7 +112,10 @@ func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
 	client := other.connect(ctx)
 	defer client.Close()
 
-	_, err := put(ctx, client, "attempt", "1")
+	call, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+
+	_, err := put(call, client, "attempt", "1")
 
 	return err
 }
@@ -122,21 +127,24 @@ func put(ctx context.Context, client *clientv3.Client, key, value string) (*clie
 	return client.Put(call, key, value)
 }
 
-// connect connects to the pod of the first member, whose address changes with the pod. Nothing is dialled before the first
-// request.
+// connect connects to the pod of the first member, whose address changes with the pod, under a name that its certificate has.
+// Nothing is dialled before the first request.
 func (l *Ledger) connect(ctx context.Context) *clientv3.Client {
 	GinkgoHelper()
 
-	scheme := "http://"
+	scheme, address := "http://", net.JoinHostPort(l.story.Pod(ctx, l.etcd).Status.PodIP, "2379")
 	if l.TLS != nil {
 		scheme = "https://"
 	}
 
 	client, err := clientv3.New(clientv3.Config{
 		Context:   ctx,
-		Endpoints: []string{scheme + net.JoinHostPort(l.story.Pod(ctx, l.etcd).Status.PodIP, "2379")},
+		Endpoints: []string{scheme + l.etcd.Name + "-client:2379"},
 		TLS:       l.TLS,
 		Logger:    zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		})},
 	})
 	Expect(err).NotTo(HaveOccurred())
 
