@@ -31,6 +31,7 @@ func commands() []command {
 			return s.Status(ctx, out)
 		}},
 		{name: "logs", args: "PROCESS [-f]", help: "print the log of a process", run: runLogs},
+		{name: "writes", args: "[--for 2m] [--user TEXT]", help: "watch the audit log for that time and count who wrote what", run: runWrites},
 		{name: "load-image", args: "[TAR...]", help: "load docker archives, else the operator's image, into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 			return s.LoadImages(ctx, args)
 		}},

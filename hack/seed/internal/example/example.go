@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -59,7 +60,7 @@ func (r Runner) Run(ctx context.Context) error {
 		return fmt.Errorf("reading %s: %w", r.Manifest, err)
 	}
 
-	r.Out.Println("applying %s", r.Manifest)
+	r.Out.Println("applying example/%s", filepath.Base(r.Manifest))
 
 	if err := r.Apply(ctx, r.Manifest); err != nil {
 		return fmt.Errorf("applying the example: %w", err)
@@ -210,7 +211,7 @@ func lastError(object *unstructured.Unstructured) string {
 	return fmt.Sprint(first["description"])
 }
 
-// DescribePods says of each pod what its containers do, in one line.
+// DescribePods says of each pod that is not ready what its containers do, in one line.
 func DescribePods(ctx context.Context, client kubernetes.Interface, namespace, selector string) (string, error) {
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -222,16 +223,33 @@ func DescribePods(ctx context.Context, client kubernetes.Interface, namespace, s
 	}
 
 	var lines []string
+
 	for _, pod := range list.Items {
-		lines = append(lines, describePod(pod))
+		if line := describePod(pod); line != "" {
+			lines = append(lines, line)
+		}
 	}
 
-	return strings.Join(lines, ", "), nil
+	if len(lines) == 0 {
+		return "its pods are ready", nil
+	}
+
+	return strings.Join(lines, "; "), nil
 }
 
+// describePod returns nothing for a pod that is ready and stays.
 func describePod(pod corev1.Pod) string {
-	state := string(pod.Status.Phase)
-	ready := 0
+	if pod.DeletionTimestamp != nil {
+		return "pod " + pod.Name + " is terminating"
+	}
+
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			return ""
+		}
+	}
+
+	state, ready := string(pod.Status.Phase), 0
 
 	for _, container := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
 		if container.Ready {
@@ -239,17 +257,17 @@ func describePod(pod corev1.Pod) string {
 		}
 
 		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "PodInitializing" {
-			state = container.Name + ": " + waiting.Reason
+			state = waiting.Reason + " (" + container.Name + ")"
 		}
 
 		if ended := container.State.Terminated; ended != nil && ended.ExitCode != 0 {
-			state = fmt.Sprintf("%s: ended with code %d", container.Name, ended.ExitCode)
+			state = fmt.Sprintf("failing (%s ended with code %d)", container.Name, ended.ExitCode)
 		}
 	}
 
 	total := len(pod.Status.InitContainerStatuses) + len(pod.Status.ContainerStatuses)
 
-	return fmt.Sprintf("pod %s %s, %d of %d containers ready", pod.Name, state, ready, total)
+	return fmt.Sprintf("pod %s is %s, %d of %d containers ready", pod.Name, state, ready, total)
 }
 
 func (r Runner) printNext(e Etcd, d *door) {

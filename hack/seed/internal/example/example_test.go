@@ -47,7 +47,14 @@ var _ = Describe("DescribePods", func() {
 			corev1.ContainerStatus{Name: "backup-restore", Ready: true},
 		))
 
-		Expect(example.DescribePods(ctx, client, "ns", "app=x")).To(Equal("pod x-0 etcd: ErrImageNeverPull, 1 of 2 containers ready"))
+		Expect(example.DescribePods(ctx, client, "ns", "app=x")).To(Equal("pod x-0 is ErrImageNeverPull (etcd), 1 of 2 containers ready"))
+	})
+
+	It("passes over pods that are ready", func(ctx SpecContext) {
+		ready := pod("x-0", corev1.ContainerStatus{Name: "etcd", Ready: true})
+		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+
+		Expect(example.DescribePods(ctx, fake.NewClientset(ready), "ns", "app=x")).To(Equal("its pods are ready"))
 	})
 
 	It("says when there is no pod", func(ctx SpecContext) {
