@@ -54,8 +54,10 @@ func (a Authority) Client(name string) *corev1.Secret {
 // Trusting is the configuration of a client that trusts the CA and expects this name of its server. It has no certificate of
 // its own.
 func (a Authority) Trusting(serverName string) *tls.Config {
+	GinkgoHelper()
+
 	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate.Certificate)
+	Expect(pool.AppendCertsFromPEM(a.certificate.CertificatePEM)).To(BeTrue())
 
 	return &tls.Config{RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS12}
 }
