@@ -55,7 +55,7 @@ func EnsurePackages(ctx context.Context, out *progress.Printer) error {
 	}
 
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("Debian packages are missing and only root can install them: %s", strings.Join(missing, " "))
+		return fmt.Errorf("only root can install the Debian packages that are missing: %s", strings.Join(missing, " "))
 	}
 
 	out.Println("installing Debian packages: %s", strings.Join(missing, " "))

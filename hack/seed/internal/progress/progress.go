@@ -7,6 +7,7 @@ package progress
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -85,7 +86,7 @@ func (p *Printer) Wait(ctx context.Context, subject string, timeout time.Duratio
 
 		select {
 		case <-ctx.Done():
-			if context.Cause(ctx) == context.DeadlineExceeded {
+			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 				return fmt.Errorf("%s did not come within %s; last: %s", subject, timeout, missing)
 			}
 
