@@ -92,7 +92,7 @@ func (in Input) joined(conditions []druidv1alpha1.Condition) *druidv1alpha1.Boot
 	}
 	record := &druidv1alpha1.BootstrapWithExistingClusterStatus{JoinedAt: metav1.NewTime(in.Now.Truncate(time.Second))}
 	for _, member := range bootstrap.Members {
-		record.Members = append(record.Members, druidv1alpha1.BootstrapJoinedMember{Name: member.Name, PeerURLs: member.PeerURLs})
+		record.Members = append(record.Members, druidv1alpha1.BootstrapJoinedMember(member))
 	}
 
 	return record

@@ -8,83 +8,83 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 var _ = Describe("Against", func() {
-	rendered := Rendering{Checksum: "new", Fixed: FixedFields{ServiceName: "main-peer"}}
-	step := &Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}
-	observed := func(change func(*Observation)) Observation {
-		o := Observation{
-			ManagedResource: ManagedResource{Exists: true, Name: "druid-main", UID: "mr-1", GenerationObserved: true, Applied: ConditionFact{Status: "True"}},
-			StatefulSet:     StatefulSet{Exists: true, Name: "main", UID: "sts-1", Rendering: rendered, Generation: 2, ObservedGeneration: 2},
+	rendered := etcdcluster.Rendering{Checksum: "new", Fixed: etcdcluster.FixedFields{ServiceName: "main-peer"}}
+	step := &etcdcluster.Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}
+	observed := func(change func(*etcdcluster.Observation)) etcdcluster.Observation {
+		o := etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", UID: "mr-1", GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, Name: "main", UID: "sts-1", Rendering: rendered, Generation: 2, ObservedGeneration: 2},
 		}
 		change(&o)
 
 		return o
 	}
-	plan := Plan{Stage: "ReplacePod", Render: true, Replicas: 1, Step: step}
+	plan := etcdcluster.Plan{Stage: "ReplacePod", Render: true, Replicas: 1, Step: step}
 
 	It("lets a step pass when the StatefulSet shows the rendering", func() {
-		Expect(plan.Against(rendered, observed(func(*Observation) {}))).To(Equal(plan))
+		Expect(plan.Against(rendered, observed(func(*etcdcluster.Observation) {}))).To(Equal(plan))
 	})
 
 	DescribeTable("holds a step back",
-		func(change func(*Observation), stage, waitsFor string) {
+		func(change func(*etcdcluster.Observation), stage, waitsFor string) {
 			held := plan.Against(rendered, observed(change))
 			Expect(held.Step).To(BeNil())
 			Expect(string(held.Stage)).To(Equal(stage))
 			Expect(held.WaitsFor).To(Equal(waitsFor))
 			Expect(string(held.Outcome())).To(Equal("Waiting"))
 		},
-		Entry("while the ManagedResource does not exist", func(o *Observation) { o.ManagedResource = ManagedResource{Name: "druid-main"} },
+		Entry("while the ManagedResource does not exist", func(o *etcdcluster.Observation) { o.ManagedResource = etcdcluster.ManagedResource{Name: "druid-main"} },
 			"ReplacePod", "ManagedResource druid-main to be applied"),
-		Entry("while the ManagedResource is being deleted", func(o *Observation) { o.ManagedResource.Deleting = true },
+		Entry("while the ManagedResource is being deleted", func(o *etcdcluster.Observation) { o.ManagedResource.Deleting = true },
 			"ReplacePod", "ManagedResource druid-main to be gone, so that it can be made anew"),
-		Entry("while the StatefulSet shows another rendering", func(o *Observation) { o.StatefulSet.Rendering.Checksum = "old" },
+		Entry("while the StatefulSet shows another rendering", func(o *etcdcluster.Observation) { o.StatefulSet.Rendering.Checksum = "old" },
 			"Apply", "ManagedResource druid-main to be applied"),
-		Entry("when the resource manager cannot apply, and says why", func(o *Observation) {
+		Entry("when the resource manager cannot apply, and says why", func(o *etcdcluster.Observation) {
 			o.StatefulSet.Rendering.Checksum = "old"
 			o.ManagedResource.GenerationObserved = false
-			o.ManagedResource.Applied = ConditionFact{Status: "False", Message: "no permission"}
+			o.ManagedResource.Applied = etcdcluster.ConditionFact{Status: "False", Message: "no permission"}
 		}, "Apply", "ManagedResource druid-main to be applied: no permission"),
-		Entry("while the StatefulSet controller has not seen the rendering", func(o *Observation) { o.StatefulSet.ObservedGeneration = 1 },
+		Entry("while the StatefulSet controller has not seen the rendering", func(o *etcdcluster.Observation) { o.StatefulSet.ObservedGeneration = 1 },
 			"Apply", "the StatefulSet controller to see StatefulSet main"),
-		Entry("while the StatefulSet is being deleted", func(o *Observation) { o.StatefulSet.Deleting = true },
+		Entry("while the StatefulSet is being deleted", func(o *etcdcluster.Observation) { o.StatefulSet.Deleting = true },
 			"RecreateStatefulSet", "StatefulSet main to be gone, so that it can be made anew"),
-		Entry("while the resource manager still works on a change that needs a new StatefulSet", func(o *Observation) {
+		Entry("while the resource manager still works on a change that needs a new StatefulSet", func(o *etcdcluster.Observation) {
 			o.StatefulSet.Rendering.Fixed.ServiceName = "other"
 			o.ManagedResource.GenerationObserved = false
 		}, "RecreateStatefulSet", "ManagedResource druid-main to be applied"),
-		Entry("while a request to reconcile is pending", func(o *Observation) {
-			o.StatefulSet = StatefulSet{}
+		Entry("while a request to reconcile is pending", func(o *etcdcluster.Observation) {
+			o.StatefulSet = etcdcluster.StatefulSet{}
 			o.ManagedResource.ReconcileRequested = true
 		}, "ReplacePod", "ManagedResource druid-main to be applied"),
 	)
 
 	DescribeTable("replaces a StatefulSet that cannot be changed in place",
-		func(change func(*FixedFields), applied string, path string) {
-			recreate := plan.Against(rendered, observed(func(o *Observation) {
+		func(change func(*etcdcluster.FixedFields), applied string, path string) {
+			recreate := plan.Against(rendered, observed(func(o *etcdcluster.Observation) {
 				change(&o.StatefulSet.Rendering.Fixed)
 				o.ManagedResource.Applied.Status = applied
 				o.ManagedResource.GenerationObserved = applied == "True"
 			}))
-			Expect(recreate.Step).To(Equal(&Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-1"}))
+			Expect(recreate.Step).To(Equal(&etcdcluster.Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-1"}))
 			Expect(recreate.Reason).To(HavePrefix(path + " of StatefulSet main cannot be changed in place"))
 		},
-		Entry("another Service, which the API server refuses", func(f *FixedFields) { f.ServiceName = "x" }, "False", "spec.serviceName"),
-		Entry("another policy, which the API server refuses", func(f *FixedFields) { f.PodManagementPolicy = "OrderedReady" }, "False", "spec.podManagementPolicy"),
-		Entry("another selector, which the API server refuses", func(f *FixedFields) { f.Selector = map[string]string{"a": "b"} }, "False", "spec.selector"),
-		Entry("other claim templates, which the resource manager drops", func(f *FixedFields) { f.ClaimTemplates = []ClaimTemplate{{Name: "main"}} }, "True", "spec.volumeClaimTemplates"),
+		Entry("another Service, which the API server refuses", func(f *etcdcluster.FixedFields) { f.ServiceName = "x" }, "False", "spec.serviceName"),
+		Entry("another policy, which the API server refuses", func(f *etcdcluster.FixedFields) { f.PodManagementPolicy = "OrderedReady" }, "False", "spec.podManagementPolicy"),
+		Entry("another selector, which the API server refuses", func(f *etcdcluster.FixedFields) { f.Selector = map[string]string{"a": "b"} }, "False", "spec.selector"),
+		Entry("other claim templates, which the resource manager drops", func(f *etcdcluster.FixedFields) { f.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main"}} }, "True", "spec.volumeClaimTemplates"),
 	)
 
 	It("asks for a StatefulSet that is gone although it was applied", func() {
-		Expect(plan.Against(rendered, observed(func(o *Observation) { o.StatefulSet = StatefulSet{} })).Step).To(
-			Equal(&Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
+		Expect(plan.Against(rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} })).Step).To(
+			Equal(&etcdcluster.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
 	})
 
 	It("leaves a plan alone that renders nothing", func() {
-		waiting := Plan{Stage: "WaitForSecrets", WaitsFor: "Secret ca"}
-		Expect(waiting.Against(rendered, Observation{})).To(Equal(waiting))
+		waiting := etcdcluster.Plan{Stage: "WaitForSecrets", WaitsFor: "Secret ca"}
+		Expect(waiting.Against(rendered, etcdcluster.Observation{})).To(Equal(waiting))
 	})
 })

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 var _ = Describe("PlanFor", func() {
@@ -29,7 +29,7 @@ var _ = Describe("PlanFor", func() {
 	DescribeTable("refuses sizes, naming the field and the way out",
 		func(replicas, remembered int, message string) {
 			etcd.Spec.Replicas = int32(replicas)
-			plan := PlanFor(etcd, Observation{ManagedResource: ManagedResource{Size: int32(remembered)}}, now)
+			plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{Size: int32(remembered)}}, now)
 			Expect(string(plan.Outcome())).To(Equal("Refused"))
 			Expect(plan.Render).To(BeFalse())
 			Expect(plan.Refusal).To(MatchError(message))
@@ -40,21 +40,21 @@ var _ = Describe("PlanFor", func() {
 	)
 
 	DescribeTable("decides nothing without all facts",
-		func(section Section) {
-			plan := PlanFor(etcd, Observation{Failures: []ReadFailure{{Section: section, Message: "timeout"}}}, now)
+		func(section etcdcluster.Section) {
+			plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{Failures: []etcdcluster.ReadFailure{{Section: section, Message: "timeout"}}}, now)
 			Expect(string(plan.Stage)).To(Equal("Observe"))
 			Expect(plan.Render).To(BeFalse())
 			Expect(plan.WaitsFor).To(ContainSubstring("timeout"))
 		},
-		Entry("of the ManagedResource", SectionManagedResource),
-		Entry("of the StatefulSet", SectionStatefulSet),
-		Entry("of pods", SectionPods),
-		Entry("of Secrets", SectionSecrets),
+		Entry("of the ManagedResource", etcdcluster.SectionManagedResource),
+		Entry("of the StatefulSet", etcdcluster.SectionStatefulSet),
+		Entry("of pods", etcdcluster.SectionPods),
+		Entry("of Secrets", etcdcluster.SectionSecrets),
 	)
 
 	It("hibernates a cluster of any remembered size, and keeps that size", func() {
 		etcd.Spec.Replicas = 0
-		plan := PlanFor(etcd, Observation{ManagedResource: ManagedResource{Size: 3}}, now)
+		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{Size: 3}}, now)
 		Expect(plan.Render).To(BeTrue())
 		Expect(plan.Replicas).To(BeZero())
 		Expect(plan.ClusterSize).To(BeEquivalentTo(3))
@@ -62,12 +62,12 @@ var _ = Describe("PlanFor", func() {
 
 	It("does not wait for Secrets in order to hibernate", func() {
 		etcd.Spec.Replicas = 0
-		plan := PlanFor(etcd, Observation{Secrets: []Secret{{Name: "ca"}}}, now)
+		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{Secrets: []etcdcluster.Secret{{Name: "ca"}}}, now)
 		Expect(plan.Render).To(BeTrue())
 	})
 
 	It("waits for the StatefulSet of an earlier Etcd to be gone", func() {
-		plan := PlanFor(etcd, Observation{StatefulSet: StatefulSet{Exists: true, Name: "main", OwnerUID: "earlier"}}, now)
+		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", OwnerUID: "earlier"}}, now)
 		Expect(string(plan.Stage)).To(Equal("WaitForPredecessor"))
 		Expect(plan.Render).To(BeFalse())
 	})
@@ -75,17 +75,17 @@ var _ = Describe("PlanFor", func() {
 	It("renders any size without pods where somebody else runs the members", func() {
 		etcd.Spec.Replicas = 3
 		etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
-		plan := PlanFor(etcd, Observation{}, now)
+		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{}, now)
 		Expect(string(plan.Stage)).To(Equal("ExternallyManaged"))
 		Expect(plan.Replicas).To(BeZero())
 		Expect(plan.ClusterSize).To(BeEquivalentTo(3))
 	})
 
 	Describe("an outdated pod that serves", func() {
-		observed := func(change func(*Observation)) Observation {
-			o := Observation{
-				StatefulSet: StatefulSet{Exists: true, Name: "main", SpecReplicas: 1, UpdateRevision: "new", Store: "s1"},
-				Pods:        []Pod{{Name: "main-0", UID: "pod-1", RevisionHash: "old", Ready: true, Store: "s1"}},
+		observed := func(change func(*etcdcluster.Observation)) etcdcluster.Observation {
+			o := etcdcluster.Observation{
+				StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 1, UpdateRevision: "new", Store: "s1"},
+				Pods:        []etcdcluster.Pod{{Name: "main-0", UID: "pod-1", RevisionHash: "old", Ready: true, Store: "s1"}},
 			}
 			change(&o)
 
@@ -93,31 +93,31 @@ var _ = Describe("PlanFor", func() {
 		}
 
 		DescribeTable("of an Etcd with a store",
-			func(change func(*Observation), replaced bool) {
+			func(change func(*etcdcluster.Observation), replaced bool) {
 				etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
-				plan := PlanFor(etcd, observed(change), now)
+				plan := etcdcluster.PlanFor(etcd, observed(change), now)
 				Expect(string(plan.Stage)).To(Equal("ReplacePod"))
 				Expect(plan.Step != nil).To(Equal(replaced), plan.WaitsFor)
 			},
-			Entry("is replaced while snapshots are fresh", func(o *Observation) { o.DeltaSnapshotLease.RenewTime = now.Add(-time.Minute) }, true),
-			Entry("is kept while snapshots are old", func(o *Observation) { o.DeltaSnapshotLease.RenewTime = now.Add(-3 * time.Minute) }, false),
-			Entry("is replaced when only the delta snapshots are old", func(o *Observation) {
+			Entry("is replaced while snapshots are fresh", func(o *etcdcluster.Observation) { o.DeltaSnapshotLease.RenewTime = now.Add(-time.Minute) }, true),
+			Entry("is kept while snapshots are old", func(o *etcdcluster.Observation) { o.DeltaSnapshotLease.RenewTime = now.Add(-3 * time.Minute) }, false),
+			Entry("is replaced when only the delta snapshots are old", func(o *etcdcluster.Observation) {
 				o.DeltaSnapshotLease.RenewTime = now.Add(-3 * time.Minute)
 				o.FullSnapshotLease.RenewTime = now.Add(-time.Minute)
 			}, true),
-			Entry("is kept before the first snapshot", func(*Observation) {}, false),
-			Entry("is replaced when the settings of the store change, since that may be the cure", func(o *Observation) { o.StatefulSet.Store = "s2" }, true),
-			Entry("is replaced when it does not serve", func(o *Observation) { o.Pods[0].Ready = false }, true),
+			Entry("is kept before the first snapshot", func(*etcdcluster.Observation) {}, false),
+			Entry("is replaced when the settings of the store change, since that may be the cure", func(o *etcdcluster.Observation) { o.StatefulSet.Store = "s2" }, true),
+			Entry("is replaced when it does not serve", func(o *etcdcluster.Observation) { o.Pods[0].Ready = false }, true),
 		)
 
 		It("is replaced without more ado where there is no store", func() {
-			plan := PlanFor(etcd, observed(func(*Observation) {}), now)
-			Expect(plan.Step).To(Equal(&Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}))
+			plan := etcdcluster.PlanFor(etcd, observed(func(*etcdcluster.Observation) {}), now)
+			Expect(plan.Step).To(Equal(&etcdcluster.Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}))
 			Expect(plan.Reason).To(Equal("1 of 1 healthy; replacing main-0 leaves 0 of 1, which a single member cannot avoid"))
 		})
 
 		It("is not judged before the StatefulSet controller has seen the newest template", func() {
-			plan := PlanFor(etcd, observed(func(o *Observation) { o.StatefulSet.Generation = 2 }), now)
+			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Generation = 2 }), now)
 			Expect(plan.Step).To(BeNil())
 		})
 	})

@@ -11,15 +11,15 @@ import (
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 var _ = DescribeTable("Quorum",
 	func(size, quorum int) {
-		Expect(QuorumOf(size)).To(Equal(quorum))
-		Expect(IsQuorate(quorum, size)).To(Equal(size > 0))
-		Expect(IsQuorate(quorum-1, size)).To(BeFalse())
-		Expect(ToleranceOf(size, size)).To(Equal(size - quorum))
+		Expect(etcdcluster.QuorumOf(size)).To(Equal(quorum))
+		Expect(etcdcluster.IsQuorate(quorum, size)).To(Equal(size > 0))
+		Expect(etcdcluster.IsQuorate(quorum-1, size)).To(BeFalse())
+		Expect(etcdcluster.ToleranceOf(size, size)).To(Equal(size - quorum))
 	},
 	Entry("of nobody", 0, 0),
 	Entry("of one", 1, 1),
@@ -32,16 +32,16 @@ var _ = DescribeTable("Quorum",
 
 var _ = Describe("ParseHeartbeat", func() {
 	It("reads the form without a cluster id", func() {
-		Expect(ParseHeartbeat("8e9e05c52164694d:Leader")).To(Equal(Heartbeat{MemberID: 0x8e9e05c52164694d, Role: "Leader"}))
+		Expect(etcdcluster.ParseHeartbeat("8e9e05c52164694d:Leader")).To(Equal(etcdcluster.Heartbeat{MemberID: 0x8e9e05c52164694d, Role: "Leader"}))
 	})
 
 	It("reads the form with a cluster id", func() {
-		Expect(ParseHeartbeat("1a:cdf818194e3a8c32:Member")).To(Equal(Heartbeat{MemberID: 0x1a, ClusterID: 0xcdf818194e3a8c32, Role: "Member"}))
+		Expect(etcdcluster.ParseHeartbeat("1a:cdf818194e3a8c32:Member")).To(Equal(etcdcluster.Heartbeat{MemberID: 0x1a, ClusterID: 0xcdf818194e3a8c32, Role: "Member"}))
 	})
 
 	DescribeTable("refuses",
 		func(identity, message string) {
-			_, err := ParseHeartbeat(identity)
+			_, err := etcdcluster.ParseHeartbeat(identity)
 			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("an empty identity", "", "neither the form"),
@@ -53,48 +53,48 @@ var _ = Describe("ParseHeartbeat", func() {
 })
 
 var _ = DescribeTable("StateOf",
-	func(change func(*Member), status, reason string) {
+	func(change func(*etcdcluster.Member), status, reason string) {
 		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-		member := Member{
+		member := etcdcluster.Member{
 			Name:      "main-0",
-			Pod:       &Pod{Name: "main-0", Ready: true, ContainersReady: true},
-			Lease:     &Lease{Exists: true, RenewTime: now.Add(-10 * time.Second)},
-			Heartbeat: &Heartbeat{MemberID: 1},
+			Pod:       &etcdcluster.Pod{Name: "main-0", Ready: true, ContainersReady: true},
+			Lease:     &etcdcluster.Lease{Exists: true, RenewTime: now.Add(-10 * time.Second)},
+			Heartbeat: &etcdcluster.Heartbeat{MemberID: 1},
 		}
 		change(&member)
-		state, known := StateOf(member, Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute, Heartbeat: 10 * time.Second}, now)
+		state, known := etcdcluster.StateOf(member, etcdcluster.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute, Heartbeat: 10 * time.Second}, now)
 		Expect(known).To(Equal(status != ""))
 		Expect(string(state.Status)).To(Equal(status))
 		Expect(state.Reason).To(Equal(reason))
 	},
-	Entry("is ready while it renews its lease", func(*Member) {}, "Ready", "LeaseSucceeded"),
+	Entry("is ready while it renews its lease", func(*etcdcluster.Member) {}, "Ready", "LeaseSucceeded"),
 	Entry("is unknown when it is late", late(61*time.Second), "Unknown", "LeaseExpired"),
 	Entry("is not yet unknown at the threshold", late(60*time.Second), "Ready", "LeaseSucceeded"),
 	Entry("is not ready when it is late for both thresholds", late(6*time.Minute+time.Second), "NotReady", "UnknownGracePeriodExceeded"),
-	Entry("is not ready at once when its containers are not", func(m *Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
-	Entry("is not ready at once when its pod is missing", func(m *Member) { m.Pod = nil }, "NotReady", "PodMissing"),
-	Entry("is judged by its lease alone when somebody else runs its pod", func(m *Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
-	Entry("says of itself that it serves, whatever its lease says", func(m *Member) {
-		m.Answer = &MemberAnswer{Reachable: true, Serves: true}
+	Entry("is not ready at once when its containers are not", func(m *etcdcluster.Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
+	Entry("is not ready at once when its pod is missing", func(m *etcdcluster.Member) { m.Pod = nil }, "NotReady", "PodMissing"),
+	Entry("is judged by its lease alone when somebody else runs its pod", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
+	Entry("says of itself that it serves, whatever its lease says", func(m *etcdcluster.Member) {
+		m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Serves: true}
 		m.Lease.RenewTime = time.Time{}
 	}, "Ready", "Serves"),
-	Entry("says of itself that it has no leader, whatever its lease says", func(m *Member) { m.Answer = &MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
-	Entry("is not ready while it is a learner", func(m *Member) { m.Answer = &MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
-	Entry("keeps its state for a heartbeat and a half when it alone does not answer", func(m *Member) { m.Answer, m.WayOpen = &MemberAnswer{}, true }, "Ready", "LeaseSucceeded"),
-	Entry("is unknown soon when it alone does not answer", func(m *Member) {
-		m.Answer, m.WayOpen = &MemberAnswer{}, true
+	Entry("says of itself that it has no leader, whatever its lease says", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
+	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
+	Entry("keeps its state for a heartbeat and a half when it alone does not answer", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Ready", "LeaseSucceeded"),
+	Entry("is unknown soon when it alone does not answer", func(m *etcdcluster.Member) {
+		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
 		late(16 * time.Second)(m)
 	}, "Unknown", "Unreachable"),
-	Entry("is judged by its lease when nobody answers, since then the way may be closed", func(m *Member) {
-		m.Answer = &MemberAnswer{}
+	Entry("is judged by its lease when nobody answers, since then the way may be closed", func(m *etcdcluster.Member) {
+		m.Answer = &etcdcluster.MemberAnswer{}
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
-	Entry("is not known before it was ever seen", func(m *Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
-	Entry("is not known before its first heartbeat", func(m *Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
+	Entry("is not known before it was ever seen", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
+	Entry("is not known before its first heartbeat", func(m *etcdcluster.Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
 )
 
-func late(by time.Duration) func(*Member) {
-	return func(m *Member) { m.Lease.RenewTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-by) }
+func late(by time.Duration) func(*etcdcluster.Member) {
+	return func(m *etcdcluster.Member) { m.Lease.RenewTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-by) }
 }
 
 var _ = Describe("MembersFor", func() {
@@ -103,16 +103,16 @@ var _ = Describe("MembersFor", func() {
 		etcd.Name = "main"
 		etcd.Spec.Replicas = 2
 		etcd.Spec.MemberNamePrefix = new("seed")
-		members := MembersFor(etcd, Observation{
-			Pods:         []Pod{{Name: "main-1", Ordinal: 1}},
-			MemberLeases: []Lease{{Name: "main-0", Holder: "ff:Leader"}, {Name: "seed-main-0", Holder: "a:b:Leader"}, {Name: "seed-main-1", Holder: "?"}},
-			Etcd: EtcdAnswers{
-				Members:    []MemberAnswer{{Ordinal: 1, Reachable: true, MemberID: 11, LeaderID: 10}},
-				MemberList: []ListedMember{{ID: 10, Name: "seed-main-0"}, {ID: 11, Learner: true}},
+		members := etcdcluster.MembersFor(etcd, etcdcluster.Observation{
+			Pods:         []etcdcluster.Pod{{Name: "main-1", Ordinal: 1}},
+			MemberLeases: []etcdcluster.Lease{{Name: "main-0", Holder: "ff:Leader"}, {Name: "seed-main-0", Holder: "a:b:Leader"}, {Name: "seed-main-1", Holder: "?"}},
+			Etcd: etcdcluster.EtcdAnswers{
+				Members:    []etcdcluster.MemberAnswer{{Ordinal: 1, Reachable: true, MemberID: 11, LeaderID: 10}},
+				MemberList: []etcdcluster.ListedMember{{ID: 10, Name: "seed-main-0"}, {ID: 11, Learner: true}},
 			},
 		})
 		Expect(members).To(HaveLen(2))
-		Expect(members[0].Heartbeat).To(Equal(&Heartbeat{MemberID: 10, ClusterID: 11, Role: "Leader"}))
+		Expect(members[0].Heartbeat).To(Equal(&etcdcluster.Heartbeat{MemberID: 10, ClusterID: 11, Role: "Leader"}))
 		Expect(members[0].Role()).To(BeEquivalentTo("Leader"))
 		Expect(members[0].Pod).To(BeNil())
 		Expect(members[1].Pod.Name).To(Equal("main-1"))
@@ -123,28 +123,28 @@ var _ = Describe("MembersFor", func() {
 })
 
 var _ = DescribeTable("CountsFor",
-	func(change func(*druidv1alpha1.Etcd, *Observation), ready bool) {
+	func(change func(*druidv1alpha1.Etcd, *etcdcluster.Observation), ready bool) {
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Generation = 2
 		etcd.Status.ObservedGeneration = new(int64(2))
 		etcd.Spec.Replicas = 1
-		o := Observation{
-			StatefulSet: StatefulSet{Exists: true, SpecReplicas: 1, Replicas: 1, ReadyReplicas: 1, UpdateRevision: "a"},
-			Pods:        []Pod{{Name: "main-0", RevisionHash: "a"}},
+		o := etcdcluster.Observation{
+			StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1, Replicas: 1, ReadyReplicas: 1, UpdateRevision: "a"},
+			Pods:        []etcdcluster.Pod{{Name: "main-0", RevisionHash: "a"}},
 		}
 		change(etcd, &o)
-		Expect(CountsFor(etcd, o).Ready).To(Equal(ready))
-		Expect(CountsFor(etcd, o).CurrentReplicas).To(Equal(o.StatefulSet.Replicas))
+		Expect(etcdcluster.CountsFor(etcd, o).Ready).To(Equal(ready))
+		Expect(etcdcluster.CountsFor(etcd, o).CurrentReplicas).To(Equal(o.StatefulSet.Replicas))
 	},
-	Entry("is ready when the pod is ready and updated", func(*druidv1alpha1.Etcd, *Observation) {}, true),
-	Entry("is not ready without a StatefulSet", func(_ *druidv1alpha1.Etcd, o *Observation) { o.StatefulSet = StatefulSet{} }, false),
-	Entry("is not ready while the pod is not", func(_ *druidv1alpha1.Etcd, o *Observation) { o.StatefulSet.ReadyReplicas = 0 }, false),
-	Entry("is not ready while the pod is outdated", func(_ *druidv1alpha1.Etcd, o *Observation) { o.StatefulSet.UpdateRevision = "b" }, false),
-	Entry("is not ready before the StatefulSet controller has seen the spec", func(_ *druidv1alpha1.Etcd, o *Observation) { o.StatefulSet.Generation = 2 }, false),
-	Entry("is not ready while it should be larger", func(e *druidv1alpha1.Etcd, _ *Observation) { e.Spec.Replicas = 3 }, false),
-	Entry("is judged by the spec of before while the new one is not carried out", func(e *druidv1alpha1.Etcd, _ *Observation) { e.Generation, e.Spec.Replicas = 3, 3 }, true),
-	Entry("is ready when it hibernates and no pod is left", func(e *druidv1alpha1.Etcd, o *Observation) {
-		e.Spec.Replicas, o.Pods, o.StatefulSet = 0, nil, StatefulSet{Exists: true}
+	Entry("is ready when the pod is ready and updated", func(*druidv1alpha1.Etcd, *etcdcluster.Observation) {}, true),
+	Entry("is not ready without a StatefulSet", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} }, false),
+	Entry("is not ready while the pod is not", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.ReadyReplicas = 0 }, false),
+	Entry("is not ready while the pod is outdated", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.UpdateRevision = "b" }, false),
+	Entry("is not ready before the StatefulSet controller has seen the spec", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.Generation = 2 }, false),
+	Entry("is not ready while it should be larger", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 3 }, false),
+	Entry("is judged by the spec of before while the new one is not carried out", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Generation, e.Spec.Replicas = 3, 3 }, true),
+	Entry("is ready when it hibernates and no pod is left", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
+		e.Spec.Replicas, o.Pods, o.StatefulSet = 0, nil, etcdcluster.StatefulSet{Exists: true}
 	}, true),
-	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, o *Observation) { e.Spec.Replicas = 0 }, false),
+	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 0 }, false),
 )

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 var _ = Describe("Traces of one member", func() {
@@ -73,7 +73,7 @@ var _ = Describe("Traces of one member", func() {
 
 	It("starts nothing before its secrets exist", func() {
 		w := newWorld()
-		w.seen.Secrets = []Secret{
+		w.seen.Secrets = []etcdcluster.Secret{
 			{Name: "ca", Uses: []helper.SecretUse{{Name: "ca", AnyOf: []string{"bundle.crt", "ca.crt"}, Field: "spec.etcd.clientUrlTls.tlsCASecretRef"}}},
 			{Name: "server", Uses: []helper.SecretUse{{Name: "server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.clientUrlTls.serverTLSSecretRef"}}},
 		}

@@ -18,7 +18,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	. "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // world is a simulated seed with one Etcd. Each tick of a few seconds every actor but ours does at most one thing: the
@@ -27,7 +27,7 @@ import (
 type world struct {
 	etcd    *druidv1alpha1.Etcd
 	now     time.Time
-	seen    Observation
+	seen    etcdcluster.Observation
 	written *manifest // what the ManagedResource holds
 	applied *manifest // what the resource manager has applied of it
 	image   string
@@ -45,11 +45,11 @@ type manifest struct {
 	image       string
 	replicas    int32
 	clusterSize int32
-	fixed       FixedFields
+	fixed       etcdcluster.FixedFields
 }
 
-func (m manifest) rendering() Rendering {
-	return Rendering{Checksum: fmt.Sprintf("%s/%d/%d", m.image, m.replicas, m.clusterSize), Fixed: m.fixed}
+func (m manifest) rendering() etcdcluster.Rendering {
+	return etcdcluster.Rendering{Checksum: fmt.Sprintf("%s/%d/%d", m.image, m.replicas, m.clusterSize), Fixed: m.fixed}
 }
 
 func newWorld(change ...func(*druidv1alpha1.Etcd)) *world {
@@ -61,7 +61,7 @@ func newWorld(change ...func(*druidv1alpha1.Etcd)) *world {
 	}
 	w := &world{etcd: etcd, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), image: "v1", brokenImages: map[string]bool{}}
 	w.seen.ManagedResource.Name = "druid-main"
-	w.seen.Claims = []Claim{{Name: "main-main-0"}}
+	w.seen.Claims = []etcdcluster.Claim{{Name: "main-main-0"}}
 
 	return w
 }
@@ -106,7 +106,7 @@ func (w *world) run() {
 
 // pass plays our controller once; true when it wrote something.
 func (w *world) pass() bool {
-	plan := PlanFor(w.etcd, w.seen, w.now)
+	plan := etcdcluster.PlanFor(w.etcd, w.seen, w.now)
 	wanted := manifest{image: w.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: w.fixed()}
 	plan = plan.Against(wanted.rendering(), w.seen)
 	w.noteOf(plan)
@@ -124,25 +124,25 @@ func (w *world) pass() bool {
 	return false
 }
 
-func (w *world) noteOf(plan Plan) {
+func (w *world) noteOf(plan etcdcluster.Plan) {
 	line := fmt.Sprintf("%-20s render=%-5t replicas=%d size=%d | %s", plan.Stage, plan.Render, plan.Replicas, plan.ClusterSize, plan.Reason)
 	switch plan.Outcome() {
-	case OutcomeRefused:
+	case etcdcluster.OutcomeRefused:
 		line += " | refused: " + plan.Refusal.Error()
-	case OutcomeStep:
+	case etcdcluster.OutcomeStep:
 		line += fmt.Sprintf(" | step: %s %s (%s)", plan.Step.Kind, plan.Step.Object, plan.Step.UID)
-	case OutcomeWaiting:
+	case etcdcluster.OutcomeWaiting:
 		line += " | waits for " + plan.WaitsFor
-	case OutcomeDone:
+	case etcdcluster.OutcomeDone:
 		line += " | done"
 	}
 	w.note("%s", line)
 }
 
-func (w *world) fixed() FixedFields {
-	return FixedFields{
+func (w *world) fixed() etcdcluster.FixedFields {
+	return etcdcluster.FixedFields{
 		ServiceName: "main-peer", PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(w.etcd),
-		ClaimTemplates: []ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(w.etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
+		ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(w.etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
 	}
 }
 
@@ -160,19 +160,19 @@ func (w *world) write(wanted manifest) {
 }
 
 // do carries out a step, as far as its precondition holds.
-func (w *world) do(step Step) {
+func (w *world) do(step etcdcluster.Step) {
 	switch step.Kind {
-	case StepDeletePod:
+	case etcdcluster.StepDeletePod:
 		for i := range w.seen.Pods {
 			if pod := &w.seen.Pods[i]; pod.Name == step.Object && pod.UID == step.UID {
 				pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
 			}
 		}
-	case StepRecreateStatefulSet:
+	case etcdcluster.StepRecreateStatefulSet:
 		Expect(step.UID).To(Equal(w.seen.StatefulSet.UID))
-		w.seen.StatefulSet = StatefulSet{}
+		w.seen.StatefulSet = etcdcluster.StatefulSet{}
 		w.seen.ManagedResource.ReconcileRequested = true
-	case StepRequestReconcile:
+	case etcdcluster.StepRequestReconcile:
 		w.seen.ManagedResource.ReconcileRequested = true
 	}
 }
@@ -196,10 +196,10 @@ func (w *world) resourceManager() bool {
 		return false
 	}
 	managedResource.GenerationObserved, managedResource.ReconcileRequested = true, false
-	managedResource.Applied = ConditionFact{Status: "True"}
+	managedResource.Applied = etcdcluster.ConditionFact{Status: "True"}
 	w.applied = w.written
 	if !statefulSet.Exists {
-		*statefulSet = StatefulSet{Exists: true, Name: "main", UID: w.uid("sts"), OwnerUID: w.etcd.UID, Rendering: w.applied.rendering()}
+		*statefulSet = etcdcluster.StatefulSet{Exists: true, Name: "main", UID: w.uid("sts"), OwnerUID: w.etcd.UID, Rendering: w.applied.rendering()}
 	}
 	claims := statefulSet.Rendering.Fixed.ClaimTemplates // the resource manager keeps those of the live object
 	statefulSet.Rendering = w.applied.rendering()
@@ -227,8 +227,8 @@ func (w *world) statefulSetController() bool {
 		w.seen.Pods[0].Deleting, w.seen.Pods[0].Ready = true, false
 	case len(w.seen.Pods) == 0 && statefulSet.SpecReplicas > 0:
 		w.seen.Claims[0].Exists = true
-		w.seen.Pods = []Pod{{Name: "main-0", UID: w.uid("pod"), RevisionHash: statefulSet.UpdateRevision, CreationTime: w.now,
-			Containers: []Container{{Name: "etcd", Image: w.applied.image}, {Name: "backup-restore"}}}}
+		w.seen.Pods = []etcdcluster.Pod{{Name: "main-0", UID: w.uid("pod"), RevisionHash: statefulSet.UpdateRevision, CreationTime: w.now,
+			Containers: []etcdcluster.Container{{Name: "etcd", Image: w.applied.image}, {Name: "backup-restore"}}}}
 	default:
 		return false
 	}
@@ -244,11 +244,11 @@ func (w *world) kubelet() bool {
 		case pod.Deleting || pod.Ready:
 		case w.brokenImages[container.Image]:
 			was := container.Reason
-			container.State, container.Reason = ContainerWaiting, "ImagePullBackOff"
+			container.State, container.Reason = etcdcluster.ContainerWaiting, "ImagePullBackOff"
 
 			return was == ""
 		case !w.storeDown:
-			pod.Ready, pod.ContainersReady, container.State = true, true, ContainerRunning
+			pod.Ready, pod.ContainersReady, container.State = true, true, etcdcluster.ContainerRunning
 
 			return true
 		}
@@ -262,8 +262,8 @@ func (w *world) sidecar() {
 		return
 	}
 	if len(w.seen.Pods) > 0 && w.seen.Pods[0].Ready {
-		w.seen.FullSnapshotLease = Lease{Exists: true, Name: "main-full-snap", RenewTime: w.now}
-		w.seen.DeltaSnapshotLease = Lease{Exists: true, Name: "main-delta-snap", RenewTime: w.now}
+		w.seen.FullSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-full-snap", RenewTime: w.now}
+		w.seen.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-delta-snap", RenewTime: w.now}
 	}
 }
 

@@ -65,7 +65,7 @@ type AddOptions struct {
 }
 
 // AddToManager adds the controller to a manager whose caches hold the objects that an Etcd consists of.
-func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error {
+func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
 		Observer: o.Observer,
