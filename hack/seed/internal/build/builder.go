@@ -14,11 +14,15 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
+
+// unfinished begins the names of the folders that builds work in.
+const unfinished = ".unfinished-"
 
 // Builder builds into the cache folder and never twice.
 type Builder struct {
@@ -45,6 +49,16 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 			missing = append(missing, m)
 		}
 	}
+
+	if len(missing) == 0 {
+		return nil
+	}
+
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 
 	for i, m := range missing {
 		if err := b.announce(ctx, i+1, len(missing), m); err != nil {
@@ -87,11 +101,11 @@ func (b Builder) build(ctx context.Context, m Module) error {
 		return err
 	}
 
-	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
-		return fmt.Errorf("making the cache folder: %w", err)
+	if _, err := os.Stat(target); err == nil {
+		return nil // by another command, while this one waited for the lock
 	}
 
-	temporary, err := os.MkdirTemp(filepath.Dir(target), ".unfinished-"+m.Name+"-")
+	temporary, err := os.MkdirTemp(filepath.Dir(target), unfinished+m.Name+"-")
 	if err != nil {
 		return fmt.Errorf("making a folder for the build: %w", err)
 	}
@@ -112,6 +126,37 @@ func (b Builder) build(ctx context.Context, m Module) error {
 	}
 
 	return nil
+}
+
+// lock waits until no other command builds, and then removes what a killed one left.
+func (b Builder) lock(ctx context.Context) (unlock func(), err error) {
+	dir := filepath.Join(b.Layout.Cache, "bin")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the cache folder: %w", err)
+	}
+
+	file, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the lock of the cache: %w", err)
+	}
+
+	if err := b.Out.Wait(ctx, "the cache", time.Hour, func(context.Context) (string, error) {
+		if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+			return "another command is building", nil
+		}
+
+		return "", nil
+	}); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+
+	leftovers, _ := filepath.Glob(filepath.Join(dir, unfinished+"*"))
+	for _, leftover := range leftovers {
+		_ = os.RemoveAll(leftover) // a few megabytes lost at worst
+	}
+
+	return func() { _ = file.Close() }, nil
 }
 
 // steps returns the last arguments of each call of go build. Packages whose last element is the program's name are built in one call.

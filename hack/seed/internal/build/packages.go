@@ -6,6 +6,7 @@ package build
 
 import (
 	"context"
+	"debug/elf"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,13 +16,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
 
+// busybox goes into an image without libraries; the package of the plain name may have put another one into its place.
+const busybox = "busybox-static"
+
 // debian maps each Debian package that the seed needs to one of its files, by which it is seen to be installed.
 func debian() map[string]string {
 	return map[string]string{
 		"containerd":                  "/usr/bin/containerd",
 		"runc":                        "/usr/sbin/runc",
 		"containernetworking-plugins": "/usr/lib/cni/bridge",
-		"busybox-static":              "/bin/busybox",
+		busybox:                       "/bin/busybox",
 		"conntrack":                   "/usr/sbin/conntrack",
 		"iptables":                    "/usr/sbin/iptables",
 		"nftables":                    "/usr/sbin/nft",
@@ -32,12 +36,23 @@ func debian() map[string]string {
 	}
 }
 
+// isStatic tells whether a program runs in an image that holds nothing else.
+func isStatic(file string) bool {
+	program, err := elf.Open(file)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = program.Close() }()
+
+	return program.Section(".interp") == nil
+}
+
 // MissingPackages returns the Debian packages whose files are not there, sorted.
 func MissingPackages() []string {
 	var missing []string
 
 	for name, file := range debian() {
-		if _, err := os.Stat(file); err != nil {
+		if _, err := os.Stat(file); err != nil || (name == busybox && !isStatic(file)) {
 			missing = append(missing, name)
 		}
 	}

@@ -107,7 +107,8 @@ func Ensure(s Spec, dir string) (string, error) {
 	return file, Pack(s, file)
 }
 
-// key changes with the description and with size and time of each file. The binaries' own folders are named after their content.
+// key changes with the description and with the size of each file. That is enough: programs lie in folders that are named after their
+// content, the operator's tag is made from its content, and busybox comes from a package.
 func (s Spec) key() (string, error) {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%+v\n", s)
@@ -118,7 +119,7 @@ func (s Spec) key() (string, error) {
 			return "", fmt.Errorf("packing %s: %w", s.Tag, err)
 		}
 
-		_, _ = fmt.Fprintf(hash, "%d %d\n", info.Size(), info.ModTime().UnixNano())
+		_, _ = fmt.Fprintf(hash, "%d\n", info.Size())
 	}
 
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
@@ -132,4 +133,22 @@ func SplitTag(reference string) (repository, tag string, err error) {
 	}
 
 	return repository, tag, nil
+}
+
+// KeepOnly removes all other archives from the folder of the given one.
+func KeepOnly(archive string) error {
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(archive), "*.tar"))
+	if err != nil {
+		return err
+	}
+
+	for _, file := range files {
+		if file != archive {
+			if err := os.Remove(file); err != nil {
+				return fmt.Errorf("removing an old archive: %w", err)
+			}
+		}
+	}
+
+	return nil
 }

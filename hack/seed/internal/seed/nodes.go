@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
@@ -105,8 +106,13 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	archive, err := image.Ensure(spec, s.Layout.Images())
+	// Only the last one is kept: there is one for each change of the code.
+	archive, err := image.Ensure(spec, filepath.Join(s.Layout.Images(), "operator"))
 	if err != nil {
+		return "", err
+	}
+
+	if err := image.KeepOnly(archive); err != nil {
 		return "", err
 	}
 
