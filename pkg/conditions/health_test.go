@@ -149,18 +149,6 @@ var _ = DescribeTable("SecretsAvailable",
 	Entry("cannot tell", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )
 
-var _ = DescribeTable("Progressing",
-	func(plan etcdcluster.Plan, expected, message string) {
-		condition := conditions.Progressing(plan)
-		Expect(judged(condition)).To(Equal(expected))
-		Expect(condition.Message).To(Equal(message))
-	},
-	Entry("done", etcdcluster.Plan{Stage: "Done", Reason: "all is well"}, "False Reconciled", "Done: all is well"),
-	Entry("waiting", etcdcluster.Plan{Stage: "Create", Reason: "0 of 1", WaitsFor: "the pod"}, "True Waiting", "Create: 0 of 1; waiting for the pod"),
-	Entry("a step", etcdcluster.Plan{Stage: "ReplacePod", Reason: "1 of 1", Step: &etcdcluster.Step{}}, "True Reconciling", "ReplacePod: 1 of 1"),
-	Entry("refused", etcdcluster.Plan{Stage: "Refused", Refusal: &etcdcluster.Refusal{Field: "spec.replicas", Message: "too many"}}, "False InvalidSpec", "spec.replicas: too many"),
-)
-
 var _ = Describe("StoreResolved", func() {
 	It("is absent without a store", func() {
 		Expect(conditions.StoreResolved(&druidv1alpha1.Etcd{}, conditions.StoreAnswer{Reason: "StoreResolved"})).To(BeNil())

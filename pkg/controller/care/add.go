@@ -101,7 +101,7 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Pod{}, toEtcd, builder.WithPredicates(isMemberPod())).
 		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isOurs())).
-		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isOurs(), leaseSaysMore())).
+		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isOurs(), LeaseSaysMore())).
 		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isOurs())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.etcdsBySecret)).
 		Complete(r)

@@ -33,9 +33,9 @@ func isMemberPod() predicate.Predicate {
 	}))
 }
 
-// leaseSaysMore lets updates of leases pass in which the holder or an annotation changed, or that renew for the first time.
+// LeaseSaysMore lets updates of leases pass in which the holder or an annotation changed, or that renew for the first time.
 // Every member renews its lease every few seconds: that alone says nothing new.
-func leaseSaysMore() predicate.Predicate {
+func LeaseSaysMore() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*coordinationv1.Lease)
 		after, isToo := e.ObjectNew.(*coordinationv1.Lease)
