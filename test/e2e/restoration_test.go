@@ -51,9 +51,10 @@ var _ = Describe("The data directory is destroyed", func() {
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		empty(directory)
 		story.Kill(ctx, pod)
-		story.EventuallyReplaced(ctx, etcd, pod)
+		pod = story.EventuallyReplaced(ctx, etcd, pod)
 
 		By("having every key of the store again")
+		Expect(story.Log(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		ledger.ExpectContained(ctx, inStore)
 		Expect(story.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))

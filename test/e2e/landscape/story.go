@@ -140,6 +140,16 @@ func (s *Story) Kill(ctx context.Context, pod *corev1.Pod) {
 	Expect(s.Client.Delete(ctx, pod, client.GracePeriodSeconds(1), client.Preconditions{UID: &pod.UID})).To(Succeed())
 }
 
+// Log is what a container of the pod has written since it was started last.
+func (s *Story) Log(ctx context.Context, pod *corev1.Pod, container string) string {
+	GinkgoHelper()
+
+	content, err := s.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).DoRaw(ctx)
+	Expect(err).NotTo(HaveOccurred())
+
+	return string(content)
+}
+
 // Claim is the volume claim of the Etcd's first member, which must exist.
 func (s *Story) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// soakRounds is how often the pod is lost: about a quarter of an hour's worth.
+const soakRounds = 30
+
+var _ = Describe("A pod is lost again and again", Label("soak"), func() {
+	It("never costs an acknowledged key", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "soak-lost-pod")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		ledger := story.Ledger(etcd)
+		for round := range soakRounds {
+			By(fmt.Sprintf("losing it for the %d. time", round+1))
+			ledger.Write(ctx, 20)
+
+			pod := story.Pod(ctx, etcd)
+			story.Kill(ctx, pod)
+			story.EventuallyReplaced(ctx, etcd, pod)
+			ledger.ExpectComplete(ctx)
+		}
+	}, SpecTimeout(2*time.Hour))
+})
