@@ -28,36 +28,15 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 )
 
-// values are those of the chart with an overwrite, as Helm would merge them.
-func values(overwrite string) map[string]any {
-	data, err := charts.Operator.ReadFile(charts.Path + "/values.yaml")
-	Expect(err).NotTo(HaveOccurred())
-
-	merged := map[string]any{}
-	Expect(yaml.Unmarshal(data, &merged)).To(Succeed())
-
-	over := map[string]any{}
-	Expect(yaml.Unmarshal([]byte(overwrite), &over)).To(Succeed())
-	mergeInto(merged, over)
-
-	return merged
-}
-
-func mergeInto(target, source map[string]any) {
-	for key, value := range source {
-		inner, ok := target[key].(map[string]any)
-		if over, isMap := value.(map[string]any); ok && isMap {
-			mergeInto(inner, over)
-			continue
-		}
-
-		target[key] = value
-	}
-}
-
+// render renders the chart with values that overwrite those of the chart.
 func render(overwrite string) (*chartrenderer.RenderedChart, error) {
+	values := map[string]any{}
+	if err := yaml.Unmarshal([]byte(overwrite), &values); err != nil {
+		return nil, err
+	}
+
 	return chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.35.0"}).
-		RenderEmbeddedFS(charts.Operator, charts.Path, "release", "extension-etcd-druid", values(overwrite))
+		RenderEmbeddedFS(charts.Operator, charts.Path, "release", "extension-etcd-druid", values)
 }
 
 // manifests renders the chart and returns its documents, those without content left out, sorted by template and order.

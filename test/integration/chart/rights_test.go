@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/charts"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+const name = "gardener-extension-etcd-druid"
+
+// install applies the chart and returns the content of the operator's configuration file.
+func install(ctx context.Context, namespace string, values map[string]any) string {
+	GinkgoHelper()
+
+	rendered, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.35.0"}).
+		RenderEmbeddedFS(charts.Operator, charts.Path, "release", namespace, values)
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, manifest := range rendered.Manifests {
+		for document := range strings.SplitSeq("\n"+manifest.Content, "\n---\n") {
+			object := &unstructured.Unstructured{}
+			Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed())
+
+			if len(object.Object) == 0 {
+				continue
+			}
+
+			Expect(env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner("helm"))).To(Succeed(), document)
+		}
+	}
+
+	config := &corev1.ConfigMap{}
+	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-config"}, config)).To(Succeed())
+
+	return config.Data["config.yaml"]
+}
+
+// runOperator starts the operator as the chart's ServiceAccount. It is stopped at the end of the test.
+func runOperator(namespace, config string) *gexec.Session {
+	GinkgoHelper()
+
+	dir := GinkgoT().TempDir()
+
+	account, err := env.AddUser(envtest.User{
+		Name:   "system:serviceaccount:" + namespace + ":" + name,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	kubeconfig, err := account.KubeConfig()
+	Expect(err).NotTo(HaveOccurred())
+
+	for file, content := range map[string]string{"kubeconfig": string(kubeconfig), "config.yaml": config} {
+		Expect(os.WriteFile(filepath.Join(dir, file), []byte(content), 0o600)).To(Succeed())
+	}
+
+	command := exec.Command(binary, "--config="+filepath.Join(dir, "config.yaml"), "--kubeconfig="+filepath.Join(dir, "kubeconfig"),
+		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", environment.FreePort()), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()))
+	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+namespace)
+
+	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit()) })
+
+	return session
+}
+
+// play runs what the API server alone does not have: the controller of StatefulSets, and gardener-resource-manager where
+// the seed has one.
+func play(withResourceManager bool) {
+	GinkgoHelper()
+
+	options := manager.Options{Scheme: app.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}}
+	options.Controller.SkipNameValidation = new(true)
+
+	mgr, err := manager.New(env.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+	Expect((&environment.StatefulSets{}).AddToManager(mgr, env.Client)).To(Succeed())
+
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+
+	if withResourceManager {
+		Expect(resourcemanager.AddToManager(ctx, mgr, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	}
+
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+	DeferCleanup(func() {
+		stop()
+		<-done
+	})
+}
+
+// change changes the spec of an Etcd and asks for it to be carried out.
+func change(ctx context.Context, etcd *druidv1alpha1.Etcd, mutate func(*druidv1alpha1.Etcd)) {
+	GinkgoHelper()
+
+	_, err := controllerutil.CreateOrPatch(ctx, env.Client, etcd, func() error {
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
+		mutate(etcd)
+
+		return nil
+	})
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// beCarriedOut waits until the operator has reported that the last change succeeded.
+func beCarriedOut(ctx context.Context, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+
+	Eventually(func(g Gomega) {
+		g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"), "last operation: %+v", etcd.Status.LastOperation)
+		g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
+		g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Succeeded"), etcd.Status.LastOperation.Description)
+	}).Should(Succeed())
+}
+
+var _ = Describe("the rights that the chart grants", func() {
+	DescribeTable("suffice for the whole life of an Etcd, and nothing that the operator tries is refused",
+		func(ctx SpecContext, gardener bool) {
+			namespace, stories := env.Namespace(ctx, "operator"), env.Namespace(ctx, "stories")
+			config := install(ctx, namespace, map[string]any{"gardener": map[string]any{"enabled": gardener}})
+			play(gardener)
+			operator := runOperator(namespace, config)
+
+			By("creating a cluster")
+			etcd := fixture.Etcd(fixture.WithNamespace(stories), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
+			etcd.UID, etcd.Generation = "", 0
+			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+			Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+			beCarriedOut(ctx, etcd)
+
+			statefulSet := &appsv1.StatefulSet{}
+			Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			pod := &corev1.Pod{}
+			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: stories, Name: "test-0"}, pod)).To(Succeed())
+
+			By("replacing its pod")
+			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["changed"] = "true" })
+			beCarriedOut(ctx, etcd)
+			Eventually(func(g Gomega) {
+				replaced := &corev1.Pod{}
+				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(pod), replaced)).To(Succeed())
+				g.Expect(replaced.UID).NotTo(Equal(pod.UID))
+			}).Should(Succeed())
+
+			By("changing what a StatefulSet cannot change in place")
+			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) })
+			beCarriedOut(ctx, etcd)
+
+			By("hibernating it")
+			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+			beCarriedOut(ctx, etcd)
+
+			By("deleting it with its volume")
+			Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
+			Eventually(func(g Gomega) {
+				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Satisfy(apierrors.IsNotFound), "last operation: %+v", etcd.Status.LastOperation)
+			}, time.Minute).Should(Succeed())
+
+			Expect(operator).NotTo(gexec.Exit())
+			Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
+			Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
+		},
+		Entry("in a Gardener seed, beside its resource manager", true, SpecTimeout(3*time.Minute)),
+		Entry("elsewhere, with the embedded resource manager", false, SpecTimeout(3*time.Minute)),
+	)
+})
