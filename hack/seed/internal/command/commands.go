@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
 )
 
@@ -154,7 +155,8 @@ func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 		path += filepath.Dir(file) + string(os.PathListSeparator)
 	}
 
-	_, err := fmt.Fprintf(out, "export KUBECONFIG=%q\nexport PATH=%q\"$PATH\"\n", s.Layout.Kubeconfig(), path)
+	_, err := fmt.Fprintf(out, "export KUBECONFIG=%q\nexport PATH=%q\"$PATH\"\nexport SEED_AUDIT_LOG=%q\nexport SEED_LOCAL_STORE=%q\n",
+		s.Layout.Kubeconfig(), path, s.Layout.AuditLog(), layout.LocalStore)
 
 	return err
 }

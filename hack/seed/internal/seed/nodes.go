@@ -6,6 +6,7 @@ package seed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,11 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 
 // LoadImages loads docker archives into every node; without any, it builds the operator and loads that.
 func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
+	nodes := s.existingNodes()
+	if len(nodes) == 0 {
+		return errors.New("no node to load an image into; start the seed with `make up`")
+	}
+
 	if len(archives) == 0 {
 		tag, err := s.loadOperator(ctx)
 		if err == nil {
@@ -76,11 +82,6 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 		if _, err := os.Stat(archive); err != nil {
 			return err
 		}
-	}
-
-	nodes := s.existingNodes()
-	if len(nodes) == 0 {
-		return fmt.Errorf("no node to load an image into; start the seed with `make up`")
 	}
 
 	return forEach(nodes, func(n layout.Node) error {
