@@ -56,6 +56,8 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	Entry("are not satisfied by that when nobody answers", all(at(11*time.Minute), delta(-10*time.Minute), silent, func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.Holder = "100"
 	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
+	Entry("tell both when nothing has come since a full snapshot was due and its time limit has passed", at(40*time.Minute),
+		"False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("tell a delta snapshot that is late", all(at(50*time.Minute), full(-5*time.Minute), delta(-38*time.Minute)),
 		"True SnapshotUpToDate", "Unknown Unknown", "Unknown Unknown"),
 	Entry("tell a delta snapshot that is overdue", all(at(50*time.Minute), full(-5*time.Minute), delta(-30*time.Minute)),

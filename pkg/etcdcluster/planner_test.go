@@ -116,6 +116,12 @@ var _ = Describe("PlanFor", func() {
 			Expect(plan.Reason).To(Equal("1 of 1 healthy; replacing main-0 leaves 0 of 1, which a single member cannot avoid"))
 		})
 
+		It("is not deleted twice", func() {
+			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) { o.Pods[0].Deleting = true }), now)
+			Expect(plan.Step).To(BeNil())
+			Expect(plan.WaitsFor).To(Equal("pod main-0 to serve"))
+		})
+
 		It("is not judged before the StatefulSet controller has seen the newest template", func() {
 			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Generation = 2 }), now)
 			Expect(plan.Step).To(BeNil())

@@ -9,7 +9,9 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -148,3 +150,81 @@ var _ = DescribeTable("CountsFor",
 	}, true),
 	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 0 }, false),
 )
+
+var _ = DescribeTable("Serves",
+	func(member etcdcluster.Member, serves bool) {
+		Expect(member.Serves()).To(Equal(serves))
+		Expect(etcdcluster.HealthyVoters([]etcdcluster.Member{member, {}})).To(Equal(map[bool]int{true: 1}[serves]))
+	},
+	Entry("a voter that answers reads", etcdcluster.Member{WayOpen: true, Answer: &etcdcluster.MemberAnswer{Reachable: true, Serves: true}}, true),
+	Entry("a voter that answers no reads, though its pod is ready",
+		etcdcluster.Member{WayOpen: true, Answer: &etcdcluster.MemberAnswer{Reachable: true}, Pod: &etcdcluster.Pod{Ready: true}}, false),
+	Entry("a learner", etcdcluster.Member{WayOpen: true, Answer: &etcdcluster.MemberAnswer{Reachable: true, Serves: true, Learner: true}}, false),
+	Entry("a ready pod, where nobody can be asked", etcdcluster.Member{Answer: &etcdcluster.MemberAnswer{}, Pod: &etcdcluster.Pod{Ready: true}}, true),
+	Entry("a pod that is not ready, where nobody can be asked", etcdcluster.Member{Pod: &etcdcluster.Pod{}}, false),
+	Entry("a pod that is being deleted", etcdcluster.Member{Pod: &etcdcluster.Pod{Ready: true, Deleting: true}}, false),
+	Entry("nothing", etcdcluster.Member{}, false),
+)
+
+var _ = DescribeTable("MissingSecrets",
+	func(secret etcdcluster.Secret, missing ...string) {
+		secret.Name = "ca"
+		Expect(etcdcluster.MissingSecrets(etcdcluster.Observation{Secrets: []etcdcluster.Secret{secret}})).To(ConsistOf(missing))
+	},
+	Entry("nothing of a Secret that needs only to exist", etcdcluster.Secret{Exists: true, Uses: []helper.SecretUse{{Field: "f"}}}),
+	Entry("the Secret itself", etcdcluster.Secret{Uses: []helper.SecretUse{{Field: "f"}}}, "Secret ca, named by f, does not exist"),
+	Entry("a key", etcdcluster.Secret{Exists: true, Keys: []string{"tls.crt"}, Uses: []helper.SecretUse{{Field: "f", Keys: []string{"tls.crt", "tls.key"}}}},
+		"Secret ca, named by f, has no key tls.key"),
+	Entry("all keys of which one would do", etcdcluster.Secret{Exists: true, Uses: []helper.SecretUse{{Field: "f", AnyOf: []string{"bundle.crt", "ca.crt"}}}},
+		"Secret ca, named by f, has none of the keys bundle.crt, ca.crt"),
+	Entry("nothing when one of them is there",
+		etcdcluster.Secret{Exists: true, Keys: []string{"ca.crt"}, Uses: []helper.SecretUse{{Field: "f", AnyOf: []string{"bundle.crt", "ca.crt"}}}}),
+	Entry("what one of several uses needs", etcdcluster.Secret{Exists: true, Keys: []string{"ca.crt"}, Uses: []helper.SecretUse{{Field: "f"}, {Field: "g", Keys: []string{"x"}}}},
+		"Secret ca, named by g, has no key x"),
+)
+
+var _ = DescribeTable("CAKey",
+	func(dataKey *string, keys []string, expected string) {
+		ref := druidv1alpha1.SecretReference{DataKey: dataKey}
+		ref.Name = "ca"
+		Expect(etcdcluster.CAKey(ref, etcdcluster.Observation{Secrets: []etcdcluster.Secret{{Name: "ca", Exists: true, Keys: keys}}})).To(Equal(expected))
+	},
+	Entry("is the one that is named", new("x.crt"), []string{"bundle.crt", "ca.crt"}, "x.crt"),
+	Entry("is bundle.crt where it exists", nil, []string{"bundle.crt", "ca.crt"}, "bundle.crt"),
+	Entry("is else ca.crt", nil, []string{"ca.crt"}, "ca.crt"),
+	Entry("is ca.crt also where nothing exists", nil, nil, "ca.crt"),
+)
+
+var _ = Describe("StoreFingerprint", func() {
+	pod := func(change func(*corev1.PodSpec)) string {
+		spec := corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "etcd"}, {
+				Name: "backup-restore", Args: []string{"server", "--storage-provider=S3", "--store-prefix=a", "--schedule=x"},
+				Env: []corev1.EnvVar{{Name: "STORAGE_CONTAINER", Value: "bucket"}, {Name: "ECS_ENDPOINT", ValueFrom: &corev1.EnvVarSource{
+					SecretKeyRef: &corev1.SecretKeySelector{Key: "endpoint", LocalObjectReference: corev1.LocalObjectReference{Name: "s"}},
+				}}},
+			}},
+			Volumes: []corev1.Volume{{Name: "etcd-backup-secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}}}},
+		}
+		change(&spec)
+
+		return etcdcluster.StoreFingerprint(spec)
+	}
+
+	DescribeTable("changes with",
+		func(change func(*corev1.PodSpec), changes bool) {
+			Expect(pod(change) != pod(func(*corev1.PodSpec) {})).To(Equal(changes))
+		},
+		Entry("nothing", func(*corev1.PodSpec) {}, false),
+		Entry("the provider", func(s *corev1.PodSpec) { s.Containers[1].Args[1] = "--storage-provider=GCS" }, true),
+		Entry("the container", func(s *corev1.PodSpec) { s.Containers[1].Env[0].Value = "other" }, true),
+		Entry("the Secret of the environment", func(s *corev1.PodSpec) { s.Containers[1].Env[1].ValueFrom.SecretKeyRef.Name = "other" }, true),
+		Entry("the Secret", func(s *corev1.PodSpec) { s.Volumes[0].Secret.SecretName = "other" }, true),
+		Entry("no other flag", func(s *corev1.PodSpec) { s.Containers[1].Args[3] = "--schedule=y" }, false),
+		Entry("no image", func(s *corev1.PodSpec) { s.Containers[1].Image = "v2" }, false),
+	)
+
+	It("is empty without a sidecar", func() {
+		Expect(pod(func(s *corev1.PodSpec) { s.Containers = s.Containers[:1] })).To(BeEmpty())
+	})
+})
