@@ -132,7 +132,7 @@ var _ = Describe("Observer", func() {
 			State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"}},
 		}}
-		objects = append(objects, broken, pod("main-compactor-x1", ""), pod("main-x-0", ""))
+		objects = append(objects, broken, pod("main-compactor-x1", ""), pod("main-x-0", ""), pod("main-00", ""))
 		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
 		Expect(seen).To(HaveLen(1))
 		Expect(seen[0].RevisionHash).To(Equal("main-1"))
@@ -153,6 +153,11 @@ var _ = Describe("Observer", func() {
 		Expect(seen).To(HaveLen(1))
 		Expect(seen[0].Warnings).To(Equal([]string{"newest", "middle"}))
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Warnings).To(BeEmpty())
+
+		pending.ResourceVersion, pending.Status.Phase = "", corev1.ClaimBound
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims[0].Warnings).To(BeEmpty())
+		pending.ResourceVersion, pending.Status.Phase, pending.UID = "", corev1.ClaimPending, "a claim made anew"
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims[0].Warnings).To(BeEmpty())
 	})
 
 	It("reads the leases of members and snapshots", func() {
@@ -233,6 +238,15 @@ var _ = Describe("Observer", func() {
 			Expect(seen.Members[2].Serves).To(BeTrue())
 			Expect(seen.MemberList).To(HaveLen(3))
 			Expect(seen.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
+		})
+
+		It("is not asked where the pod is being deleted", func() {
+			going := objects[1].(*corev1.Pod)
+			going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"test"}
+			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true})
+			Expect(seen.Pods[1].Deleting).To(BeTrue())
+			Expect(seen.Etcd.Answer(1)).To(BeNil())
+			Expect(seen.Etcd.Members).To(HaveLen(2))
 		})
 
 		It("gives no list without a quorum", func() {
