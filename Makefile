@@ -6,6 +6,8 @@ export GOFLAGS = -trimpath -buildvcs=false
 SEED = go run -C hack/seed .
 TEST = go run ./hack/testrun
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
+# The modules that have Go code of ours.
+LINTED = . hack/seed hack/seed/modules/etcd-wrapper
 
 .DEFAULT_GOAL = help
 
@@ -61,8 +63,7 @@ generate: ## Write deepcopy functions, CRDs, mocks, the chart's copies and the A
 
 .PHONY: format
 format: ## Format all Go files and sort their imports
-	@$(LINT) fmt
-	@cd hack/seed && $(LINT) fmt --config ../../.golangci.yaml
+	@for module in $(LINTED); do (cd $$module && $(LINT) fmt --config $(CURDIR)/.golangci.yaml) || exit 1; done
 
 .PHONY: tidy
 tidy: ## Tidy the modules
@@ -72,8 +73,7 @@ tidy: ## Tidy the modules
 
 .PHONY: check
 check: ## Run the linters, the import arrows among them
-	@$(LINT) run
-	@cd hack/seed && $(LINT) run --config ../../.golangci.yaml
+	@failed=0; for module in $(LINTED); do echo "Linting $$module"; (cd $$module && $(LINT) run --config $(CURDIR)/.golangci.yaml) || failed=1; done; exit $$failed
 
 .PHONY: check-generate
 check-generate: ## Fail if `make generate` would change a file
