@@ -33,6 +33,7 @@ func debian() map[string]string {
 		"ethtool":                     "/usr/sbin/ethtool",
 		"socat":                       "/usr/bin/socat",
 		"util-linux":                  "/usr/bin/nsenter",
+		"procps":                      "/usr/sbin/sysctl",
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"text/tabwriter"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
@@ -84,7 +85,11 @@ func execute(ctx context.Context, c command, args []string, stdout, stderr io.Wr
 
 func usage(out io.Writer) {
 	_, _ = fmt.Fprint(out, "A real Kubernetes of three nodes on this machine, with the operator on it.\n\nCommands:\n")
+
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range commands() {
-		_, _ = fmt.Fprintf(out, "  %-28s %s\n", c.name+" "+c.args, c.help)
+		_, _ = fmt.Fprintf(table, "  %s %s\t%s\n", c.name, c.args, c.help)
 	}
+
+	_ = table.Flush()
 }
