@@ -75,21 +75,30 @@ func (b Builder) announce(ctx context.Context, index, count int, m Module) error
 	what := fmt.Sprintf("[%d/%d] %s", index, count, m.Name)
 	b.Out.Println("%s: building %s", what, strings.Join(slices.Sorted(maps.Keys(m.Programs)), ", "))
 
+	if err := b.remind(what, func() error { return b.build(ctx, m) }); err != nil {
+		return err
+	}
+
+	b.Out.Println("%s: built in %s", what, progress.Round(time.Since(start)))
+
+	return nil
+}
+
+// remind does the work and says each half minute that it is still going on.
+func (b Builder) remind(what string, work func() error) error {
+	start := time.Now()
+
 	ticker := time.NewTicker(30 * time.Second)
 	defer ticker.Stop()
 
 	done := make(chan error, 1)
-	go func() { done <- b.build(ctx, m) }()
+	go func() { done <- work() }()
 
 	for {
 		select {
 		case <-ticker.C:
 			b.Out.Println("%s: still building after %s", what, progress.Round(time.Since(start)))
 		case err := <-done:
-			if err == nil {
-				b.Out.Println("%s: built in %s", what, progress.Round(time.Since(start)))
-			}
-
 			return err
 		}
 	}
@@ -209,7 +218,9 @@ func (b Builder) source(m Module) string {
 func (b Builder) Operator(ctx context.Context) (string, error) {
 	target := filepath.Join(b.Layout.Cache, "bin", "operator", "gardener-extension-etcd-druid")
 
-	if err := b.golang(ctx, b.Layout.Root, "build", "-ldflags", "-s -w", "-o", target+".unfinished", "./cmd/gardener-extension-etcd-druid"); err != nil {
+	if err := b.remind("the operator", func() error {
+		return b.golang(ctx, b.Layout.Root, "build", "-ldflags", "-s -w", "-o", target+".unfinished", "./cmd/gardener-extension-etcd-druid")
+	}); err != nil {
 		return "", fmt.Errorf("building the operator: %w", err)
 	}
 
