@@ -29,7 +29,7 @@ var (
 
 // pages are the Markdown files of the repository, relative to its root.
 func pages() []string {
-	found := []string{"README.md", "CONTRIBUTING.md"}
+	found := []string{"README.md", "CONTRIBUTING.md", "hack/seed/README.md"}
 
 	Expect(fs.WalkDir(os.DirFS(root), "docs", func(name string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(name, ".md") {
