@@ -16,18 +16,13 @@ import (
 // actionCare is what the controller was doing when it wrote an event.
 const actionCare = "CheckHealth"
 
-// tell writes an event for each condition of ours whose status changed. A condition that appears is worth one only when it
-// is bad.
+// tell writes an event for each condition of ours whose change is worth one.
 func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd) {
 	types := conditions.CareTypes()
 	slices.Sort(types)
 	for _, conditionType := range types {
 		now := conditions.Find(after.Status.Conditions, conditionType)
-		if now == nil {
-			continue
-		}
-		earlier := conditions.Find(before.Status.Conditions, conditionType)
-		if earlier != nil && earlier.Status == now.Status || earlier == nil && !isBad(now) {
+		if now == nil || !IsWorthTelling(conditions.Find(before.Status.Conditions, conditionType), now) {
 			continue
 		}
 		eventType := corev1.EventTypeNormal
@@ -35,6 +30,20 @@ func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd) {
 			eventType = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(after, nil, eventType, now.Reason, actionCare, "Condition %s is %s: %s", now.Type, now.Status, now.Message)
+	}
+}
+
+// IsWorthTelling is true when somebody should hear that a condition became what it is now. Nil: there was none before. A
+// condition that appears is worth telling only when it is bad, and one that changes always, but for the cluster ids of members
+// that start and stop.
+func IsWorthTelling(before, now *druidv1alpha1.Condition) bool {
+	switch {
+	case before == nil:
+		return isBad(now)
+	case now.Type == druidv1alpha1.ConditionTypeClusterIDMismatch:
+		return isBad(before) != isBad(now)
+	default:
+		return before.Status != now.Status
 	}
 }
 
