@@ -155,7 +155,7 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now ti
 	}
 	plan.Reason = replacing(pod.Name, healthy, 0, 1)
 	if hold := StoreHold(etcd, o, *pod, now); hold != "" {
-		plan.WaitsFor = "a new snapshot in the store, without which pod " + pod.Name + " could not start again: " + hold
+		plan.WaitsFor = "a new snapshot in the store, without which pod " + pod.Name + " could not start again: " + hold + " (delete the pod to go on all the same)"
 
 		return plan
 	}
