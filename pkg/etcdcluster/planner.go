@@ -11,6 +11,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 )
 
 // PlanFor decides what is to be done for a canonical Etcd that is not being deleted, given what was observed. It is total: a
@@ -41,14 +42,14 @@ func guard(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
 			return Plan{Stage: StageObserve, Reason: "nothing is decided without all facts", WaitsFor: fmt.Sprintf("reading %s: %s", section, failure)}, true
 		}
 	}
-	if refusal := refuseSize(etcd, o.ManagedResource.Size); refusal != nil {
-		return Plan{Stage: StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
-	}
 	if owner := o.StatefulSet.OwnerUID; o.StatefulSet.Exists && owner != "" && owner != etcd.UID {
 		return Plan{
 			Stage: StageWaitForPredecessor, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
 			WaitsFor: fmt.Sprintf("StatefulSet %s, owned by an object with UID %s, to be gone", o.StatefulSet.Name, owner),
 		}, true
+	}
+	if refusal := refuseSize(etcd, o); refusal != nil {
+		return Plan{Stage: StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
 	}
 	if missing := MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
 		return Plan{Stage: StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
@@ -57,21 +58,27 @@ func guard(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
 	return Plan{}, false
 }
 
-// refuseSize refuses sizes that are not supported, and a smaller one than the cluster had: its data still lists the members
-// of the larger one, also after it hibernated.
-func refuseSize(etcd *druidv1alpha1.Etcd, remembered int32) *Refusal {
-	replicas := etcd.Spec.Replicas
-	switch {
-	case replicas < 0:
-		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf("%d is negative; use 0 to hibernate or 1", replicas)}
-	case replicas > 0 && replicas < remembered:
-		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf(
-			"%d is smaller than the %d members that the data of this cluster knows; use 0 to hibernate or %d", replicas, remembered, remembered)}
-	case replicas > 1 && helper.ManagesPods(etcd):
-		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf("unsupported size %d: clusters of several members are not supported yet; use 0 to hibernate or 1", replicas)}
-	default:
-		return nil
+// refuseSize refuses what the API refuses given the size that the cluster had, and sizes that are not supported yet. The API
+// server compares with the spec alone, and on seeds, where gardenlet brings an older definition, not even that.
+func refuseSize(etcd *druidv1alpha1.Etcd, o Observation) *Refusal {
+	if errs := validation.ValidateSize(etcd, lastSize(o)); len(errs) > 0 {
+		return &Refusal{Field: errs[0].Field, Message: errs[0].ErrorBody()}
 	}
+	if replicas := etcd.Spec.Replicas; replicas > 1 && helper.ManagesPods(etcd) {
+		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf("unsupported size %d: clusters of several members are not supported yet; use 0 to hibernate or 1", replicas)}
+	}
+
+	return nil
+}
+
+// lastSize is the size that the cluster had when it last ran: the remembered one or, of a cluster that is adopted, that of
+// its StatefulSet. 0: it never ran, or hibernates since before it was adopted.
+func lastSize(o Observation) int32 {
+	if size := o.ManagedResource.Size; size > 0 {
+		return size
+	}
+
+	return o.StatefulSet.SpecReplicas
 }
 
 func planHibernation(o Observation) Plan {

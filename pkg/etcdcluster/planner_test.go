@@ -34,10 +34,15 @@ var _ = Describe("PlanFor", func() {
 			Expect(plan.Render).To(BeFalse())
 			Expect(plan.Refusal).To(MatchError(message))
 		},
-		Entry("below zero", -1, 0, "spec.replicas: -1 is negative; use 0 to hibernate or 1"),
+		Entry("below zero", -1, 0, "spec.replicas: Invalid value: -1: must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it"),
 		Entry("several members", 3, 0, "spec.replicas: unsupported size 3: clusters of several members are not supported yet; use 0 to hibernate or 1"),
-		Entry("fewer than the data knows", 1, 3, "spec.replicas: 1 is smaller than the 3 members that the data of this cluster knows; use 0 to hibernate or 3"),
+		Entry("fewer than the data knows", 1, 3, "spec.replicas: Invalid value: 1: is less than the 3 members that the data of the cluster lists: it can only grow, hibernate with 0, and wake up with 3"),
 	)
+
+	It("refuses to shrink a cluster that it adopts, whose size it does not remember", func() {
+		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 3}}, now)
+		Expect(plan.Refusal).To(MatchError(ContainSubstring("wake up with 3")))
+	})
 
 	DescribeTable("decides nothing without all facts",
 		func(section etcdcluster.Section) {
@@ -67,7 +72,7 @@ var _ = Describe("PlanFor", func() {
 	})
 
 	It("waits for the StatefulSet of an earlier Etcd to be gone", func() {
-		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", OwnerUID: "earlier"}}, now)
+		plan := etcdcluster.PlanFor(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", OwnerUID: "earlier", SpecReplicas: 3}}, now)
 		Expect(string(plan.Stage)).To(Equal("WaitForPredecessor"))
 		Expect(plan.Render).To(BeFalse())
 	})

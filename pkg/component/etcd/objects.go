@@ -12,8 +12,8 @@ import (
 )
 
 // Objects returns what goes into the ManagedResource, sorted by kind and name. The StatefulSet carries the checksum of all
-// of it in the annotation AnnotationRendering. It fails where an annotation of the client Service cannot be completed;
-// the error names the field.
+// of it in the annotation AnnotationRendering. It fails only where something cannot be encoded, which is a defect of the
+// operator and not of the Etcd.
 func Objects(v Values) ([]client.Object, error) {
 	configMap, err := configMap(v)
 	if err != nil {

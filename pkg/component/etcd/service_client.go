@@ -5,14 +5,10 @@
 package etcd
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
 
-	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	gardenerutils "github.com/gardener/gardener/pkg/utils/gardener"
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -32,8 +28,10 @@ func clientService(v Values) (*corev1.Service, error) {
 	service.Annotations = merge(v.ClientService.Annotations)
 	service.Spec.TrafficDistribution = v.ClientService.TrafficDistribution
 
-	if err := addNamespaceSelectors(service, v.ClientService.NamespaceSelectors); err != nil {
-		return nil, err
+	if selectors := v.ClientService.NamespaceSelectors; len(selectors) > 0 {
+		if err := gardenerutils.InjectNetworkPolicyNamespaceSelectors(service, selectors...); err != nil {
+			return nil, fmt.Errorf("annotating Service %s with namespace selectors: %w", service.Name, err)
+		}
 	}
 
 	return service, nil
@@ -60,25 +58,4 @@ func (v Values) service(name, component string, ports ...corev1.ServicePort) *co
 
 func servicePort(name string, port int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Protocol: corev1.ProtocolTCP, Port: port, TargetPort: intstr.FromInt32(port)}
-}
-
-// addNamespaceSelectors adds selectors to those that the annotation of the Service already has.
-func addNamespaceSelectors(service *corev1.Service, selectors []metav1.LabelSelector) error {
-	if len(selectors) == 0 {
-		return nil
-	}
-
-	var all []metav1.LabelSelector
-	if existing, ok := service.Annotations[resourcesv1alpha1.NetworkingNamespaceSelectors]; ok {
-		if err := json.Unmarshal([]byte(existing), &all); err != nil {
-			return fmt.Errorf("spec.etcd.clientService.annotations[%s] is no JSON list of label selectors: %w", resourcesv1alpha1.NetworkingNamespaceSelectors, err)
-		}
-	}
-	for _, selector := range selectors {
-		if !slices.ContainsFunc(all, func(other metav1.LabelSelector) bool { return apiequality.Semantic.DeepEqual(selector, other) }) {
-			all = append(all, selector)
-		}
-	}
-
-	return gardenerutils.InjectNetworkPolicyNamespaceSelectors(service, all...)
 }

@@ -227,8 +227,8 @@ type ClientServiceValues struct {
 	Labels map[string]string
 	// TrafficDistribution of the Service. Nil: not set.
 	TrafficDistribution *string
-	// NamespaceSelectors select the namespaces from which Gardener's network policies let traffic in, beside those that
-	// Annotations name. Nil: none.
+	// NamespaceSelectors select the namespaces from which Gardener's network policies let traffic in, those that
+	// Annotations name among them. They replace that annotation. Nil: it stays as it is.
 	NamespaceSelectors []metav1.LabelSelector
 }
 

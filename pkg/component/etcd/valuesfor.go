@@ -10,18 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// ValuesFor maps the input to values. It fails where what the Etcd asks for cannot run; the error is the user's, names
-// the field and the way out, and is an aggregate of field errors.
+// ValuesFor maps the input to values. The Etcd has passed the validation of its API; it fails only where an annotation of
+// the client Service, to which the operator adds, cannot be read. That error is the user's and names the field.
 func ValuesFor(in Input) (Values, error) {
 	etcd := in.Etcd.DeepCopy()
-	if err := check(etcd).ToAggregate(); err != nil {
+	clientService, err := clientServiceValuesFor(etcd, in.Defaults)
+	if err != nil {
 		return Values{}, err
 	}
 
@@ -44,7 +44,7 @@ func ValuesFor(in Input) (Values, error) {
 		Store:            in.Store,
 		Etcd:             serverValuesFor(etcd, in),
 		Sidecar:          sidecarValuesFor(etcd, in.Defaults),
-		ClientService:    clientServiceValuesFor(etcd, in.Defaults),
+		ClientService:    clientService,
 		Pod:              podValuesFor(etcd, in),
 		Claim:            claimValuesFor(etcd),
 	}
@@ -54,24 +54,6 @@ func ValuesFor(in Input) (Values, error) {
 
 	return values, nil
 }
-
-// check finds what the sidecar and etcd-wrapper cannot do.
-func check(etcd *druidv1alpha1.Etcd) field.ErrorList {
-	var errs field.ErrorList
-
-	path := field.NewPath("spec", "etcd")
-	if port := helper.WrapperPort(etcd); port != wrapperPortOfSidecar && helper.ManagesPods(etcd) {
-		errs = append(errs, field.Invalid(path.Child("wrapperPort"), port, "remove it: the sidecar restarts etcd through port 9095, whatever the wrapper listens on"))
-	}
-	if tls := helper.ClientTLS(etcd); tls != nil && tls.ClientTLSSecretRef.Name == "" {
-		errs = append(errs, field.Required(path.Child("clientUrlTls", "clientTLSSecretRef", "name"), "set a Secret with tls.crt and tls.key: with it the sidecar authenticates itself to etcd"))
-	}
-
-	return errs
-}
-
-// wrapperPortOfSidecar is the port through which the sidecar restarts etcd. It cannot be told another.
-const wrapperPortOfSidecar = 9095
 
 func namesFor(etcd *druidv1alpha1.Etcd) Names {
 	return Names{
@@ -114,17 +96,6 @@ func portsFor(etcd *druidv1alpha1.Etcd) Ports {
 		Peer:    helper.PeerPort(etcd),
 		Backup:  helper.BackupPort(etcd),
 		Wrapper: helper.WrapperPort(etcd),
-	}
-}
-
-func clientServiceValuesFor(etcd *druidv1alpha1.Etcd, defaults Defaults) ClientServiceValues {
-	service := ptr.Deref(etcd.Spec.Etcd.ClientService, druidv1alpha1.ClientService{})
-
-	return ClientServiceValues{
-		Annotations:         service.Annotations,
-		Labels:              service.Labels,
-		TrafficDistribution: service.TrafficDistribution,
-		NamespaceSelectors:  defaults.NamespaceSelectors,
 	}
 }
 

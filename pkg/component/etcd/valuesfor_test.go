@@ -30,20 +30,6 @@ var _ = Describe("ValuesFor", func() {
 		Expect(in.Etcd).To(Equal(before))
 	})
 
-	DescribeTable("refusals name the field and the way out",
-		func(option func(*druidv1alpha1.Etcd), message string) {
-			_, err := etcd.ValuesFor(inputOf(option)())
-			Expect(err).To(MatchError(ContainSubstring(message)))
-		},
-		Entry("another port of the wrapper, which the sidecar does not ask", func(obj *druidv1alpha1.Etcd) {
-			obj.Spec.Etcd.WrapperPort = new(int32(9096))
-		}, "spec.etcd.wrapperPort: Invalid value: 9096: remove it"),
-		Entry("client TLS without a certificate for the sidecar", func(obj *druidv1alpha1.Etcd) {
-			fixture.WithClientTLS()(obj)
-			obj.Spec.Etcd.ClientUrlTLS.ClientTLSSecretRef.Name = ""
-		}, "spec.etcd.clientUrlTls.clientTLSSecretRef.name: Required value: set a Secret"),
-	)
-
 	DescribeTable("the key of a CA",
 		func(dataKey *string, known map[string]string, expected string) {
 			in := inputOf(fixture.WithClientTLS())()

@@ -13,7 +13,6 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -52,23 +51,13 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	if accepted == nil {
 		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it", canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	}
-	if err := validate(canonical); err != nil {
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
+	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 	if err := r.prepare(ctx, p, canonical); err != nil {
 		return err
 	}
 	return r.rollOut(ctx, p, accepted)
-}
-
-// validate finds what the API server lets through and cannot be carried out.
-func validate(canonical *druidv1alpha1.Etcd) error {
-	errs := validation.ValidateEtcd(canonical)
-	// TODO(secrets): until CAs and certificates are provisioned.
-	if enableTLS := canonical.Spec.Etcd.EnableTLS; enableTLS != nil && *enableTLS && helper.ClientTLS(canonical) == nil {
-		errs = append(errs, field.Forbidden(field.NewPath("spec", "etcd", "enableTLS"), "certificates cannot be provisioned yet; name Secrets in spec.etcd.clientUrlTls, or set it to false for plaintext"))
-	}
-	return errs.ToAggregate()
 }
 
 // prepare makes an Etcd ours: from here on it is not gone before everything of it is.

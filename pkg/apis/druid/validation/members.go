@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,17 +21,18 @@ import (
 const maxSize = 7
 
 // ValidateSize checks spec.replicas against the size that the cluster had when it last ran; 0 means that it never ran. Sizes
-// are 0 and the odd ones up to seven. The size that a cluster has is always let pass, since clusters of other sizes exist,
-// and so is every size where members are managed externally.
+// are 0 and the odd ones up to seven, and a cluster never gets smaller, not even by hibernating in between: its data lists
+// the members of the larger one. The size that a cluster has is always let pass, since clusters of other sizes exist, and
+// so is every size where somebody else runs the pods.
 func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	path, replicas := field.NewPath("spec", "replicas"), etcd.Spec.Replicas
 	switch {
-	case replicas == 0, replicas == last, len(etcd.Spec.ExternallyManagedMemberAddresses) > 0:
+	case replicas == 0, replicas == last, !helper.ManagesPods(etcd):
 		return nil
+	case replicas > 0 && replicas < last:
+		return field.ErrorList{field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the data of the cluster lists: it can only grow, hibernate with 0, and wake up with %d", last, last))}
 	case replicas < 0, replicas > maxSize, replicas%2 == 0:
 		return field.ErrorList{field.Invalid(path, replicas, "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it")}
-	case replicas < last:
-		return field.ErrorList{field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the cluster has: it can only grow, hibernate with 0, and wake up with %d", last, last))}
 	}
 
 	return nil
@@ -45,12 +47,24 @@ func validateAddresses(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorLi
 		errs = append(errs, field.Invalid(path, addresses, fmt.Sprintf("has %d entries, but spec.replicas says %d: make them equal", len(addresses), etcd.Spec.Replicas)))
 	}
 	for i, address := range addresses {
-		if net.ParseIP(address) == nil && len(validation.IsDNS1123Subdomain(address)) > 0 {
-			errs = append(errs, field.Invalid(path.Index(i), address, "must be an IPv4 or IPv6 address or a host name, without scheme and port"))
-		}
+		errs = append(errs, validateAddress(address, path.Index(i))...)
 	}
 
 	return append(errs, validatePeerURLs(etcd, spec.Child("etcd", "additionalAdvertisePeerURLs"))...)
+}
+
+// validateAddress refuses what a member cannot be named after. Its Lease has the name of the member, which the sidecar takes
+// from the address of its pod: an IPv6 address brings colons into it, that no object may have in its name, and no other
+// name would be found by the sidecar.
+func validateAddress(address string, path *field.Path) field.ErrorList {
+	switch ip := net.ParseIP(address); {
+	case ip != nil && strings.Contains(address, ":"):
+		return field.ErrorList{field.Invalid(path, address, "must not be an IPv6 address: the Lease of the member could not be named after it; use an IPv4 address or a host name")}
+	case ip == nil && len(validation.IsDNS1123Subdomain(address)) > 0:
+		return field.ErrorList{field.Invalid(path, address, "must be an IPv4 address or a host name in lower case, without scheme and port")}
+	}
+
+	return nil
 }
 
 // validatePeerURLs finds URLs of members that do not exist. While the cluster hibernates none does, so that all pass.

@@ -23,6 +23,9 @@ import (
 // controller appends to its name in the label controller-revision-hash.
 const maxNameLength = 52
 
+// wrapperPortOfSidecar is the port through which the sidecar restarts etcd. It cannot be told another.
+const wrapperPortOfSidecar = 9095
+
 // ValidateEtcd checks an Etcd in its canonical form. It returns nothing for an Etcd that can be rendered.
 func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	spec := field.NewPath("spec")
@@ -78,5 +81,16 @@ func validatePorts(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 		taken[p.port] = p.path
 	}
 
-	return errs
+	return append(errs, validateWrapperPort(etcd, spec.Child("etcd", "wrapperPort"))...)
+}
+
+// validateWrapperPort refuses a port that the sidecar would not find. Where somebody else runs the pods, several share the
+// network of a node and need different ones: there the sidecar's restart of etcd is theirs to replace.
+func validateWrapperPort(etcd *druidv1alpha1.Etcd, path *field.Path) field.ErrorList {
+	port := etcd.Spec.Etcd.WrapperPort
+	if port == nil || *port == wrapperPortOfSidecar || !helper.ManagesPods(etcd) {
+		return nil
+	}
+
+	return field.ErrorList{field.Invalid(path, *port, "remove it: the sidecar restarts etcd through port 9095, whatever the wrapper listens on")}
 }

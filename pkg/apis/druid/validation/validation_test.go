@@ -39,7 +39,9 @@ var _ = Describe("ValidateEtcd", func() {
 			func(e *druidv1alpha1.Etcd) { e.Status.ObservedGeneration = new(int64(1)) }),
 		Entry("the longest name", fixture.WithName(strings.Repeat("a", 52))),
 		Entry("a name that starts with a digit where no Service is made", fixture.WithName("1test"), externally("10.0.0.1")),
-		Entry("addresses of every kind", fixture.WithReplicas(3), externally("10.0.0.1", "fd00::1", "node.example.com")),
+		Entry("addresses of every kind", fixture.WithReplicas(3), externally("10.0.0.1", "node-2", "node.example.com")),
+		Entry("another port of the wrapper where somebody else runs the pods", externally("10.0.0.1"), wrapperPort(9096)),
+		Entry("the port of the wrapper that the sidecar knows", wrapperPort(9095)),
 		Entry("URLs of members that exist", fixture.WithReplicas(3), peerURL("test-2")),
 		Entry("URLs of members with a prefix", peerURL("eu-test-0"), func(e *druidv1alpha1.Etcd) { e.Spec.MemberNamePrefix = new("eu") }),
 		Entry("URLs of members while the cluster hibernates", fixture.WithReplicas(0), peerURL("test-2")),
@@ -70,6 +72,10 @@ var _ = Describe("ValidateEtcd", func() {
 
 		Entry("fewer addresses than members", "spec.externallyManagedMemberAddresses", "make them equal", fixture.WithReplicas(3), externally("10.0.0.1")),
 		Entry("an address with a port", "spec.externallyManagedMemberAddresses[0]", "without scheme and port", externally("10.0.0.1:2380")),
+		Entry("an IPv6 address", "spec.externallyManagedMemberAddresses[1]", "use an IPv4 address or a host name", fixture.WithReplicas(2), externally("10.0.0.1", "fd00::1")),
+		Entry("an IPv4 address in the form of IPv6", "spec.externallyManagedMemberAddresses[0]", "use an IPv4 address or a host name", externally("::ffff:10.0.0.1")),
+		Entry("a host name that no object can have in its name", "spec.externallyManagedMemberAddresses[0]", "lower case", externally("Node-1")),
+		Entry("another port of the wrapper, through which the sidecar would not find it", "spec.etcd.wrapperPort", "remove it", wrapperPort(9096)),
 		Entry("URLs of a member that does not exist", "spec.etcd.additionalAdvertisePeerURLs[0].memberName", "test-0", peerURL("test-1")),
 
 		Entry("no CA", "spec.etcd.clientUrlTls.tlsCASecretRef.name", "enableTLS to false", fixture.WithClientTLS(),
@@ -149,6 +155,8 @@ var _ = Describe("ValidateSize", func() {
 		Entry("an even size that the cluster already has", int32(2), int32(2)),
 		Entry("hibernation from an even size", int32(2), int32(0)),
 		Entry("any number of members that are managed externally", int32(0), int32(2), externally("10.0.0.1", "10.0.0.2")),
+		Entry("any number of members where the older annotation says that somebody else runs them", int32(3), int32(2),
+			fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", "")),
 	)
 
 	DescribeTable("refuses",
@@ -163,11 +171,16 @@ var _ = Describe("ValidateSize", func() {
 		Entry("more than seven", int32(7), int32(9), "0, 1, 3, 5 or 7"),
 		Entry("less than none", int32(0), int32(-1), "0, 1, 3, 5 or 7"),
 		Entry("waking up with fewer members than before", int32(3), int32(1), "wake up with 3"),
+		Entry("fewer members than before, of an even number too", int32(3), int32(2), "wake up with 3"),
 	)
 })
 
 func externally(addresses ...string) override {
 	return func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = addresses }
+}
+
+func wrapperPort(port int32) override {
+	return func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.WrapperPort = &port }
 }
 
 func peerURL(member string) override {
