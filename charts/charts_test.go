@@ -178,6 +178,14 @@ var _ = Describe("the operator's chart", func() {
 		}
 	})
 
+	It("is of the version that the repository has", func() {
+		want, err := os.ReadFile("../VERSION")
+		Expect(err).NotTo(HaveOccurred())
+
+		container := find[*appsv1.Deployment](objects(manifests("image: {repository: registry.example/druid}")), "gardener-extension-etcd-druid").Spec.Template.Spec.Containers[0]
+		Expect(container.Image).To(Equal("registry.example/druid:" + strings.TrimSpace(string(want))))
+	})
+
 	DescribeTable("writes a configuration that the operator accepts",
 		func(overwrite string, check func(*configv1alpha1.OperatorConfiguration)) {
 			configMap := find[*corev1.ConfigMap](objects(manifests(overwrite)), "gardener-extension-etcd-druid-config")
