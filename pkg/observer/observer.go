@@ -55,7 +55,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	pass.readPods(ctx)
 	pass.readClaims(ctx, request.Events)
 	pass.readLeases(ctx)
-	pass.readSecrets(ctx, append(helper.ReferencedSecrets(etcd), request.Secrets...))
+	pass.readSecrets(ctx, append(helper.NeededSecrets(etcd), request.Secrets...))
 	if request.AskEtcd && o.Etcd != nil {
 		pass.askEtcd(ctx)
 	}

@@ -96,12 +96,12 @@ var _ = Describe("Every golden file", func() {
 				Expect(mounted).To(Equal(volumes))
 			})
 
-			It("should name only secrets that the spec names", func() {
-				allowed := sets.New[string]()
-				for _, use := range helper.ReferencedSecrets(c.input().Etcd) {
-					allowed.Insert(use.Name)
+			It("should name exactly the secrets that the operator waits for", func() {
+				awaited := sets.New[string]()
+				for _, use := range helper.NeededSecrets(c.input().Etcd) {
+					awaited.Insert(use.Name)
 				}
-				Expect(allowed.IsSuperset(secretsOf(only[*appsv1.StatefulSet](objects).Spec.Template.Spec))).To(BeTrue())
+				Expect(secretsOf(only[*appsv1.StatefulSet](objects).Spec.Template.Spec)).To(Equal(awaited))
 			})
 
 			It("should give a token to the sidecar alone", func() {

@@ -7,6 +7,7 @@ package care
 import (
 	"context"
 	"maps"
+	"slices"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/utils/ptr"
@@ -71,12 +72,8 @@ func (r *Reconciler) etcdsBySecret(ctx context.Context, secret client.Object) []
 		if len(errs) > 0 {
 			continue
 		}
-		for _, use := range helper.ReferencedSecrets(etcd) {
-			if use.Name == secret.GetName() {
-				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
-
-				break
-			}
+		if slices.Contains(helper.ReferencedSecrets(etcd), secret.GetName()) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
 		}
 	}
 

@@ -7,7 +7,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,13 +35,7 @@ func secretNames(etcd *druidv1alpha1.Etcd) []string {
 	if len(errs) > 0 || canonical == nil {
 		canonical = etcd
 	}
-	var names []string
-	for _, use := range helper.ReferencedSecrets(canonical) {
-		if !slices.Contains(names, use.Name) {
-			names = append(names, use.Name)
-		}
-	}
-	return names
+	return helper.ReferencedSecrets(canonical)
 }
 
 // etcdsForSecret maps a Secret to the Etcds that refer to it.

@@ -131,7 +131,7 @@ var _ = Describe("TLS", func() {
 		Expect(helper.ClientTLS(etcd)).To(BeNil())
 		Expect(helper.PeerTLS(etcd)).To(BeNil())
 		Expect(helper.BackupTLS(etcd)).To(BeNil())
-		Expect(helper.ReferencedSecrets(etcd)).To(BeEmpty())
+		Expect(helper.NeededSecrets(etcd)).To(BeEmpty())
 	})
 
 	It("consumes every reference as given", func() {
@@ -147,9 +147,27 @@ var _ = Describe("TLS", func() {
 })
 
 var _ = Describe("ReferencedSecrets", func() {
-	It("names every secret, its keys and the field that asks for it", func() {
+	It("names each Secret of the spec once, also those that no pod needs", func() {
+		etcd := fixture.Etcd(fixture.WithTLS(), fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
+			e.Spec.Etcd.EnableTLS = new(false)
+			e.Spec.Etcd.PeerUrlTLS.ClientTLSSecretRef.Name = "peer-client"
+			e.Spec.Backup.TLS.TLSCASecretRef.Name = "client-ca"
+		})
+		Expect(helper.ReferencedSecrets(etcd)).To(Equal([]string{
+			"backup-client", "backup-server", "client-ca", "client-client", "client-server", "etcd-backup", "peer-ca", "peer-client", "peer-server",
+		}))
+	})
+
+	It("leaves out references without a name", func() {
+		Expect(helper.ReferencedSecrets(fixture.Etcd(fixture.WithPeerTLS()))).To(Equal([]string{"peer-ca", "peer-server"}))
+		Expect(helper.ReferencedSecrets(fixture.Etcd(fixture.WithLocalStore()))).To(BeEmpty())
+	})
+})
+
+var _ = Describe("NeededSecrets", func() {
+	It("names every Secret that a pod mounts, its keys and the field that asks for it", func() {
 		etcd := fixture.Etcd(fixture.WithTLS(), fixture.WithStore("S3"))
-		Expect(helper.ReferencedSecrets(etcd)).To(Equal([]helper.SecretUse{
+		Expect(helper.NeededSecrets(etcd)).To(Equal([]helper.SecretUse{
 			{Name: "client-ca", Keys: []string{"ca.crt"}, Field: "spec.etcd.clientUrlTls.tlsCASecretRef"},
 			{Name: "client-server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.clientUrlTls.serverTLSSecretRef"},
 			{Name: "client-client", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.clientUrlTls.clientTLSSecretRef"},
@@ -157,7 +175,6 @@ var _ = Describe("ReferencedSecrets", func() {
 			{Name: "peer-server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.peerUrlTls.serverTLSSecretRef"},
 			{Name: "backup-ca", Keys: []string{"ca.crt"}, Field: "spec.backup.tls.tlsCASecretRef"},
 			{Name: "backup-server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.backup.tls.serverTLSSecretRef"},
-			{Name: "backup-client", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.backup.tls.clientTLSSecretRef"},
 			{Name: "etcd-backup", Field: "spec.backup.store.secretRef"},
 		}))
 	})
@@ -167,7 +184,7 @@ var _ = Describe("ReferencedSecrets", func() {
 			e.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = nil
 			e.Spec.Etcd.ClientUrlTLS.ClientTLSSecretRef.Name = ""
 		})
-		Expect(helper.ReferencedSecrets(etcd)).To(Equal([]helper.SecretUse{
+		Expect(helper.NeededSecrets(etcd)).To(Equal([]helper.SecretUse{
 			{Name: "client-ca", AnyOf: []string{"bundle.crt", "ca.crt"}, Field: "spec.etcd.clientUrlTls.tlsCASecretRef"},
 			{Name: "client-server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.clientUrlTls.serverTLSSecretRef"},
 		}))
