@@ -94,7 +94,7 @@ func inputFor(obj *druidv1alpha1.Etcd) etcd.Input {
 }
 
 func olderForm() etcd.Input {
-	manifest, err := os.ReadFile("testdata/older-form.input.yaml")
+	manifest, err := os.ReadFile("../../../example/40-etcd-older-form.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	obj := &druidv1alpha1.Etcd{}
 	Expect(yaml.UnmarshalStrict(manifest, obj)).To(Succeed())

@@ -13,6 +13,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -70,12 +72,33 @@ func manifest(in etcd.Input) string {
 
 	documents := make([]string, 0, len(objects))
 	for _, object := range objects {
-		document, err := yaml.Marshal(object)
+		document, err := yaml.Marshal(asWritten(object))
 		ExpectWithOffset(1, err).NotTo(HaveOccurred())
 		documents = append(documents, string(document))
 	}
 
 	return strings.Join(documents, "---\n")
+}
+
+// asWritten is the object as a person would write it. The types encode an empty status, and an empty name of a Service, as
+// well: they go into the ManagedResource, where they mean nothing.
+func asWritten(object client.Object) map[string]any {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+	unstructured.RemoveNestedField(content, "status")
+	if name, _, _ := unstructured.NestedString(content, "spec", "serviceName"); name == "" {
+		unstructured.RemoveNestedField(content, "spec", "serviceName")
+	}
+	templates, _, err := unstructured.NestedSlice(content, "spec", "volumeClaimTemplates")
+	ExpectWithOffset(2, err).NotTo(HaveOccurred())
+	for _, template := range templates {
+		delete(template.(map[string]any), "status")
+	}
+	if len(templates) > 0 {
+		ExpectWithOffset(2, unstructured.SetNestedSlice(content, templates, "spec", "volumeClaimTemplates")).To(Succeed())
+	}
+
+	return content
 }
 
 func byKindAndName(a, b client.Object) int {
