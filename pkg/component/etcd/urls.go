@@ -42,24 +42,23 @@ func loopback(families []corev1.IPFamily) string {
 	return "::1"
 }
 
-// initialCluster lists every peer URL of every member, the members' own first: `<member>=<url>,...`.
+// initialCluster lists every peer URL member by member, and then those of the cluster to join: `<member>=<url>,...`.
 func initialCluster(v Values) string {
-	var own, additional, bootstrap []string
+	var entries []string
 	for _, member := range v.Members {
-		own = append(own, member.Name+"="+hostURL(v.PeerTLS, member.Host, v.Ports.Peer))
-		for _, url := range member.AdditionalPeerURLs {
-			additional = append(additional, member.Name+"="+url)
+		for _, url := range peerURLs(v, member) {
+			entries = append(entries, member.Name+"="+url)
 		}
 	}
 	if v.Bootstrap != nil {
 		for _, member := range v.Bootstrap.Members {
 			for _, url := range member.PeerURLs {
-				bootstrap = append(bootstrap, member.Name+"="+url)
+				entries = append(entries, member.Name+"="+url)
 			}
 		}
 	}
 
-	return strings.Join(slices.Concat(own, additional, bootstrap), ",")
+	return strings.Join(entries, ",")
 }
 
 // urlsByMember maps the name of each member to its URLs.
