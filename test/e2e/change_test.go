@@ -5,11 +5,15 @@
 package e2e_test
 
 import (
+	"context"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
@@ -21,14 +25,15 @@ import (
 )
 
 const (
-	operationAnnotation = "druid.gardener.cloud/operation"
-	suspendAnnotation   = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
+	operationAnnotation      = "druid.gardener.cloud/operation"
+	olderOperationAnnotation = "gardener.cloud/operation"
+	suspendAnnotation        = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
 )
 
 var _ = Describe("A running cluster", func() {
 	It("is changed by its spec alone, and not while that is suspended", SpecPriority(8), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "change")
-		etcd := fixture.Etcd(fixture.WithName("main"))
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 
@@ -37,7 +42,7 @@ var _ = Describe("A running cluster", func() {
 		pod := story.Pod(ctx, etcd)
 
 		By("holding back a change while it is suspended")
-		resource, generation := managedResource(ctx, story, etcd), etcd.Generation
+		applied, generation := managedResource(ctx, story, etcd), etcd.Generation
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, suspendAnnotation, "")
 			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
@@ -48,7 +53,7 @@ var _ = Describe("A running cluster", func() {
 		Consistently(func(g Gomega) {
 			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 			g.Expect(ptr.Deref(etcd.Status.ObservedGeneration, 0)).To(Equal(generation))
-			g.Expect(managedResource(ctx, story, etcd).Spec).To(Equal(resource.Spec))
+			g.Expect(managedResource(ctx, story, etcd).Spec).To(Equal(applied.Spec))
 			g.Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Succeed(), story.State)
 
@@ -69,11 +74,20 @@ var _ = Describe("A running cluster", func() {
 
 		By("removing the annotation as well when there is nothing to do")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, olderOperationAnnotation, "reconcile")
 		})
-		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation)) })
+		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey(olderOperationAnnotation)) })
 		story.EventuallyReady(ctx, etcd)
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+
+		By("making the StatefulSet anew around its pod for what cannot be changed in place")
+		former := statefulSet(ctx, story, etcd)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) })
+		story.EventuallyReady(ctx, etcd)
+		Expect(statefulSet(ctx, story, etcd).UID).NotTo(Equal(former.UID))
+		Expect(statefulSet(ctx, story, etcd).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("20Gi"))
+		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout))
 
 	It("is corrected when somebody changes what was made for it", func(ctx SpecContext) {
@@ -82,6 +96,8 @@ var _ = Describe("A running cluster", func() {
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 10)
 		pod := story.Pod(ctx, etcd)
 		service := &corev1.Service{}
 		key := client.ObjectKey{Namespace: story.Namespace, Name: "main-client"}
@@ -98,13 +114,37 @@ var _ = Describe("A running cluster", func() {
 			g.Expect(service.Spec).To(Equal(want.Spec))
 		})
 
-		By("deleting the ConfigMap")
-		configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-config"}}
-		Expect(story.Client.Delete(ctx, configMap)).To(Succeed())
+		By("deleting the ConfigMap, the lease of the member, and the StatefulSet from above its pod")
+		made := []client.Object{
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-config"}},
+			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-0"}},
+			statefulSet(ctx, story, etcd),
+		}
+		for _, object := range made {
+			Expect(story.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
+		}
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(configMap), configMap)).To(Succeed())
+			for _, object := range made {
+				g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+				g.Expect(object.GetDeletionTimestamp()).To(BeNil())
+			}
 		})
 		story.EventuallyReady(ctx, etcd)
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID), "no pod is replaced for it")
+
+		By("deleting the ManagedResource, and with it all but the volume and the leases")
+		Expect(story.Client.Delete(ctx, managedResource(ctx, story, etcd))).To(Succeed())
+		story.EventuallyReplaced(ctx, etcd, pod)
+		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout))
 })
+
+// statefulSet is that of the Etcd, which must exist.
+func statefulSet(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) *appsv1.StatefulSet {
+	GinkgoHelper()
+
+	found := &appsv1.StatefulSet{}
+	Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), found)).To(Succeed())
+
+	return found
+}

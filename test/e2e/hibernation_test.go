@@ -5,6 +5,8 @@
 package e2e_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,13 +15,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("Hibernation", func() {
 	It("ends all pods, keeps the volume, and has every key after waking up", func(ctx SpecContext) {
 		story := seed.Begin(ctx, "hibernation")
-		etcd := fixture.Etcd(fixture.WithName("main"))
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 
@@ -28,22 +31,7 @@ var _ = Describe("Hibernation", func() {
 		claim := story.Claim(ctx, etcd)
 
 		By("hibernating")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
-		story.Eventually(ctx, etcd, func(g Gomega) {
-			pods := &corev1.PodList{}
-			g.Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
-			g.Expect(pods.Items).To(BeEmpty())
-
-			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
-			g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Succeeded"))
-			g.Expect(etcd.Status.Replicas).To(BeZero())
-			g.Expect(etcd.Status.ReadyReplicas).To(BeZero())
-			g.Expect(etcd.Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("AllMembersReady")), HaveField("Reason", "NotChecked"))))
-
-			statefulSet := &appsv1.StatefulSet{}
-			g.Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: "main"}, statefulSet)).To(Succeed())
-			g.Expect(statefulSet.Spec.Replicas).To(HaveValue(BeZero()))
-		})
+		hibernate(ctx, story, etcd)
 		Expect(story.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the volume is kept")
 
 		By("waking up through the scale subresource")
@@ -55,5 +43,33 @@ var _ = Describe("Hibernation", func() {
 
 		Expect(story.Claim(ctx, etcd).UID).To(Equal(claim.UID))
 		ledger.ExpectComplete(ctx)
+
+		By("being deleted while it hibernates")
+		hibernate(ctx, story, etcd)
+		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		Expect(objects(ctx, story)).To(ConsistOf("PersistentVolumeClaim main-main-0"))
 	}, SpecTimeout(storyTimeout))
 })
+
+// hibernate asks for no members, and waits until none runs and the status says so.
+func hibernate(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+	story.Eventually(ctx, etcd, func(g Gomega) {
+		pods := &corev1.PodList{}
+		g.Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
+		g.Expect(pods.Items).To(BeEmpty())
+
+		g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
+		g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Succeeded"))
+		g.Expect(etcd.Status.Replicas).To(BeZero())
+		g.Expect(etcd.Status.ReadyReplicas).To(BeZero())
+		g.Expect(landscape.Condition(etcd, "AllMembersReady").Reason).To(Equal("NotChecked"))
+
+		statefulSet := &appsv1.StatefulSet{}
+		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+		g.Expect(statefulSet.Spec.Replicas).To(HaveValue(BeZero()))
+	})
+}
