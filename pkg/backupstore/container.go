@@ -69,7 +69,7 @@ func (s Store) Environment(side Side) []corev1.EnvVar {
 	traits := s.Provider.traits()
 	for _, from := range traits.keys {
 		environment = append(environment, corev1.EnvVar{
-			Name: side.environmentPrefix() + from.variable,
+			Name: from.variable,
 			ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 				LocalObjectReference: corev1.LocalObjectReference{Name: s.SecretName},
 				Key:                  from.key,

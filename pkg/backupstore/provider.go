@@ -65,7 +65,8 @@ type traits struct {
 	credentialsFile string
 	// ambient is true when the sidecar can use an identity that the infrastructure gives to the pod.
 	ambient bool
-	// keys are environment variables, and the keys of the Secret that they are taken from. Nil: the Secret is mounted.
+	// keys are environment variables, and the keys of the Secret that they are taken from. They have no prefix on either
+	// side: etcd-backup-restore knows one set, so that a copy reaches both of its stores with it. Nil: the Secret is mounted.
 	keys []environmentKey
 }
 

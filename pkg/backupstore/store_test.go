@@ -126,16 +126,23 @@ var _ = Describe("What a container needs", func() {
 		Entry("GCS as the source of copies", backupstore.ProviderGCS, backupstore.Source, "SOURCE_GOOGLE_APPLICATION_CREDENTIALS", "/var/.source-gcp/serviceaccount.json", "/var/.source-gcp"),
 	)
 
-	It("should take the credentials of ECS from the Secret by key, and mount nothing", func() {
-		s := store(backupstore.ProviderECS)
-		keys := map[string]string{}
-		for _, variable := range s.Environment(backupstore.Primary)[1:] {
-			Expect(variable.ValueFrom.SecretKeyRef.Name).To(Equal("secret"))
-			keys[variable.Name] = variable.ValueFrom.SecretKeyRef.Key
-		}
-		Expect(keys).To(Equal(map[string]string{"ECS_ENDPOINT": "endpoint", "ECS_ACCESS_KEY_ID": "accessKeyID", "ECS_SECRET_ACCESS_KEY": "secretAccessKey"}))
-		Expect(s.Mount(backupstore.Primary, names, "/home/nonroot")).To(BeNil())
-	})
+	DescribeTable("the credentials of ECS come from the Secret by key, and nothing is mounted",
+		func(side backupstore.Side, container string) {
+			s := store(backupstore.ProviderECS)
+			fromSecret := func(name, key string) corev1.EnvVar {
+				return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+					LocalObjectReference: corev1.LocalObjectReference{Name: "secret"}, Key: key,
+				}}}
+			}
+			Expect(s.Environment(side)).To(Equal([]corev1.EnvVar{
+				{Name: container, Value: "bucket"},
+				fromSecret("ECS_ENDPOINT", "endpoint"), fromSecret("ECS_ACCESS_KEY_ID", "accessKeyID"), fromSecret("ECS_SECRET_ACCESS_KEY", "secretAccessKey"),
+			}))
+			Expect(s.Mount(side, names, "/home/nonroot")).To(BeNil())
+		},
+		Entry("for snapshots", backupstore.Primary, "STORAGE_CONTAINER"),
+		Entry("for the source of copies, by the same variables", backupstore.Source, "SOURCE_STORAGE_CONTAINER"),
+	)
 
 	DescribeTable("the directory of a Local store",
 		func(hostPath, expected string) {
