@@ -40,7 +40,7 @@ type Values struct {
 	// Members are the members of the etcd cluster, by ordinal. Empty: none is configured.
 	Members []Member
 	// MembersByAddress is true where members are named by the IP address of their pod, and not by its name: they are managed
-	// externally.
+	// externally. Who runs members that are named by a host name sets POD_NAME in their sidecars anew.
 	MembersByAddress bool
 	// MemberLeaseNames are the names of the leases of all members that there are or will be, by ordinal.
 	MemberLeaseNames []string

@@ -110,7 +110,8 @@ type EtcdSpec struct {
 	// only volumes without one are bound. Immutable, including its presence.
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
-	// StorageCapacity is the size of each data volume. Unset: 16Gi.
+	// StorageCapacity is the size of each data volume. Unset: 16Gi. A change of it counts for volumes that are made later;
+	// those that exist keep their size.
 	// +optional
 	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
 	// VolumeClaimTemplate is the name of the volume claim template; a claim is named `<template>-<etcd>-<ordinal>`. Unset:
@@ -125,10 +126,11 @@ type EtcdSpec struct {
 	// RunAsRoot makes the containers run as user and group 0. Unset or false: as 65532. A change of it replaces the pods.
 	// +optional
 	RunAsRoot *bool `json:"runAsRoot,omitempty"`
-	// ExternallyManagedMemberAddresses are the addresses (IPv4, IPv6 or host name, without scheme and port) of members
-	// whose pods somebody else runs, one for each of Replicas. Pods, Services and the PodDisruptionBudget are then not
-	// made, and members and leases are named `[<prefix>-]<etcd>-<address>`. Unset: the operator runs the pods. Settable on
-	// creation only; the addresses may change, the presence may not.
+	// ExternallyManagedMemberAddresses are the addresses (IPv4 or host name, without scheme and port) of members whose pods
+	// somebody else runs, one for each of Replicas. Pods, Services and the PodDisruptionBudget are then not made, and
+	// members and leases are named `[<prefix>-]<etcd>-<address>`. The API server accepts IPv6 addresses too, but the
+	// controller refuses them: no Lease can be named after one. Unset: the operator runs the pods. Settable on creation
+	// only; the addresses may change, the presence may not.
 	// +optional
 	// +listType=set
 	ExternallyManagedMemberAddresses []string `json:"externallyManagedMemberAddresses,omitempty"`
