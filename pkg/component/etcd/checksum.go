@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // configChecksum is the checksum of a configuration, as the predecessor computes it.
@@ -27,7 +29,7 @@ func annotateRendering(statefulSet *appsv1.StatefulSet, objects []client.Object)
 	if err != nil {
 		return err
 	}
-	metav1.SetMetaDataAnnotation(&statefulSet.ObjectMeta, AnnotationRendering, rendering)
+	metav1.SetMetaDataAnnotation(&statefulSet.ObjectMeta, etcdcluster.RenderingAnnotation, rendering)
 
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // Objects returns what goes into the ManagedResource, sorted by kind and name. The StatefulSet carries the checksum of all
-// of it in the annotation AnnotationRendering. It fails only where something cannot be encoded, which is a defect of the
+// of it in the annotation etcdcluster.RenderingAnnotation. It fails only where something cannot be encoded, which is a defect of the
 // operator and not of the Etcd.
 func Objects(v Values) ([]client.Object, error) {
 	configMap, err := configMap(v)

@@ -12,14 +12,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
-const (
-	// AnnotationChecksum is the key, on the pod template, of the checksum of etcd's configuration: a changed
-	// configuration makes a new revision.
-	AnnotationChecksum = "checksum/etcd-configmap"
-	// AnnotationRendering is the key, on the StatefulSet, of the checksum of everything that Objects returned. It tells
-	// which rendering the resource manager has applied.
-	AnnotationRendering = "etcd-druid.extensions.gardener.cloud/rendering"
-)
+// AnnotationChecksum is the key, on the pod template, of the checksum of etcd's configuration: a changed configuration makes
+// a new revision.
+const AnnotationChecksum = "checksum/etcd-configmap"
 
 // Values are the values that the objects of one Etcd are rendered from.
 type Values struct {
