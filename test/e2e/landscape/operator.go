@@ -88,7 +88,7 @@ func (o *Operator) checkLeads(ctx context.Context) error {
 	status := deployment.Status
 	if replicas := *deployment.Spec.Replicas; status.ObservedGeneration != deployment.Generation || status.Replicas != replicas ||
 		status.UpdatedReplicas != replicas || status.AvailableReplicas != replicas {
-		return fmt.Errorf("Deployment %s is not rolled out: %d pods, %d updated and %d available of %d", o.Deployment, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas, replicas)
+		return fmt.Errorf("the Deployment %s is not rolled out: %d pods, %d updated and %d available of %d", o.Deployment, status.Replicas, status.UpdatedReplicas, status.AvailableReplicas, replicas)
 	}
 
 	lease := &coordinationv1.Lease{}
