@@ -32,7 +32,7 @@ func (p Plan) Against(rendering Rendering, o Observation) Plan {
 	if differences := o.StatefulSet.Rendering.Fixed.Differences(rendering.Fixed); len(differences) > 0 {
 		p.Stage, p.WaitsFor, p.Step = StageRecreateStatefulSet, "", nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
-		if !managedResource.GenerationObserved && !managedResource.isRefused() {
+		if !managedResource.GenerationObserved && managedResource.Applied.Status != "False" {
 			// Not under the hands of the resource manager: it could bring the old one back.
 			return p.waiting(applied(managedResource))
 		}
@@ -40,24 +40,30 @@ func (p Plan) Against(rendering Rendering, o Observation) Plan {
 
 		return p
 	}
-	if o.StatefulSet.Rendering.Checksum != rendering.Checksum {
-		return p.applying().waiting(applied(managedResource))
-	}
-	if !o.StatefulSet.GenerationObserved() {
-		return p.applying().waiting("the StatefulSet controller to see StatefulSet " + o.StatefulSet.Name)
-	}
 
-	return p
+	return p.againstApplied(rendering, o)
+}
+
+// againstApplied holds back what comes after the rendering until all of it was applied: a pod that starts before that runs
+// with what is left of the one before.
+func (p Plan) againstApplied(rendering Rendering, o Observation) Plan {
+	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum
+	switch {
+	case !isShown && o.ManagedResource.isBelievedDone():
+		return p.applying().requesting(o.ManagedResource, "; the StatefulSet shows another one although the newest was applied")
+	case !isShown, !o.ManagedResource.IsApplied():
+		return p.applying().waiting(applied(o.ManagedResource))
+	case !o.StatefulSet.GenerationObserved():
+		return p.applying().waiting("the StatefulSet controller to see StatefulSet " + o.StatefulSet.Name)
+	default:
+		return p
+	}
 }
 
 // againstNoStatefulSet waits for the StatefulSet, and asks for it where the resource manager believes to be done.
 func (p Plan) againstNoStatefulSet(o Observation) Plan {
-	if o.ManagedResource.IsApplied() && !o.ManagedResource.ReconcileRequested {
-		p.WaitsFor = ""
-		p.Step = &Step{Kind: StepRequestReconcile, Object: o.ManagedResource.Name, UID: o.ManagedResource.UID}
-		p.Reason += "; the StatefulSet is gone although it was applied"
-
-		return p
+	if o.ManagedResource.isBelievedDone() {
+		return p.requesting(o.ManagedResource, "; the StatefulSet is gone although it was applied")
 	}
 
 	return p.waiting(applied(o.ManagedResource))
@@ -81,12 +87,21 @@ func (p Plan) waiting(waitsFor string) Plan {
 	return p
 }
 
-// isRefused is true when the resource manager could not apply. It does not count such a generation as observed.
-func (m ManagedResource) isRefused() bool { return m.Applied.Status == "False" }
+// requesting asks the resource manager to apply again what it has applied already.
+func (p Plan) requesting(managedResource ManagedResource, why string) Plan {
+	p.WaitsFor = ""
+	p.Step = &Step{Kind: StepRequestReconcile, Object: managedResource.Name, UID: managedResource.UID}
+	p.Reason += why
+
+	return p
+}
+
+// isBelievedDone is true when the resource manager has applied everything and would not look again for long.
+func (m ManagedResource) isBelievedDone() bool { return m.IsApplied() && !m.ReconcileRequested }
 
 func applied(managedResource ManagedResource) string {
 	waitsFor := "ManagedResource " + managedResource.Name + " to be applied"
-	if managedResource.isRefused() {
+	if managedResource.IsRefused() {
 		waitsFor += ": " + managedResource.Applied.Message
 	}
 

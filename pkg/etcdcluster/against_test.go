@@ -41,8 +41,27 @@ var _ = Describe("Against", func() {
 			"ReplacePod", "ManagedResource druid-main to be applied"),
 		Entry("while the ManagedResource is being deleted", func(o *etcdcluster.Observation) { o.ManagedResource.Deleting = true },
 			"ReplacePod", "ManagedResource druid-main to be gone, so that it can be made anew"),
-		Entry("while the StatefulSet shows another rendering", func(o *etcdcluster.Observation) { o.StatefulSet.Rendering.Checksum = "old" },
-			"Apply", "ManagedResource druid-main to be applied"),
+		Entry("while the StatefulSet shows another rendering", func(o *etcdcluster.Observation) {
+			o.StatefulSet.Rendering.Checksum = "old"
+			o.ManagedResource.GenerationObserved = false
+		}, "Apply", "ManagedResource druid-main to be applied"),
+		Entry("while the resource manager was asked to repair the StatefulSet", func(o *etcdcluster.Observation) {
+			o.StatefulSet.Rendering.Checksum = "old"
+			o.ManagedResource.ReconcileRequested = true
+		}, "Apply", "ManagedResource druid-main to be applied"),
+		Entry("while other objects than the StatefulSet are not applied", func(o *etcdcluster.Observation) {
+			o.ManagedResource.GenerationObserved = false
+			o.ManagedResource.Applied = etcdcluster.ConditionFact{Status: "False", Message: "no quota for Services"}
+		}, "Apply", "ManagedResource druid-main to be applied: no quota for Services"),
+		Entry("while the resource manager tries again what it could not apply", func(o *etcdcluster.Observation) {
+			o.ManagedResource.GenerationObserved = false
+			o.ManagedResource.Applied = etcdcluster.ConditionFact{Status: "Progressing", Reason: "ApplyFailed", Message: "no quota for Services"}
+		}, "Apply", "ManagedResource druid-main to be applied: no quota for Services"),
+		Entry("while the resource manager tries again a change that needs a new StatefulSet", func(o *etcdcluster.Observation) {
+			o.StatefulSet.Rendering.Fixed.ServiceName = "other"
+			o.ManagedResource.GenerationObserved = false
+			o.ManagedResource.Applied = etcdcluster.ConditionFact{Status: "Progressing", Reason: "ApplyFailed", Message: "immutable"}
+		}, "RecreateStatefulSet", "ManagedResource druid-main to be applied: immutable"),
 		Entry("when the resource manager cannot apply, and says why", func(o *etcdcluster.Observation) {
 			o.StatefulSet.Rendering.Checksum = "old"
 			o.ManagedResource.GenerationObserved = false
@@ -81,6 +100,12 @@ var _ = Describe("Against", func() {
 	It("asks for a StatefulSet that is gone although it was applied", func() {
 		Expect(plan.Against(rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} })).Step).To(
 			Equal(&etcdcluster.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
+	})
+
+	It("asks for the rendering that somebody changed in the StatefulSet after it was applied", func() {
+		repair := plan.Against(rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Rendering.Checksum = "" }))
+		Expect(repair.Step).To(Equal(&etcdcluster.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
+		Expect(string(repair.Stage)).To(Equal("Apply"))
 	})
 
 	It("leaves a plan alone that renders nothing", func() {

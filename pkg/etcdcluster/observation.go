@@ -98,6 +98,12 @@ func (m ManagedResource) IsApplied() bool {
 	return m.Exists && !m.Deleting && m.GenerationObserved && m.Applied.Status == "True"
 }
 
+// IsRefused is true when the resource manager could not apply. It does not count such a generation as observed, and while it
+// tries again it says Progressing, with reason and message of the failure before.
+func (m ManagedResource) IsRefused() bool {
+	return m.Applied.Status == "False" || m.Applied.Status == "Progressing" && m.Applied.Reason == "ApplyFailed"
+}
+
 // ConditionFact is a condition of another object. The zero value is a condition that does not exist.
 type ConditionFact struct {
 	// Status is True, False, Unknown, Progressing or, where there is no condition, empty.

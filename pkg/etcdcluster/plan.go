@@ -84,6 +84,9 @@ type Step struct {
 	Object string
 	// UID is the precondition of the act: the API server refuses it for any other object of that name.
 	UID types.UID
+	// ResourceVersion is a precondition too, where the state of the object decided: a pod may have become ready meanwhile.
+	// Empty: its state does not matter.
+	ResourceVersion string
 }
 
 // Refusal says what the author of the spec has to change.

@@ -156,7 +156,7 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now ti
 	healthy := HealthyVoters(MembersFor(etcd, o))
 	if !pod.Ready && healthy == 0 {
 		plan.Reason = replacing(pod.Name, 0, 0, 1) + ": it does not serve, so that nothing is lost"
-		plan.Step = &Step{Kind: StepDeletePod, Object: pod.Name, UID: pod.UID}
+		plan.Step = pod.toBeDeleted()
 
 		return plan
 	}
@@ -166,7 +166,7 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now ti
 
 		return plan
 	}
-	plan.Step = &Step{Kind: StepDeletePod, Object: pod.Name, UID: pod.UID}
+	plan.Step = pod.toBeDeleted()
 
 	return plan
 }
@@ -174,6 +174,9 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now ti
 func podToServe(etcd *druidv1alpha1.Etcd, pod *Pod) string {
 	if pod == nil {
 		return "pod " + helper.PodName(etcd, 0) + " to be created and to serve"
+	}
+	if pod.Deleting {
+		return "pod " + pod.Name + ", which is being deleted, to be gone and made anew"
 	}
 	if trouble := pod.Trouble(); trouble != "" {
 		return "pod " + pod.Name + " to serve: " + trouble

@@ -124,7 +124,12 @@ var _ = Describe("PlanFor", func() {
 		It("is not deleted twice", func() {
 			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) { o.Pods[0].Deleting = true }), now)
 			Expect(plan.Step).To(BeNil())
-			Expect(plan.WaitsFor).To(Equal("pod main-0 to serve"))
+			Expect(plan.WaitsFor).To(Equal("pod main-0, which is being deleted, to be gone and made anew"))
+		})
+
+		It("is deleted only as it was seen, since it may serve meanwhile", func() {
+			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) { o.Pods[0].Ready, o.Pods[0].ResourceVersion = false, "42" }), now)
+			Expect(plan.Step.ResourceVersion).To(Equal("42"))
 		})
 
 		It("is not judged before the StatefulSet controller has seen the newest template", func() {

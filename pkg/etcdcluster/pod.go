@@ -24,6 +24,8 @@ type Pod struct {
 	Ordinal int
 	// UID of the pod: the precondition of whatever is done to it.
 	UID types.UID
+	// ResourceVersion of the pod as it was seen: the precondition of what depends on its state.
+	ResourceVersion string
 	// RevisionHash is the revision of the StatefulSet's template that it was made from.
 	RevisionHash string
 	// OwnerUID is the UID of its controlling owner. Empty: none.
@@ -109,6 +111,10 @@ func (o Observation) PodFor(ordinal int) *Pod {
 // controller has not seen the newest spec, because UpdateRevision speaks about an older one then.
 func (p Pod) IsOutdated(statefulSet StatefulSet) bool {
 	return statefulSet.GenerationObserved() && statefulSet.UpdateRevision != "" && p.RevisionHash != statefulSet.UpdateRevision
+}
+
+func (p Pod) toBeDeleted() *Step {
+	return &Step{Kind: StepDeletePod, Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
 }
 
 // Trouble says in words why the pod does not serve: the first container that waits with a reason or was terminated, or

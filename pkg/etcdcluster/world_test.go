@@ -108,9 +108,12 @@ func (w *world) run() {
 func (w *world) pass() bool {
 	plan := etcdcluster.PlanFor(w.etcd, w.seen, w.now)
 	wanted := manifest{image: w.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: w.fixed()}
-	plan = plan.Against(wanted.rendering(), w.seen)
+	isNew := plan.Render && (w.written == nil || w.written.rendering().Checksum != wanted.rendering().Checksum || len(w.written.fixed.Differences(wanted.fixed)) > 0)
+	seen := w.seen
+	seen.ManagedResource.GenerationObserved = seen.ManagedResource.GenerationObserved && !isNew
+	plan = plan.Against(wanted.rendering(), seen)
 	w.noteOf(plan)
-	if plan.Render && (w.written == nil || w.written.rendering().Checksum != wanted.rendering().Checksum || len(w.written.fixed.Differences(wanted.fixed)) > 0) {
+	if isNew {
 		w.write(wanted)
 
 		return true

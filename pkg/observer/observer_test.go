@@ -136,6 +136,7 @@ var _ = Describe("Observer", func() {
 		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
 		Expect(seen).To(HaveLen(1))
 		Expect(seen[0].RevisionHash).To(Equal("main-1"))
+		Expect(seen[0].ResourceVersion).To(Equal("999"))
 		Expect(seen[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
 		Expect(seen[0].Trouble()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})

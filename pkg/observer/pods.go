@@ -50,19 +50,20 @@ func ordinalOf(etcd *druidv1alpha1.Etcd, podName string) (int, bool) {
 
 func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 	pod := etcdcluster.Pod{
-		Name:         object.Name,
-		Ordinal:      ordinal,
-		UID:          object.UID,
-		RevisionHash: object.Labels[appsv1.ControllerRevisionHashLabelKey],
-		OwnerUID:     ownerUID(object),
-		Phase:        string(object.Status.Phase),
-		Deleting:     object.DeletionTimestamp != nil,
-		Node:         object.Spec.NodeName,
-		CreationTime: object.CreationTimestamp.Time,
-		Containers:   containersFor(object),
-		Store:        etcdcluster.StoreFingerprint(object.Spec),
-		ClientTLS:    clientSecretsFor(object),
-		PeerTLS:      secretOfVolume(object, "etcd-peer-ca", "peer-url-ca-etcd") != "",
+		Name:            object.Name,
+		Ordinal:         ordinal,
+		UID:             object.UID,
+		ResourceVersion: object.ResourceVersion,
+		RevisionHash:    object.Labels[appsv1.ControllerRevisionHashLabelKey],
+		OwnerUID:        ownerUID(object),
+		Phase:           string(object.Status.Phase),
+		Deleting:        object.DeletionTimestamp != nil,
+		Node:            object.Spec.NodeName,
+		CreationTime:    object.CreationTimestamp.Time,
+		Containers:      containersFor(object),
+		Store:           etcdcluster.StoreFingerprint(object.Spec),
+		ClientTLS:       clientSecretsFor(object),
+		PeerTLS:         secretOfVolume(object, "etcd-peer-ca", "peer-url-ca-etcd") != "",
 	}
 	for _, ip := range object.Status.PodIPs {
 		pod.IPs = append(pod.IPs, ip.IP)
