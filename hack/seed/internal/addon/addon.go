@@ -121,8 +121,8 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 
 // Missing says what the resource manager is waited for, empty when it serves.
 func (m Manager) Missing(ctx context.Context) (string, error) {
-	if _, alive := m.Processes.Find(resourceManager); !alive {
-		return "", fmt.Errorf("%s has ended; its log %s ends with:\n%s", resourceManager, m.Processes.Log(resourceManager), m.Processes.Tail(resourceManager, 5))
+	if err := m.Processes.CheckAlive(resourceManager, provisioner); err != nil {
+		return "", err
 	}
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.ResourceManagerHealthPort), nil)

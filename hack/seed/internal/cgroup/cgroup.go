@@ -96,11 +96,28 @@ func delegate(dir string) error {
 	}
 
 	for controller := range strings.FieldsSeq(string(content)) {
-		// Some controllers cannot be delegated; the kubelet names those that it misses.
+		// Some controllers cannot be delegated.
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
 	}
 
+	delegated, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return err
+	}
+
+	if missing := missingControllers(string(delegated)); len(missing) > 0 {
+		return fmt.Errorf("cgroup %s does not let its children use %s, without which no kubelet starts; in a container with cgroup v2 "+
+			"its processes must be moved to a cgroup of their own first", dir, strings.Join(missing, ", "))
+	}
+
 	return nil
+}
+
+// missingControllers returns what the kubelet requires of a v2 cgroup beyond the given controllers.
+func missingControllers(delegated string) []string {
+	return slices.DeleteFunc([]string{"cpu", "cpuset", "memory", "pids"}, func(controller string) bool {
+		return slices.Contains(strings.Fields(delegated), controller)
+	})
 }
 
 // inheritCPUs fills the two files without which a v1 cpuset accepts no process.

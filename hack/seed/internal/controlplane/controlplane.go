@@ -66,15 +66,22 @@ func (m Manager) EnsureControllers(ctx context.Context) error {
 	return m.ensure(ctx, scheduler, m.schedulerFlags(), nil)
 }
 
-// CheckAlive returns an error with the end of the log when etcd or the API server has died.
-func (m Manager) CheckAlive() error {
-	for _, name := range []string{etcd, apiServer} {
-		if _, alive := m.Processes.Find(name); !alive {
-			return fmt.Errorf("%s has ended; its log %s ends with:\n%s", name, m.Processes.Log(name), m.Processes.Tail(name, 8))
-		}
+// CheckAPIServer returns an error with the end of the log when etcd or the API server has died. A power cut may have spoilt their data.
+func (m Manager) CheckAPIServer() error {
+	if err := m.Processes.CheckAlive(etcd, apiServer); err != nil {
+		return fmt.Errorf("%w\n`make down`, then `make up`, start with an empty cluster", err)
 	}
 
 	return nil
+}
+
+// CheckAlive does so for the controller manager and the scheduler as well, which EnsureControllers must have started.
+func (m Manager) CheckAlive() error {
+	if err := m.CheckAPIServer(); err != nil {
+		return err
+	}
+
+	return m.Processes.CheckAlive(controllerManager, scheduler)
 }
 
 // Stop ends all, etcd last.
@@ -91,9 +98,12 @@ func (m Manager) ensure(ctx context.Context, name string, flags, inputs []string
 	return m.Processes.Ensure(ctx, process.Spec{Name: name, Args: append([]string{m.Programs[name]}, flags...), Inputs: inputs})
 }
 
-// checkPorts refuses to start beside someone else who listens where etcd and the API server will.
+// checkPorts refuses to start beside someone else who listens where the control plane will.
 func (m Manager) checkPorts() error {
-	for port, owner := range map[int]string{layout.APIPort: apiServer, layout.EtcdClientPort: etcd, layout.EtcdPeerPort: etcd} {
+	for port, owner := range map[int]string{
+		layout.APIPort: apiServer, layout.EtcdClientPort: etcd, layout.EtcdPeerPort: etcd,
+		layout.ControllerManagerPort: controllerManager, layout.SchedulerPort: scheduler,
+	} {
 		if _, alive := m.Processes.Find(owner); alive {
 			continue
 		}

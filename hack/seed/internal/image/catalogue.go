@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
@@ -135,15 +136,15 @@ func SplitTag(reference string) (repository, tag string, err error) {
 	return repository, tag, nil
 }
 
-// KeepOnly removes all other archives from the folder of the given one.
-func KeepOnly(archive string) error {
-	files, err := filepath.Glob(filepath.Join(filepath.Dir(archive), "*.tar"))
+// KeepOnly removes all other archives from the folder.
+func KeepOnly(dir string, archives ...string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "*.tar"))
 	if err != nil {
 		return err
 	}
 
 	for _, file := range files {
-		if file != archive {
+		if !slices.Contains(archives, file) {
 			if err := os.Remove(file); err != nil {
 				return fmt.Errorf("removing an old archive: %w", err)
 			}

@@ -80,11 +80,15 @@ func Pack(s Spec, file string) error {
 		return fmt.Errorf("describing %s: %w", s.Tag, err)
 	}
 
-	if err := tarball.WriteToFile(file+".unfinished", tag, img); err != nil {
+	// Another command may be packing the same image.
+	unfinished := fmt.Sprintf("%s.%d.unfinished", file, os.Getpid())
+	defer func() { _ = os.Remove(unfinished) }()
+
+	if err := tarball.WriteToFile(unfinished, tag, img); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 
-	return os.Rename(file+".unfinished", file)
+	return os.Rename(unfinished, file)
 }
 
 func config(s Spec, img containerv1.Image) *containerv1.ConfigFile {

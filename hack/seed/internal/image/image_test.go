@@ -51,6 +51,16 @@ var _ = Describe("Pack", func() {
 		Expect(headers).To(HaveKeyWithValue("bin/other", HaveField("Linkname", "/usr/bin/program")))
 	})
 
+	It("is kept by name while older archives are removed", func() {
+		for _, name := range []string{"old.tar", "new.tar", "newer.tar"} {
+			Expect(image.Pack(spec, filepath.Join(dir, name))).To(Succeed())
+		}
+
+		Expect(image.KeepOnly(dir, filepath.Join(dir, "new.tar"), filepath.Join(dir, "newer.tar"))).To(Succeed())
+		Expect(filepath.Glob(filepath.Join(dir, "*"))).To(ConsistOf(
+			filepath.Join(dir, "new.tar"), filepath.Join(dir, "newer.tar"), filepath.Join(dir, "program")))
+	})
+
 	It("describes how the image is run", func() {
 		archive := filepath.Join(dir, "image.tar")
 		Expect(image.Pack(spec, archive)).To(Succeed())

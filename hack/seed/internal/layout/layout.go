@@ -19,6 +19,8 @@ const (
 	HostIP = "10.250.0.1"
 	// NodeNetworkBits is the prefix length of the nodes' network.
 	NodeNetworkBits = 24
+	// NodeCIDR is the nodes' network.
+	NodeCIDR = "10.250.0.0/24"
 	// PodCIDR covers the pod networks of all nodes.
 	PodCIDR = "10.244.0.0/16"
 	// ServiceCIDR is routed from this machine through the first node, so that Services are reachable from here as well.
@@ -30,6 +32,9 @@ const (
 	APIPort        = 6443
 	EtcdClientPort = 12379
 	EtcdPeerPort   = 12380
+	// ControllerManagerPort and SchedulerPort are taken on the loopback interface; they are the defaults of these programs.
+	ControllerManagerPort = 10257
+	SchedulerPort         = 10259
 	// ResourceManagerHealthPort is taken on the loopback interface.
 	ResourceManagerHealthPort = 18081
 	// MaxNodes is bounded by the routes that each node gets to the others.
@@ -75,6 +80,19 @@ func Find(dir string) (Layout, error) {
 	cache = filepath.Join(cache, cacheName)
 
 	return Layout{Root: root, Cache: cache, Run: filepath.Join(cache, "seed")}, nil
+}
+
+// Check returns an error when the folder of the seed is too far down for the sockets below it.
+func (l Layout) Check() error {
+	const longest = 107 // what the kernel takes
+
+	socket := filepath.Join(l.NodeDir(MaxNodes), "kubelet", "pod-resources", "kubelet.sock")
+	if len(socket) > longest {
+		return fmt.Errorf("the path %s is too long for a socket, by %d characters; set XDG_CACHE_HOME to a folder with a shorter name",
+			socket, len(socket)-longest)
+	}
+
+	return nil
 }
 
 func findRoot(dir string) (string, error) {

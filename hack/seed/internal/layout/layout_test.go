@@ -7,6 +7,7 @@ package layout_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -27,6 +28,16 @@ var _ = Describe("Find", func() {
 	It("says how to call it elsewhere", func() {
 		_, err := layout.Find(GinkgoT().TempDir())
 		Expect(err).To(MatchError(ContainSubstring("go run -C hack/seed .")))
+	})
+})
+
+var _ = Describe("Check", func() {
+	It("accepts a usual home", func() {
+		Expect(layout.Layout{Run: "/root/.cache/gardener-extension-etcd-druid/seed"}.Check()).To(Succeed())
+	})
+
+	It("refuses a folder that leaves no room for sockets, and says what to do", func() {
+		Expect(layout.Layout{Run: "/" + strings.Repeat("x", 80)}.Check()).To(MatchError(ContainSubstring("set XDG_CACHE_HOME")))
 	})
 })
 

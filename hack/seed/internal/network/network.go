@@ -42,7 +42,7 @@ func RemoveBridge(ctx context.Context) error {
 
 // EnsureNode makes the node's namespace with its cable and routes. One that is there already is only connected again.
 func EnsureNode(ctx context.Context, n layout.Node) error {
-	if namespaceExists(n) && linkExists(n.Link()) {
+	if IsWhole(n) {
 		return runAll(ctx, append(hostRoutes(n), "ip link set "+n.Link()+" master "+layout.Bridge+" up")...)
 	}
 
@@ -115,6 +115,9 @@ func IsConnected(n layout.Node) bool {
 
 // Exists tells whether the node has a network at all, connected or not.
 func Exists(n layout.Node) bool { return linkExists(n.Link()) }
+
+// IsWhole tells whether the node has both its namespace and its cable.
+func IsWhole(n layout.Node) bool { return namespaceExists(n) && linkExists(n.Link()) }
 
 // Path is the file by which the node's namespace is entered, with `nsenter`: `ip netns exec` would hide the cgroups.
 func Path(n layout.Node) string { return "/run/netns/" + n.Namespace() }

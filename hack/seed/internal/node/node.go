@@ -35,7 +35,7 @@ func proxy(n layout.Node) string      { return "kube-proxy-" + n.Name() }
 
 // EnsureRuntime starts the node's network and containerd, which need no API server. What a crash left of the node is removed first.
 func (m Manager) EnsureRuntime(ctx context.Context, n layout.Node) error {
-	if _, alive := m.Processes.Find(containerd(n)); !alive {
+	if _, alive := m.Processes.Find(containerd(n)); !alive || !network.IsWhole(n) {
 		if err := m.Stop(ctx, n); err != nil {
 			return fmt.Errorf("removing what was left of node %s: %w", n.Name(), err)
 		}
@@ -106,6 +106,11 @@ func (m Manager) EnsureKubelet(ctx context.Context, n layout.Node) error {
 	}
 
 	return m.Processes.Ensure(ctx, process.Spec{Name: proxy(n), Args: inside(n, m.Proxy, "--config="+proxyConfig), Inputs: []string{proxyConfig}})
+}
+
+// CheckAlive returns an error with the end of the log of a process of the node that does not run.
+func (m Manager) CheckAlive(n layout.Node) error {
+	return m.Processes.CheckAlive(containerd(n), kubelet(n), proxy(n))
 }
 
 // Stop ends the node as a power cut would, and removes its processes, mounts, network and cgroups. Images and volumes stay.

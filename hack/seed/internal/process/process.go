@@ -103,7 +103,13 @@ func (t Table) start(s Spec, inputs string) error {
 		return err
 	}
 
-	return os.WriteFile(t.record(s.Name), content, 0o644)
+	// In one step: half a record would be a process that nobody finds again.
+	unfinished := t.record(s.Name) + ".unfinished"
+	if err := os.WriteFile(unfinished, content, 0o644); err != nil {
+		return err
+	}
+
+	return os.Rename(unfinished, t.record(s.Name))
 }
 
 // Find returns the record of a process and whether that very process is alive. No record is not alive.
@@ -121,6 +127,17 @@ func (t Table) Find(name string) (Record, bool) {
 	return record, record.alive()
 }
 
+// CheckAlive returns an error with the end of the log of the first process that does not run.
+func (t Table) CheckAlive(names ...string) error {
+	for _, name := range names {
+		if _, alive := t.Find(name); !alive {
+			return fmt.Errorf("%s has ended; its log %s ends with:\n%s", name, t.Log(name), t.Tail(name, 8))
+		}
+	}
+
+	return nil
+}
+
 // Names returns the names of all records, sorted, alive or not.
 func (t Table) Names() []string {
 	files, _ := filepath.Glob(t.record("*"))
@@ -134,12 +151,17 @@ func (t Table) Names() []string {
 }
 
 // Stop ends the process, by SIGTERM and after the grace period by SIGKILL, and forgets it. One that is gone is no error.
+// When ctx ends first, the process is left to its SIGTERM and stays on record.
 func (t Table) Stop(ctx context.Context, name string, grace time.Duration) error {
 	record, alive := t.Find(name)
 	if alive {
 		_ = syscall.Kill(record.PID, syscall.SIGTERM)
 
 		if !record.waitForEnd(ctx, grace) {
+			if ctx.Err() != nil {
+				return fmt.Errorf("stopping %s: %w", name, ctx.Err())
+			}
+
 			_ = syscall.Kill(record.PID, syscall.SIGKILL)
 
 			if !record.waitForEnd(ctx, 5*time.Second) {

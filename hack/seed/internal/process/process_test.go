@@ -5,6 +5,7 @@
 package process_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -82,6 +83,28 @@ var _ = Describe("Table", func() {
 
 		_, alive := table.Find("stubborn")
 		Expect(alive).To(BeFalse())
+	})
+
+	It("kills nothing when it is interrupted", func(ctx SpecContext) {
+		Expect(table.Ensure(ctx, process.Spec{Name: "stubborn", Args: []string{"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"}})).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(table.Stop(ctx, "stubborn", time.Millisecond)).To(Succeed()) })
+		Eventually(func() string { return table.Tail("stubborn", 1) }).Should(Equal("ready"))
+
+		interrupted, cancel := context.WithCancel(ctx)
+		cancel()
+		Expect(table.Stop(interrupted, "stubborn", time.Minute)).To(MatchError(context.Canceled))
+
+		_, alive := table.Find("stubborn")
+		Expect(alive).To(BeTrue())
+	})
+
+	It("names what has ended, with its last words", func(ctx SpecContext) {
+		ensure(ctx, "/bin/sleep", "600")
+		Expect(table.CheckAlive("sleeper")).To(Succeed())
+
+		Expect(table.Ensure(ctx, process.Spec{Name: "short", Args: []string{"/bin/echo", "farewell"}})).To(Succeed())
+		Eventually(func() error { return table.CheckAlive("sleeper", "short") }).Should(MatchError(And(
+			ContainSubstring("short has ended"), ContainSubstring("farewell"))))
 	})
 
 	DescribeTable("does not take someone else for its own process", func(ctx SpecContext, change func(*process.Record)) {

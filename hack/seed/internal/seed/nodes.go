@@ -59,7 +59,7 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 		return err
 	}
 
-	return s.Out.Wait(ctx, "the node", startTimeout, func(ctx context.Context) (string, error) { return s.missingNodes(ctx, []layout.Node{n}) })
+	return s.waitForNodes(ctx, []layout.Node{n})
 }
 
 // LoadImages loads docker archives into every node; without any, it builds the operator and loads that.
@@ -108,12 +108,14 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 	}
 
 	// Only the last one is kept: there is one for each change of the code.
-	archive, err := image.Ensure(spec, filepath.Join(s.Layout.Images(), "operator"))
+	dir := filepath.Join(s.Layout.Images(), "operator")
+
+	archive, err := image.Ensure(spec, dir)
 	if err != nil {
 		return "", err
 	}
 
-	if err := image.KeepOnly(archive); err != nil {
+	if err := image.KeepOnly(dir, archive); err != nil {
 		return "", err
 	}
 

@@ -26,7 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/pki"
 )
 
-const startTimeout = 2 * time.Minute
+const startTimeout = 4 * time.Minute
 
 // Build builds every program and packs every image.
 func (s *Seed) Build(ctx context.Context) ([]string, error) {
@@ -54,13 +54,17 @@ func (s *Seed) Build(ctx context.Context) ([]string, error) {
 		archives = append(archives, archive)
 	}
 
-	return archives, nil
+	return archives, image.KeepOnly(s.Layout.Images(), archives...)
 }
 
 // Up starts what does not run yet, on as many nodes. It may be called at any time, also over what a crash or a reboot left.
 func (s *Seed) Up(ctx context.Context, count int) error {
 	if count < 1 || count > layout.MaxNodes {
 		return fmt.Errorf("a seed has 1 to %d nodes, not %d", layout.MaxNodes, count)
+	}
+
+	if err := s.Layout.Check(); err != nil {
+		return err
 	}
 
 	archives, err := s.Build(ctx)
@@ -140,7 +144,7 @@ func (s *Seed) startControllers(ctx context.Context) error {
 	}
 
 	if err := s.Out.Wait(ctx, "the API server", startTimeout, func(ctx context.Context) (string, error) {
-		if err := s.control.CheckAlive(); err != nil {
+		if err := s.control.CheckAPIServer(); err != nil {
 			return "", err
 		}
 
@@ -170,7 +174,7 @@ func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
 		return err
 	}
 
-	if err := s.Out.Wait(ctx, "the nodes", startTimeout, func(ctx context.Context) (string, error) { return s.missingNodes(ctx, nodes) }); err != nil {
+	if err := s.waitForNodes(ctx, nodes); err != nil {
 		return err
 	}
 
@@ -179,6 +183,35 @@ func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
 	}
 
 	return s.Out.Wait(ctx, "CoreDNS", startTimeout, s.missingDNS)
+}
+
+// waitForNodes waits until the nodes are Ready, and starts again what ends meanwhile, as an init system does: all kubelets of the machine
+// make the same socket in /var/lib/kubelet, and one that comes at the same moment as another ends itself.
+func (s *Seed) waitForNodes(ctx context.Context, nodes []layout.Node) error {
+	attempts := 3 * len(nodes)
+
+	return s.Out.Wait(ctx, "the nodes", startTimeout, func(ctx context.Context) (string, error) {
+		if err := s.control.CheckAlive(); err != nil {
+			return "", err
+		}
+
+		for _, n := range nodes {
+			ended := s.nodes.CheckAlive(n)
+			if ended == nil {
+				continue
+			}
+
+			if attempts--; attempts < 0 {
+				return "", ended
+			}
+
+			if err := s.nodes.EnsureKubelet(ctx, n); err != nil {
+				return "", err
+			}
+		}
+
+		return s.missingNodes(ctx, nodes)
+	})
 }
 
 // missingNodes names the nodes that are not Ready.

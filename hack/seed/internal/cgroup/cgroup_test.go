@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package cgroup_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/cgroup"
+)
+
+var _ = Describe("MissingControllers", func() {
+	It("finds nothing missing where the kubelet can start", func() {
+		Expect(cgroup.MissingControllers("cpuset cpu io memory hugetlb pids\n")).To(BeEmpty())
+	})
+
+	It("names what a cgroup keeps from its children", func() {
+		Expect(cgroup.MissingControllers("cpu pids\n")).To(ConsistOf("cpuset", "memory"))
+	})
+})
