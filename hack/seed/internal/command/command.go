@@ -44,6 +44,9 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			return 0
 		case errors.Is(err, flag.ErrHelp):
 			return 2
+		case ctx.Err() != nil:
+			_, _ = fmt.Fprintf(stderr, "seed %s: interrupted; `up` goes on from here, `down` removes what there is\n", c.name)
+			return 1
 		default:
 			_, _ = fmt.Fprintf(stderr, "seed %s: %v\n", c.name, err)
 			return 1
@@ -73,7 +76,7 @@ func execute(ctx context.Context, c command, args []string, stdout, stderr io.Wr
 			return err
 		}
 
-		unlock, err := s.Lock()
+		unlock, err := s.Lock(ctx)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ func commands() []command {
 			_, err := fmt.Fprintln(out, s.Layout.Kubeconfig())
 			return err
 		}},
-		{name: "env", help: "print exports of KUBECONFIG and PATH for `eval`", run: runEnv},
+		{name: "env", help: "print exports of KUBECONFIG, PATH and more for `eval`", run: runEnv},
 	}
 }
 
@@ -157,6 +157,13 @@ func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 
 	_, err := fmt.Fprintf(out, "export KUBECONFIG=%q\nexport PATH=%q\"$PATH\"\nexport SEED_AUDIT_LOG=%q\nexport SEED_LOCAL_STORE=%q\n",
 		s.Layout.Kubeconfig(), path, s.Layout.AuditLog(), layout.LocalStore)
+	if err != nil {
+		return err
+	}
+
+	if direct := os.Getenv("NO_PROXY"); direct != "" {
+		_, err = fmt.Fprintf(out, "export NO_PROXY=%q\n", direct)
+	}
 
 	return err
 }

@@ -10,10 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
-	"syscall"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -49,6 +46,10 @@ func New(out *progress.Printer) (*Seed, error) {
 
 	l, err := layout.Find(dir)
 	if err != nil {
+		return nil, err
+	}
+
+	if err := setEnvironment(); err != nil {
 		return nil, err
 	}
 
@@ -94,30 +95,6 @@ func CheckMachine() error {
 	}
 
 	return nil
-}
-
-// Lock keeps other commands from changing the seed, and refuses when another checkout's or user's seed runs on this machine.
-func (s *Seed) Lock() (unlock func(), err error) {
-	if err := os.MkdirAll(filepath.Dir(layout.Lock), 0o755); err != nil {
-		return nil, err
-	}
-
-	file, err := os.OpenFile(layout.Lock, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = file.Close()
-		return nil, errors.New("another seed command is at work; wait until it has finished")
-	}
-
-	if owner, err := os.ReadFile(layout.Owner); err == nil && strings.TrimSpace(string(owner)) != s.Layout.Run {
-		_ = file.Close()
-		return nil, fmt.Errorf("another seed runs on this machine, in %s; take it down first (as the user that started it)", strings.TrimSpace(string(owner)))
-	}
-
-	return func() { _ = file.Close() }, nil
 }
 
 // restConfig is that of the administrator.

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+)
+
+// setEnvironment changes what this process and those that it starts inherit.
+func setEnvironment() error {
+	// A root that was become by plain `su` has no way to ip and containerd's helpers.
+	errs := []error{os.Setenv("PATH", extend(os.Getenv("PATH"), string(os.PathListSeparator), "/usr/sbin", "/sbin"))}
+
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
+		if os.Getenv(name) != "" {
+			// A proxy of the machine's network knows no way into the seed's.
+			errs = append(errs, os.Setenv("NO_PROXY", noProxy()))
+			break
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
+func noProxy() string {
+	current := os.Getenv("NO_PROXY")
+	if current == "" {
+		current = os.Getenv("no_proxy")
+	}
+
+	return extend(current, ",", "localhost", "127.0.0.1", layout.NodeCIDR, layout.PodCIDR, layout.ServiceCIDR)
+}
+
+// extend appends those entries that the list lacks.
+func extend(list, separator string, entries ...string) string {
+	var all []string
+	if list != "" {
+		all = strings.Split(list, separator)
+	}
+
+	for _, entry := range entries {
+		if !slices.Contains(all, entry) {
+			all = append(all, entry)
+		}
+	}
+
+	return strings.Join(all, separator)
+}

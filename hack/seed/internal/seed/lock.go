@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package seed
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
+)
+
+// lockTimeout covers another command that builds everything from nothing.
+const lockTimeout = time.Hour
+
+// Lock keeps other commands from changing the seed: it waits until none is at work, and refuses when another user's seed runs on
+// this machine.
+func (s *Seed) Lock(ctx context.Context) (unlock func(), err error) {
+	var file *os.File
+
+	if err := s.Out.Wait(ctx, "the seed", lockTimeout, func(context.Context) (missing string, err error) {
+		file, err = tryLock(layout.Lock)
+		if file == nil && err == nil {
+			missing = "another command is at work"
+		}
+
+		return missing, err
+	}); err != nil {
+		return nil, err
+	}
+
+	if owner, err := os.ReadFile(layout.Owner); err == nil && strings.TrimSpace(string(owner)) != s.Layout.Run {
+		_ = file.Close()
+		return nil, fmt.Errorf("another seed runs on this machine, in %s; take it down first (as the user that started it)", strings.TrimSpace(string(owner)))
+	}
+
+	return func() { _ = file.Close() }, nil
+}
+
+// tryLock returns the open and locked file, or nil when someone else has it locked.
+func tryLock(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+
+	if syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil || !isAt(file, path) {
+		_ = file.Close()
+		return nil, nil
+	}
+
+	return file, nil
+}
+
+// isAt tells whether the file still lies at the path: `down` removes it, and the next command makes a new one.
+func isAt(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	if err != nil {
+		return false
+	}
+
+	current, err := os.Stat(path)
+
+	return err == nil && os.SameFile(opened, current)
+}
