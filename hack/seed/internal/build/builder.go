@@ -134,7 +134,19 @@ func (b Builder) build(ctx context.Context, m Module) error {
 		return fmt.Errorf("placing %s: %w", m.Name, err)
 	}
 
+	b.prune(filepath.Dir(target), m, filepath.Base(target))
+
 	return nil
+}
+
+// prune removes the builds of the module that the one to keep replaces. Programs that run from them run on.
+func (b Builder) prune(dir string, m Module, keep string) {
+	others, _ := filepath.Glob(filepath.Join(dir, m.Name+"-"+strings.Repeat("[0-9a-f]", keyLength)))
+	for _, other := range others {
+		if filepath.Base(other) != keep {
+			_ = os.RemoveAll(other) // takes room at worst
+		}
+	}
 }
 
 // lock waits until no other command builds, and then removes what a killed one left.
@@ -251,11 +263,12 @@ func (b Builder) golang(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// command has the environment in which all programs of the project are built, so that they share one build cache.
+// command has the environment in which all programs of the project are built, so that they share one build cache. A go.mod or
+// go.sum that is not complete is an error, whatever the user's settings are: a build changes no file of the checkout.
 func (b Builder) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Dir = dir
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false", "GOWORK=off")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly", "GOWORK=off")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
 
 	return command

@@ -76,17 +76,25 @@ func EnsurePackages(ctx context.Context, out *progress.Printer) error {
 
 	out.Println("installing Debian packages: %s", strings.Join(missing, " "))
 
-	for _, args := range [][]string{
-		{"update", "-q"},
-		append([]string{"install", "-qy", "--no-install-recommends"}, missing...),
-	} {
-		command := exec.CommandContext(ctx, "apt-get", args...)
-		command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	// It warns only of a list that it cannot fetch, and a broken one of someone else's need not matter: the installation decides.
+	lists, _ := aptGet(ctx, "update", "-q")
 
-		if output, err := command.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w; install these yourself and try again: %s\n%s", args[0], err, strings.Join(missing, " "), output)
-		}
+	if output, err := aptGet(ctx, append([]string{"install", "-qy", "--no-install-recommends"}, missing...)...); err != nil {
+		return fmt.Errorf("apt-get install: %w; is there a network? Else install these yourself and try again: %s\n%s%s",
+			err, strings.Join(missing, " "), lists, output)
+	}
+
+	if missing = MissingPackages(); len(missing) > 0 {
+		return fmt.Errorf("apt-get has installed %s, but the files are elsewhere than on Debian 12", strings.Join(missing, ", "))
 	}
 
 	return nil
+}
+
+// aptGet asks nothing, and waits for another apt-get, such as the one that updates a machine after its start.
+func aptGet(ctx context.Context, args ...string) ([]byte, error) {
+	command := exec.CommandContext(ctx, "apt-get", append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...)...)
+	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+
+	return command.CombinedOutput()
 }
