@@ -36,8 +36,13 @@ var paths = []string{
 	"/var/log/containers", "/var/log/pods",
 	"/var/lib/kubelet/device-plugins", "/var/lib/kubelet",
 	"/run/containerd/s", "/run/containerd/fifo", "/run/containerd",
+	"/var/lib/cni/results", "/var/lib/cni",
 	layout.LocalStore, "/etc/gardener",
+	namespaces,
 }
+
+// namespaces is made and mounted by `ip netns`, with the first namespace of the machine.
+const namespaces = "/run/netns"
 
 // Remember writes down what the machine is like, once for each seed.
 func Remember(file string) error {
@@ -94,7 +99,11 @@ func Restore(file string) error {
 	}
 
 	for _, path := range memory.Absent {
-		errs = append(errs, os.RemoveAll(path))
+		if entries, _ := os.ReadDir(path); path == namespaces && len(entries) > 0 {
+			continue // someone else has come to use it
+		}
+
+		errs = append(errs, Unmount(path), os.RemoveAll(path))
 	}
 
 	return errors.Join(errs...)
