@@ -33,7 +33,7 @@ var seed *landscape.Landscape
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
-	format.MaxLength = 20000
+	format.MaxLength, format.MaxDepth = 8000, 5
 	RunSpecs(t, "End-to-End Suite")
 }
 
