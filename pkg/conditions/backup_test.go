@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -52,7 +53,7 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 		"False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
 	Entry("are satisfied by an old full snapshot when nothing has changed since", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.Holder = "100"
-	}), "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
+	}), "True NothingToSnapshot", "True SnapshotUpToDate", "True BackupSucceeded"),
 	Entry("are not satisfied by that when nobody answers", all(at(11*time.Minute), delta(-10*time.Minute), silent, func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.Holder = "100"
 	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
@@ -74,6 +75,16 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	}, "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("give a cluster time that just woke", all(newPods(time.Minute), full(72*time.Hour), delta(72*time.Hour)),
 		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
+	Entry("give a cluster time that wakes and has no pod yet", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) { in.Observation.Pods = nil }),
+		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
+	Entry("do not wait for pods that somebody else runs", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) {
+		in.Observation.Pods = nil
+		in.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
+	}), "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
+	Entry("stay True while the first delta snapshot after a long full one is taken", all(at(10*time.Minute), full(-time.Second), delta(9*time.Minute)),
+		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
+	Entry("tell delta snapshots that have not come back after a full one", all(at(26*time.Minute), full(-time.Second), delta(9*time.Minute)),
+		"True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("cannot tell when leases cannot be read", failing(etcdcluster.SectionLeases),
 		"Unknown UnableToFetchLease", "Unknown UnableToFetchLease", "Unknown Unknown"),
 	Entry("do not need a delta period: the default holds", all(delta(2*time.Minute), func(in *conditions.Input) { in.Etcd.Spec.Backup.DeltaSnapshotPeriod = nil }),
@@ -88,6 +99,44 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	Entry("name a schedule that cannot be read", func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 * * 7") },
 		"Unknown Unknown", "True SnapshotUpToDate", "Unknown Unknown"),
 )
+
+var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
+	var in conditions.Input
+	// look moves the time to so long after noon, when a full snapshot is due, and keeps what is said then.
+	look := func(after time.Duration, revision int64) string {
+		in.Now = noon.Add(after)
+		for i := range in.Observation.Etcd.Members {
+			in.Observation.Etcd.Members[i].Revision = revision
+		}
+		full := conditions.FullSnapshotReady(in)
+		in.Etcd.Status.Conditions = []druidv1alpha1.Condition{*full}
+
+		return judged(full) + ": " + full.Message
+	}
+	const (
+		idle    = "True NothingToSnapshot: Nothing has changed since the newest full snapshot"
+		changed = "True NothingToSnapshot: Nothing had changed when a full snapshot was due at 2026-01-01T13:00:00Z; delta snapshots hold what has changed since"
+	)
+
+	BeforeEach(func() {
+		in = healthy(func(in *conditions.Input) { in.Observation.FullSnapshotLease.Holder = "100" })
+		Expect(look(11*time.Minute, 100)).To(Equal(idle))
+		Expect(look(71*time.Minute, 100)).To(Equal(idle))
+	})
+
+	It("stays True when something changes after one was due and skipped, until the next one is due", func() {
+		Expect(look(80*time.Minute, 101)).To(Equal(changed))
+		Expect(look(2*time.Hour, 102)).To(Equal(changed))
+		Expect(look(2*time.Hour+11*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
+		Expect(look(2*time.Hour+12*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
+	})
+
+	It("is True in the usual words when the next one was taken", func() {
+		Expect(look(80*time.Minute, 101)).To(Equal(changed))
+		in.Observation.FullSnapshotLease.RenewTime = noon.Add(2 * time.Hour)
+		Expect(look(2*time.Hour+11*time.Minute, 102)).To(HavePrefix("True SnapshotUpToDate"))
+	})
+})
 
 var _ = Describe("the message of an overdue snapshot", func() {
 	It("names times and no ages, so that it does not change by itself", func() {

@@ -16,8 +16,8 @@ import (
 const deltaSlack = 15 * time.Second
 
 // DeltaSnapshotReady is True when the sidecar recorded a delta snapshot within two periods, False when not even within
-// three, and Unknown in between or while a new pod may still restore. While a full snapshot is due no delta snapshots are taken, which is not held against them.
-// Nil: no store is configured.
+// three, and Unknown in between or while a new pod may still restore. While a full snapshot is taken there are no delta
+// snapshots, which is not held against them. Nil: no store is configured.
 func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDeltaSnapshotReady
 	if !helper.IsStoreConfigured(in.Etcd) {
@@ -45,14 +45,22 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 }
 
-// isWithin is true when the time is not longer ago than the limit, not counting the time that a full snapshot that is due
-// may take.
+// isWithin is true when the time is not longer ago than the limit, not counting the time that a full snapshot that was due
+// may take. When it ended is not known, since its lease holds the time at which it began: a snapshot that was recorded counts as
+// one that took all the time it may.
 func (in Input) isWithin(t time.Time, limit time.Duration) bool {
 	if in.Now.Sub(t) <= limit {
 		return true
 	}
 	due, fired, err := lastFiring(helper.FullSnapshotSchedule(in.Etcd), in.Now)
 
-	return err == nil && fired && in.Now.Sub(due) <= in.fullSnapshotGrace() && due.Sub(t) <= limit &&
-		in.Observation.FullSnapshotLease.RenewTime.Before(due)
+	if err != nil || !fired || due.Sub(t) > limit {
+		return false
+	}
+	busy := in.fullSnapshotGrace()
+	if !in.Observation.FullSnapshotLease.RenewTime.Before(due) {
+		busy += limit
+	}
+
+	return in.Now.Sub(due) <= busy
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// FullSnapshotReady is True when a full snapshot was taken since the schedule last asked for one, or when nothing has
-// changed since the newest. A snapshot that is due may take as long as its time limit allows, so that the condition does
+// FullSnapshotReady is True when a full snapshot was taken since the schedule last asked for one, or when nothing had changed
+// then since the newest. A snapshot that is due may take as long as its time limit allows, so that the condition does
 // not change around each of them. Nil: no store is configured.
 func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeFullSnapshotReady
@@ -31,11 +31,15 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
 	}
 	switch {
-	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due) || in.nothingNewSince(lease)):
+	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due)):
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, "The newest full snapshot is as new as the schedule demands")
+	case !lease.RenewTime.IsZero() && in.nothingNewSince(lease):
+		return nothingToSnapshot(nothingChanged)
+	case !lease.RenewTime.IsZero() && in.hadNothingNewAt(due):
+		return nothingToSnapshot(nothingHadChanged(due))
 	case in.isStarting():
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
-			"Waiting for the first full snapshot of the pod that was created at "+stamp(in.newestPod())+"; "+newest(lease))
+			"Waiting for the first full snapshot of "+in.firstSnapshotOf()+"; "+newest(lease))
 	case lease.RenewTime.IsZero() && (!fired || !lease.CreationTime.Before(due)):
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first full snapshot")
 	default:
@@ -80,10 +84,45 @@ func (in Input) nothingNewSince(lease etcdcluster.Lease) bool {
 	return reachable
 }
 
-// isStarting is true while a new pod may still restore or take its first full snapshot. The pod's age counts and not that
-// of its sidecar, which starts again and again when the store is broken.
+// nothingChanged is what an idle cluster says, in the same words for as long as it is idle.
+const nothingChanged = "Nothing has changed since the newest full snapshot"
+
+// nothingHadChanged is what is said once something has changed after a full snapshot was due, until the next one is.
+func nothingHadChanged(due time.Time) string {
+	return "Nothing had changed when a full snapshot was due at " + stamp(due) + "; delta snapshots hold what has changed since"
+}
+
+func nothingToSnapshot(message string) *druidv1alpha1.Condition {
+	return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNothingToSnapshot, message)
+}
+
+// hadNothingNewAt is true when the last look, which was after a full snapshot was due, saw nothing to be snapshotted. The
+// sidecar then takes none before the next one is due, whatever changes in between. What the last look saw is known only from
+// what it said.
+func (in Input) hadNothingNewAt(due time.Time) bool {
+	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
+
+	return before != nil && before.Status == druidv1alpha1.ConditionTrue &&
+		(before.Message == nothingChanged || before.Message == nothingHadChanged(due))
+}
+
+// isStarting is true while no pod is there that could take snapshots, and while a new one may still restore or take its first
+// full snapshot. The pod's age counts and not that of its sidecar, which starts again and again when the store is broken.
 func (in Input) isStarting() bool {
-	return !in.newestPod().IsZero() && in.Now.Sub(in.newestPod()) <= in.fullSnapshotGrace()
+	if len(in.Observation.Pods) == 0 {
+		return helper.ManagesPods(in.Etcd)
+	}
+
+	return in.Now.Sub(in.newestPod()) <= in.fullSnapshotGrace()
+}
+
+// firstSnapshotOf says whose first snapshot is waited for while the cluster starts.
+func (in Input) firstSnapshotOf() string {
+	if len(in.Observation.Pods) == 0 {
+		return "a pod that is yet to be created"
+	}
+
+	return "the pod that was created at " + stamp(in.newestPod())
 }
 
 // newestPod is when the newest pod was created; zero when there is none.

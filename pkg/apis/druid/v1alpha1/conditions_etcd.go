@@ -89,6 +89,9 @@ const (
 	ReasonBackupFailed = "BackupFailed"
 	// ReasonSnapshotUpToDate means that the newest snapshot is not older than expected.
 	ReasonSnapshotUpToDate = "SnapshotUpToDate"
+	// ReasonNothingToSnapshot means that nothing had changed since the newest full snapshot when another was due, so that none
+	// was taken.
+	ReasonNothingToSnapshot = "NothingToSnapshot"
 	// ReasonSnapshotOverdue means that the newest snapshot is older than expected.
 	ReasonSnapshotOverdue = "SnapshotOverdue"
 	// ReasonWaitingForFirstSnapshot means that no snapshot was taken yet, and none is overdue.
