@@ -134,7 +134,7 @@ type Claim struct {
 	StorageClass string
 	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
 	Requested, Capacity int64
-	// Warnings are the messages of the warning events of a claim that is not bound, newest first.
+	// Warnings are the messages of the newest warning events of a claim that is not bound, sorted, each once.
 	Warnings []string
 }
 

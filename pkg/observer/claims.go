@@ -61,7 +61,8 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 	return claim
 }
 
-// warningsOf reads the warning events of a claim, newest first, no more than the newest two.
+// warningsOf reads the warning events of a claim, no more than the newest two, sorted: two that are written in turn shall not
+// look different each time.
 func (p *pass) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string {
 	list := &corev1.EventList{}
 	err := p.APIReader.List(ctx, list, client.InNamespace(p.etcd.Namespace), client.MatchingFields{
@@ -77,10 +78,11 @@ func (p *pass) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string
 	})
 	var warnings []string
 	for _, event := range list.Items {
-		if event.InvolvedObject.UID == claim.UID && len(warnings) < 2 {
+		if event.InvolvedObject.UID == claim.UID && len(warnings) < 2 && !slices.Contains(warnings, event.Message) {
 			warnings = append(warnings, event.Message)
 		}
 	}
+	slices.Sort(warnings)
 
 	return warnings
 }

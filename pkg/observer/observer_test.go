@@ -149,10 +149,11 @@ var _ = Describe("Observer", func() {
 				LastTimestamp:  metav1.NewTime(time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC))}
 		}
 		objects = append(objects, pending, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-x-0")},
-			warning("a", 1, "Warning", "oldest"), warning("b", 3, "Warning", "newest"), warning("c", 2, "Warning", "middle"), warning("d", 4, "Normal", "well"))
+			warning("a", 1, "Warning", "oldest"), warning("b", 3, "Warning", "newest"), warning("c", 2, "Warning", "middle"), warning("d", 4, "Normal", "well"),
+			warning("e", 2, "Warning", "newest"))
 		seen := newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims
 		Expect(seen).To(HaveLen(1))
-		Expect(seen[0].Warnings).To(Equal([]string{"newest", "middle"}))
+		Expect(seen[0].Warnings).To(Equal([]string{"middle", "newest"}))
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Warnings).To(BeEmpty())
 
 		pending.ResourceVersion, pending.Status.Phase = "", corev1.ClaimBound
