@@ -180,6 +180,8 @@ var _ = Describe("Objects", func() {
 		Entry("should stay unsaid without any", nil, nil, Not(HaveKey("networking.resources.gardener.cloud/namespace-selectors"))),
 		Entry("should stay what the spec says", new(`[{"matchLabels":{"a":"1"}}]`), nil,
 			HaveKeyWithValue("networking.resources.gardener.cloud/namespace-selectors", `[{"matchLabels":{"a":"1"}}]`)),
+		Entry("should stay what the spec says, even where that is no list, when there is nothing to add", new("garden"), nil,
+			HaveKeyWithValue("networking.resources.gardener.cloud/namespace-selectors", "garden")),
 		Entry("should be the operator's", nil, []metav1.LabelSelector{{MatchLabels: map[string]string{"b": "2"}}},
 			HaveKeyWithValue("networking.resources.gardener.cloud/namespace-selectors", `[{"matchLabels":{"b":"2"}}]`)),
 		Entry("should be both, each once", new(`[{"matchLabels":{"a":"1"}},{"matchLabels":{"b":"2"}}]`),

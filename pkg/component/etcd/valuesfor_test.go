@@ -83,6 +83,8 @@ var _ = Describe("ValuesFor", func() {
 		},
 		Entry("should be there before their members when a cluster grows", int32(3), int32(1), int32(1), []string{"test-0", "test-1", "test-2"}),
 		Entry("should stay while members are listed", int32(0), int32(1), int32(1), []string{"test-0"}),
+		Entry("should stay of the members that a hibernated cluster remembers", int32(0), int32(0), int32(3), []string{"test-0", "test-1", "test-2"}),
+		Entry("should stay while a pod runs", int32(0), int32(1), int32(0), []string{"test-0"}),
 		Entry("should be none of a hibernated cluster", int32(0), int32(0), int32(0), []string{}),
 	)
 
@@ -93,6 +95,17 @@ var _ = Describe("ValuesFor", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(values.Replicas).To(BeEquivalentTo(2))
 		Expect(values.Members).To(HaveLen(2))
+	})
+
+	It("should list all members that are managed externally, whatever is planned", func() {
+		in := inputOf(externallyManaged)()
+		in.Replicas, in.ClusterSize = 1, 1
+		values, err := etcd.ValuesFor(in)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(values.Replicas).To(BeZero())
+		Expect(values.Members).To(Equal([]etcd.Member{
+			{Name: "test-192.168.0.1", Host: "192.168.0.1"}, {Name: "test-192.168.0.2", Host: "192.168.0.2"}, {Name: "test-192.168.0.3", Host: "192.168.0.3"},
+		}))
 	})
 
 	It("should let the annotations of the input win over those of the spec", func() {

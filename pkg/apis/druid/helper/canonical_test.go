@@ -119,7 +119,7 @@ var _ = Describe("Canonical", func() {
 		},
 		Entry("quantities that are written differently",
 			func(e *druidv1alpha1.Etcd) {
-				e.Spec.StorageCapacity, e.Spec.Etcd.StorageCapacity = quantity("1Gi"), quantity("1024Mi")
+				e.Spec.StorageCapacity, e.Spec.Etcd.StorageCapacity = quantity("1Gi"), quantity("1073741824")
 			},
 			func(e *druidv1alpha1.Etcd) { e.Spec.StorageCapacity = quantity("1Gi") }),
 		Entry("the same image",

@@ -54,6 +54,9 @@ var _ = Describe("Names", func() {
 			"test-1", "eu-test-1", "test-test-1"),
 		Entry("carry the claim template", func(e *druidv1alpha1.Etcd) { e.Spec.VolumeClaimTemplate = new("data") },
 			"test-1", "test-1", "data-test-1"),
+		Entry("do without a prefix and a claim template that are empty", func(e *druidv1alpha1.Etcd) {
+			e.Spec.MemberNamePrefix, e.Spec.VolumeClaimTemplate = new(""), new("")
+		}, "test-1", "test-1", "test-test-1"),
 		Entry("carry the address where members are managed externally", func(e *druidv1alpha1.Etcd) {
 			e.Spec.MemberNamePrefix = new("eu")
 			e.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2"}
@@ -179,16 +182,19 @@ var _ = Describe("NeededSecrets", func() {
 		}))
 	})
 
-	It("takes either key of a CA where none is named, and leaves out references without a name", func() {
+	DescribeTable("takes either key of a CA where none is named, and leaves out references without a name", func(dataKey *string) {
 		etcd := fixture.Etcd(fixture.WithClientTLS(), func(e *druidv1alpha1.Etcd) {
-			e.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = nil
+			e.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.DataKey = dataKey
 			e.Spec.Etcd.ClientUrlTLS.ClientTLSSecretRef.Name = ""
 		})
 		Expect(helper.NeededSecrets(etcd)).To(Equal([]helper.SecretUse{
 			{Name: "client-ca", AnyOf: []string{"bundle.crt", "ca.crt"}, Field: "spec.etcd.clientUrlTls.tlsCASecretRef"},
 			{Name: "client-server", Keys: []string{"tls.crt", "tls.key"}, Field: "spec.etcd.clientUrlTls.serverTLSSecretRef"},
 		}))
-	})
+	},
+		Entry("unset", nil),
+		Entry("empty", new("")),
+	)
 })
 
 var _ = Describe("Defaults", func() {

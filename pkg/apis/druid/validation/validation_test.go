@@ -48,6 +48,11 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("a schedule with a range", schedule("0 8-18 * * 1-5")),
 		Entry("a schedule on Sundays", schedule("0 0 * * 0")),
 		Entry("a retention in hours", retention("periodic", "1")),
+		Entry("no retention", retention("periodic", "0")),
+		Entry("the last port that there is", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientPort = new(int32(65535)) }),
+		Entry("the fewest raft entries and full snapshots", func(e *druidv1alpha1.Etcd) {
+			e.Spec.Etcd.SnapshotCount, e.Spec.Backup.MaxBackupsLimitBasedGC = new(int64(1)), new(int32(1))
+		}),
 		Entry("a retention in revisions", retention("revision", "1000")),
 		Entry("no delta snapshots", func(e *druidv1alpha1.Etcd) { e.Spec.Backup.DeltaSnapshotPeriod = duration(0) }),
 		Entry("temporary files in the data volume", func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/tmp/") }),
@@ -67,6 +72,8 @@ var _ = Describe("ValidateEtcd", func() {
 
 		Entry("a port that there is not", "spec.etcd.clientPort", "between 1 and 65535",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientPort = new(int32(0)) }),
+		Entry("a port beyond the last", "spec.backup.port", "between 1 and 65535",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Port = new(int32(65536)) }),
 		Entry("a port that another server has by default", "spec.backup.port", "spec.etcd.serverPort",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Port = new(int32(2380)) }),
 
@@ -87,7 +94,9 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("no server certificate of the sidecar", "spec.backup.tls.serverTLSSecretRef.name", "name the Secret", fixture.WithTLS(),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.TLS.ServerTLSSecretRef.Name = "" }),
 		Entry("TLS of the sidecar alone in a cluster that never ran", "spec.etcd.clientUrlTls", "or neither", fixture.WithBackupTLS()),
-		Entry("TLS that nobody provides", "spec.etcd.peerUrlTls", "name the Secrets", fixture.WithClientTLS(),
+		Entry("TLS for clients that nobody provides", "spec.etcd.clientUrlTls", "name the Secrets", fixture.WithPeerTLS(),
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
+		Entry("TLS between members that nobody provides", "spec.etcd.peerUrlTls", "name the Secrets", fixture.WithClientTLS(),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
 
 		Entry("a schedule whose range descends", "spec.backup.fullSnapshotSchedule", "cannot read it", schedule("0 18-8 * * *")),
@@ -96,6 +105,7 @@ var _ = Describe("ValidateEtcd", func() {
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.DefragmentationSchedule = new("daily") }),
 		Entry("a retention that is no time", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "soon")),
 		Entry("a negative retention", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "-1")),
+		Entry("a negative time of retention", "spec.sharedConfig.autoCompactionRetention", "such as 30m", retention("periodic", "-30m")),
 		Entry("a time as a number of revisions", "spec.sharedConfig.autoCompactionRetention", "number of revisions", retention("revision", "30m")),
 		Entry("the default retention, a time, as a number of revisions", "spec.sharedConfig.autoCompactionRetention", "number of revisions",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Common.AutoCompactionMode = new(druidv1alpha1.Revision) }),
@@ -129,6 +139,8 @@ var _ = Describe("ValidateEtcd", func() {
 			}),
 		Entry("temporary files outside of the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/../../tmp") }),
+		Entry("temporary files beside the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
+			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/database") }),
 		Entry("a prefix that leaves the container", "spec.backup.store.prefix", "leave out", fixture.WithStore("S3"),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store.Prefix = "a/../../b" }),
 	)
