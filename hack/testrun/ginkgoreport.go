@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -54,7 +55,7 @@ func (r *Result) addSpec(spec types.SpecReport) {
 		r.Passed++
 	case spec.State.Is(types.SpecStatePending):
 		r.Skipped = append(r.Skipped, name+": pending")
-	case spec.State.Is(types.SpecStateSkipped) && spec.Failure.Message != "":
-		r.Skipped = append(r.Skipped, name+": "+spec.Failure.Message)
+	case spec.State.Is(types.SpecStateSkipped) && (spec.NumAttempts > 0 || spec.Failure.Message != ""):
+		r.Skipped = append(r.Skipped, name+": "+cmp.Or(spec.Failure.Message, "no reason given"))
 	}
 }

@@ -46,8 +46,12 @@ func (r Runner) Run(ctx context.Context, suite Suite) Result {
 		log := filepath.Join(r.Logs, fmt.Sprintf("%s-%d", suite.Name, i+1))
 
 		result, err := r.step(ctx, step, env, log)
-		if err != nil {
+
+		switch {
+		case err != nil:
 			result.Failed = append(result.Failed, fmt.Sprintf("%s: %s", suite.Name, err))
+		case result.Passed+len(result.Failed) == 0:
+			result.Failed = append(result.Failed, fmt.Sprintf("%s: step %d has run no test", suite.Name, i+1))
 		}
 
 		total.Add(result)
@@ -150,10 +154,17 @@ func (p process) run(ctx context.Context, args ...string) error {
 	if p.stdout != nil {
 		command.Stdout = p.stdout
 	}
-	command.Cancel = func() error { return command.Process.Signal(syscall.SIGINT) }
+	// A group of its own: `go run` and `make` do not pass the signal on to what they have started.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
 	command.WaitDelay = grace
 
-	return errors.Join(command.Run(), file.Close())
+	err = command.Run()
+	if ctx.Err() != nil && command.Process != nil {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL) // what has not used the time
+	}
+
+	return errors.Join(err, file.Close())
 }
 
 // goTest runs `go test -json` and counts while it goes.

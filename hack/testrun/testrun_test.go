@@ -71,6 +71,10 @@ var _ = Describe("reading go test -json", func() {
 	})
 })
 
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
 var _ = Describe("reading Ginkgo's report", func() {
 	It("counts specs by their state and leaves those of another suite alone", func() {
 		path := filepath.Join(GinkgoT().TempDir(), "report.json")
@@ -79,6 +83,7 @@ var _ = Describe("reading Ginkgo's report", func() {
 			{"LeafNodeType": "It", "LeafNodeText": "breaks", "State": "panicked"},
 			{"LeafNodeType": "It", "LeafNodeText": "waits", "State": "pending"},
 			{"LeafNodeType": "It", "LeafNodeText": "is asked to stop", "State": "skipped", "Failure": {"Message": "no seed"}},
+			{"LeafNodeType": "It", "LeafNodeText": "says nothing", "State": "skipped", "NumAttempts": 1},
 			{"LeafNodeType": "It", "LeafNodeText": "is filtered out", "State": "skipped"},
 			{"LeafNodeType": "BeforeSuite", "State": "passed"},
 			{"LeafNodeType": "AfterSuite", "State": "failed"}]}]`), 0o600)).To(Succeed())
@@ -89,7 +94,7 @@ var _ = Describe("reading Ginkgo's report", func() {
 		Expect(result).To(Equal(Result{
 			Passed:  1,
 			Failed:  []string{"breaks", "AfterSuite"},
-			Skipped: []string{"waits: pending", "is asked to stop: no seed"},
+			Skipped: []string{"waits: pending", "is asked to stop: no seed", "says nothing: no reason given"},
 		}))
 	})
 
@@ -111,6 +116,45 @@ var _ = Describe("running a suite", func() {
 		result := run(Suite{Name: "s", Steps: []Step{{Command: []string{"false"}}, {Command: []string{"true"}}}})
 		Expect(result.Passed).To(Equal(1))
 		Expect(result.Failed).To(ConsistOf("s: false: exit status 1"))
+	})
+
+	It("counts what crashes, does not build or has no test as a failure, and shows why", func() {
+		root := GinkgoT().TempDir()
+		for path, content := range map[string]string{
+			"go.mod":               "module example.com/x\n\ngo 1.26\n",
+			"fine/x_test.go":       "package x\n\nimport \"testing\"\n\nfunc TestFine(*testing.T) {}\n",
+			"broken/x_test.go":     "package x\n\nfunc f() { undefined() }\n",
+			"panicking/x_test.go":  "package x\n\nimport \"testing\"\n\nfunc TestPanic(*testing.T) { panic(\"no way\") }\n",
+			"exiting/x_test.go":    "package x\n\nimport (\n\"os\"\n\"testing\"\n)\n\nfunc TestMain(*testing.M) { os.Exit(3) }\n",
+			"none/none.go":         "package none\n",
+			"elsewhere/go.mod":     "module example.com/y\n\ngo 1.26\n",
+			"elsewhere/nothing.go": "package y\n",
+		} {
+			Expect(os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(root, path), []byte(content), 0o600)).To(Succeed())
+		}
+
+		out.Reset()
+		result := Runner{Root: root, Logs: GinkgoT().TempDir(), Out: &out}.Run(context.Background(),
+			Suite{Name: "s", Steps: []Step{{Count: GoTest}, {Count: GoTest, Dir: "elsewhere"}}})
+
+		Expect(result.Passed).To(Equal(1))
+		Expect(result.Failed).To(ConsistOf(
+			"example.com/x/broken", "example.com/x/panicking.TestPanic", "example.com/x/exiting", "s: step 2 has run no test"))
+		Expect(out.String()).To(And(ContainSubstring("undefined: undefined"), ContainSubstring("no way")))
+	})
+
+	It("lets all processes of a command clean up when it is interrupted", func() {
+		out.Reset()
+
+		ctx, cancel := context.WithCancel(context.Background())
+		result := Runner{Root: GinkgoT().TempDir(), Logs: GinkgoT().TempDir(), Out: writerFunc(func(p []byte) (int, error) {
+			cancel() // it has started
+			return out.Write(p)
+		})}.Run(ctx, Suite{Name: "s", Steps: []Step{{Command: []string{"sh", "-c", `trap : INT; sh -c "echo started; exec sleep 600"; echo cleaned`}}}})
+
+		Expect(result.Failed).NotTo(BeEmpty())
+		Expect(out.String()).To(Equal("started\ncleaned\n"))
 	})
 
 	It("hands what the set-ups export to the steps", func() {
@@ -167,6 +211,7 @@ var _ = Describe("the summary", func() {
 		WriteSummary(&out, nil, Result{Passed: 3, Skipped: []string{"p.TestX: because"}})
 
 		Expect(out.String()).To(ContainSubstring("p.TestX: because"))
-		Expect(out.String()).To(HaveSuffix("\n3 passed, 0 failed, 1 skipped\n"))
+		Expect(out.String()).To(MatchRegexp(`all +0s +3 passed, 0 failed, 1 skipped\n`))
+		Expect(out.String()).To(HaveSuffix("\n3 passed, 0 failed\n"))
 	})
 })
