@@ -9,5 +9,5 @@ cd "$(dirname "$0")/.."
 
 git ls-files 'go.mod' '*/go.mod' | while IFS= read -r module; do
 	echo "$(dirname "$module")"
-	(cd "$(dirname "$module")" && "$@")
+	(cd "$(dirname "$module")" && "$@" </dev/null)
 done
