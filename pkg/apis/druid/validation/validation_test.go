@@ -49,6 +49,7 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("a schedule on Sundays", schedule("0 0 * * 0")),
 		Entry("a retention in hours", retention("periodic", "1")),
 		Entry("no retention", retention("periodic", "0")),
+		Entry("no retention of revisions", retention("revision", "0")),
 		Entry("the last port that there is", func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientPort = new(int32(65535)) }),
 		Entry("the fewest raft entries and full snapshots", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Etcd.SnapshotCount, e.Spec.Backup.MaxBackupsLimitBasedGC = new(int64(1)), new(int32(1))
