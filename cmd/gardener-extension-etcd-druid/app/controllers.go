@@ -12,6 +12,7 @@ import (
 	extensionscmdcontroller "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
@@ -38,9 +39,22 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 }
 
 func (o *Options) addHeartbeat(ctx context.Context, mgr manager.Manager) error {
+	uncached, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
+	if err != nil {
+		return fmt.Errorf("setting up the client of the heartbeat: %w", err)
+	}
 	o.heartbeat.Completed().Apply(&heartbeat.DefaultAddOptions)
-	return heartbeat.AddToManager(ctx, mgr)
+	return heartbeat.AddToManager(ctx, uncachedManager{Manager: mgr, client: uncached})
 }
+
+// uncachedManager hands out a client that reads from the API server: the caches hold the leases of Etcds alone, and the
+// heartbeat has one of its own.
+type uncachedManager struct {
+	manager.Manager
+	client client.Client
+}
+
+func (m uncachedManager) GetClient() client.Client { return m.client }
 
 func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 	defaults, err := renderingDefaults()

@@ -70,6 +70,7 @@ var _ = Describe("The operator's command", func() {
 				fmt.Sprintf("--health-bind-address=127.0.0.1:%d", health), // wins over the file
 				"--leader-election-namespace="+namespace,
 				"--heartbeat-namespace="+namespace,
+				"--heartbeat-renew-interval-seconds=1",
 				"--etcd-workers=2", // deprecated, still accepted
 			)
 		}()
@@ -102,6 +103,15 @@ var _ = Describe("The operator's command", func() {
 				g.Expect(lease.Spec.RenewTime).NotTo(BeNil())
 			}, 20*time.Second).Should(Succeed(), name)
 		}
+
+		By("renewing its heartbeat")
+		renewed := func() time.Time {
+			lease := &coordinationv1.Lease{}
+			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "gardener-extension-heartbeat"}, lease)).To(Succeed())
+			return lease.Spec.RenewTime.Time
+		}
+		first := renewed()
+		Eventually(renewed, 10*time.Second, 200*time.Millisecond).Should(BeTemporally(">", first))
 
 		By("giving the election up when it stops, so that its successor need not wait")
 		stop()

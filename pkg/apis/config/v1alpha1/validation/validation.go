@@ -176,4 +176,3 @@ func supported[T ~string](value T, path *field.Path, values ...T) field.ErrorLis
 	}
 	return field.ErrorList{field.NotSupported(path, value, values)}
 }
-
