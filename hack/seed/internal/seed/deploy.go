@@ -49,6 +49,10 @@ func (s *Seed) Deploy(ctx context.Context) error {
 
 	s.Out.Println("installing the operator %s:%s", image.OperatorRepository, tag)
 
+	if err := s.forgetPendingRelease(ctx); err != nil {
+		return fmt.Errorf("forgetting an interrupted installation: %w", err)
+	}
+
 	if err := process.Run(ctx, helm, "upgrade", "--install", operatorName, filepath.Join(s.Layout.Root, "charts", operatorName),
 		"--kubeconfig="+s.Layout.Kubeconfig(), "--namespace="+operatorNamespace, "--create-namespace", "--values="+values,
 		"--take-ownership", // of definitions that tests have applied before
@@ -58,6 +62,19 @@ func (s *Seed) Deploy(ctx context.Context) error {
 	}
 
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
+}
+
+// forgetPendingRelease removes what Helm noted of an installation that was interrupted: it would wait for its end for ever. The lock says
+// that nobody else is at work.
+func (s *Seed) forgetPendingRelease(ctx context.Context) error {
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+
+	return client.CoreV1().Secrets(operatorNamespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
+		LabelSelector: "owner=helm,name=" + operatorName + ",status in (pending-install,pending-upgrade,pending-rollback)",
+	})
 }
 
 // writeValues writes the chart's values: a cluster without gardenlet, but with gardener-resource-manager beside it.
