@@ -87,6 +87,15 @@ var _ = Describe("ForCare", func() {
 		Expect(status.Members).To(BeEmpty())
 	})
 
+	It("records no joined cluster while it hibernates", func() {
+		in := healthy(all(joining, func(in *conditions.Input) {
+			in.Etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "BootstrappedWithExistingCluster", Status: "True"}}
+		}))
+		in.Etcd.Spec.Replicas = 0
+		conditions.ForCare(in, &in.Etcd.Status)
+		Expect(in.Etcd.Status.BootstrapWithExistingCluster).To(BeNil())
+	})
+
 	It("records the cluster that was joined, once", func() {
 		in := healthy(joining)
 		conditions.ForCare(in, &in.Etcd.Status)

@@ -163,6 +163,11 @@ var _ = Describe("Pool", func() {
 			connect(etcdclient.Target{Address: "127.0.0.1:1"})
 			ask()
 			Expect(loads).To(Equal(4))
+			for range 3 {
+				clock.Step(4 * time.Minute)
+				ask()
+			}
+			Expect(loads).To(Equal(4), "a connection in use is kept")
 		})
 
 		DescribeTable("names what cannot be used",

@@ -102,6 +102,12 @@ var _ = Describe("Against", func() {
 			Equal(&etcdcluster.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
 	})
 
+	It("does not count a cluster as hibernated before that is applied", func() {
+		hibernated := etcdcluster.Plan{Stage: "Hibernated", Render: true}
+		held := hibernated.Against(rendered, observed(func(o *etcdcluster.Observation) { o.ManagedResource.GenerationObserved = false }))
+		Expect(string(held.Stage)).To(Equal("Hibernate"))
+	})
+
 	It("asks for the rendering that somebody changed in the StatefulSet after it was applied", func() {
 		repair := plan.Against(rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Rendering.Checksum = "" }))
 		Expect(repair.Step).To(Equal(&etcdcluster.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -86,6 +87,33 @@ var _ = Describe("PlanFor", func() {
 		Expect(plan.ClusterSize).To(BeEquivalentTo(3))
 	})
 
+	DescribeTable("starts a member",
+		func(change func(*etcdcluster.Observation), stage, waitsFor string) {
+			o := etcdcluster.Observation{Claims: []etcdcluster.Claim{{Name: "main-main-0"}}}
+			change(&o)
+			plan := etcdcluster.PlanFor(etcd, o, now)
+			Expect(plan.Render).To(BeTrue())
+			Expect(plan.Replicas).To(BeEquivalentTo(1))
+			Expect(string(plan.Stage)).To(Equal(stage))
+			Expect(plan.WaitsFor).To(Equal(waitsFor))
+		},
+		Entry("that never was", func(*etcdcluster.Observation) {}, "Create", "pod main-0 to be created and to serve"),
+		Entry("on the data that it has", func(o *etcdcluster.Observation) { o.Claims[0].Exists = true }, "Wake", "pod main-0 to be created and to serve"),
+		Entry("that runs without its StatefulSet", func(o *etcdcluster.Observation) {
+			o.Pods = []etcdcluster.Pod{{Name: "main-0", Ready: true}}
+		}, "RecreateStatefulSet", "pod main-0 to serve"),
+		Entry("that no node takes", func(o *etcdcluster.Observation) {
+			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
+			o.Pods = []etcdcluster.Pod{{Name: "main-0", Unschedulable: "its volume is bound to another zone"}}
+		}, "Settle", "pod main-0 to serve: pod main-0 is not scheduled: its volume is bound to another zone"),
+		Entry("whose init container is done", func(o *etcdcluster.Observation) {
+			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
+			o.Pods = []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{
+				{Name: "change-permissions", Init: true, State: "Terminated", Reason: "Completed"}, {Name: "etcd", State: "Running"},
+			}}}
+		}, "Settle", "pod main-0 to serve"),
+	)
+
 	Describe("an outdated pod that serves", func() {
 		observed := func(change func(*etcdcluster.Observation)) etcdcluster.Observation {
 			o := etcdcluster.Observation{
@@ -114,6 +142,13 @@ var _ = Describe("PlanFor", func() {
 			Entry("is replaced when the settings of the store change, since that may be the cure", func(o *etcdcluster.Observation) { o.StatefulSet.Store = "s2" }, true),
 			Entry("is replaced when it does not serve", func(o *etcdcluster.Observation) { o.Pods[0].Ready = false }, true),
 		)
+
+		It("is replaced where no delta snapshots are asked for, however old the full one is", func() {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
+			etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
+			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) { o.FullSnapshotLease.RenewTime = now.Add(-23 * time.Hour) }), now)
+			Expect(plan.Step).NotTo(BeNil())
+		})
 
 		It("is replaced without more ado where there is no store", func() {
 			plan := etcdcluster.PlanFor(etcd, observed(func(*etcdcluster.Observation) {}), now)

@@ -91,6 +91,10 @@ var _ = DescribeTable("StateOf",
 		m.Answer = &etcdcluster.MemberAnswer{}
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
+	Entry("is judged by its lease when it could not be asked, as without an address", func(m *etcdcluster.Member) {
+		m.WayOpen = true
+		late(16 * time.Second)(m)
+	}, "Ready", "LeaseSucceeded"),
 	Entry("is not known before it was ever seen", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
 	Entry("is not known before its first heartbeat", func(m *etcdcluster.Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
 )

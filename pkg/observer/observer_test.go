@@ -119,6 +119,39 @@ var _ = Describe("Observer", func() {
 		}}))
 	})
 
+	It("does not take what was said of an earlier ManagedResource for the newest", func() {
+		objects = append(objects, &resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Generation: 4},
+			Status:     resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 3},
+		})
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).ManagedResource.GenerationObserved).To(BeFalse())
+	})
+
+	It("looks for as many claims as the cluster ever had, also while it hibernates", func() {
+		etcd.Spec.Replicas = 0
+		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-2")}, &resourcesv1alpha1.ManagedResource{
+			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "3"}},
+		})
+		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
+		Expect(seen).To(HaveLen(3))
+		Expect(seen[2].Exists).To(BeTrue())
+	})
+
+	It("takes a StatefulSet that names no replicas for one of one", func() {
+		objects = append(objects, &appsv1.StatefulSet{ObjectMeta: meta("main")})
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet.SpecReplicas).To(BeEquivalentTo(1))
+	})
+
+	It("knows why no node takes a pod, and nothing against one that has a node", func() {
+		waiting, placed := pod("main-0", ""), pod("main-1", "10.0.0.2")
+		waiting.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "no volume"}}
+		placed.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "True", Message: "of before"}}
+		objects = append(objects, waiting, placed)
+		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
+		Expect(seen[0].Unschedulable).To(Equal("no volume"))
+		Expect(seen[1].Unschedulable).To(BeEmpty())
+	})
+
 	It("reads members' pods by name and no others, with the trouble of their containers", func() {
 		broken := pod("main-0", "10.0.0.1")
 		broken.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "controller-revision-hash": "main-1"}

@@ -33,6 +33,7 @@ var _ = DescribeTable("LeaseSaysMore",
 	Entry("lets an annotation pass", func(l *coordinationv1.Lease) {
 		l.Annotations = map[string]string{"member.etcd.gardener.cloud/tls-enabled": "true"}
 	}, true),
+	Entry("lets a lease pass that was never renewed before or is not any more", func(l *coordinationv1.Lease) { l.Spec.RenewTime = nil }, true),
 	Entry("lets a lease pass that was emptied", func(l *coordinationv1.Lease) { l.Spec = coordinationv1.LeaseSpec{} }, true),
 	Entry("lets a holder pass that appears", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }, true),
 )
