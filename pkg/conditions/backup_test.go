@@ -96,7 +96,7 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 		in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 3 29 2 *") // last on the 29th of February 2024
 		in.Observation.FullSnapshotLease.RenewTime = time.Date(2024, 2, 29, 3, 1, 0, 0, time.UTC)
 	}, "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("count a full snapshot from the very moment at which it is due", all(at(70*time.Minute), full(-time.Minute), delta(-69*time.Minute), func(in *conditions.Input) {
+	Entry("count a full snapshot from the very moment at which it is due", all(at(70*time.Minute), full(-45*time.Minute), delta(-69*time.Minute), func(in *conditions.Input) {
 		in.Now = in.Now.In(time.FixedZone("east", 5*60*60+30*60)) // the sidecar runs in UTC, wherever we run
 	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
 	Entry("name a schedule that cannot be read", func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 * * 7") },

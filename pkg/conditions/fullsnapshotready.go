@@ -102,8 +102,7 @@ func nothingToSnapshot(message string) *druidv1alpha1.Condition {
 func (in Input) hadNothingNewAt(due time.Time) bool {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
 
-	return before != nil && before.Status == druidv1alpha1.ConditionTrue &&
-		(before.Message == nothingChanged || before.Message == nothingHadChanged(due))
+	return before != nil && (before.Message == nothingChanged || before.Message == nothingHadChanged(due))
 }
 
 // isStarting is true while no pod is there that could take snapshots, and while a new one may still restore or take its first

@@ -152,6 +152,10 @@ var _ = DescribeTable("CountsFor",
 	Entry("is ready when it hibernates and no pod is left", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
 		e.Spec.Replicas, o.Pods, o.StatefulSet = 0, nil, etcdcluster.StatefulSet{Exists: true}
 	}, true),
+	Entry("is ready without pods where somebody else runs them", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
+		e.Spec.Replicas, e.Spec.ExternallyManagedMemberAddresses = 1, []string{"10.0.0.1"}
+		o.Pods, o.StatefulSet = nil, etcdcluster.StatefulSet{Exists: true}
+	}, true),
 	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 0 }, false),
 )
 

@@ -26,6 +26,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -275,6 +276,15 @@ var _ = Describe("Observer", func() {
 			Expect(seen.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
 		})
 
+		It("is met anew where it did not answer, without the delays of a lost connection", func() {
+			members.Stop(2)
+			o := newObserver()
+			forgetful := &forgetful{Cluster: members}
+			o.Etcd = forgetful
+			o.Observe(ctx, etcd, observer.Request{AskEtcd: true})
+			Expect(forgetful.forgotten).To(Equal([]string{"10.0.0.2:2379"}))
+		})
+
 		It("is not asked where the pod is being deleted", func() {
 			going := objects[1].(*corev1.Pod)
 			going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"test"}
@@ -336,3 +346,13 @@ var _ = Describe("Observer", func() {
 })
 
 func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
+
+// forgetful is a Connector that keeps what it was told to forget.
+type forgetful struct {
+	*fakeetcd.Cluster
+	forgotten []string
+}
+
+func (f *forgetful) Forget(target etcdclient.Target) {
+	f.forgotten = append(f.forgotten, target.Address)
+}
