@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -59,4 +60,25 @@ var _ = Describe("IsShim", func() {
 		Entry("another program that names the socket", "/usr/bin/ctr\x00-address\x00/run/x/n1/containerd.sock\x00", false),
 		Entry("a kernel thread without a command line", "", false),
 	)
+})
+
+var _ = Describe("WriteFiles", func() {
+	It("leaves alone what is written already, since kube-proxy ends when its file is written again", func() {
+		l := layout.Layout{Run: GinkgoT().TempDir()}
+		file := filepath.Join(l.NodeDir(1), "kube-proxy.yaml")
+		before := time.Unix(1000, 0)
+
+		Expect(node.WriteFiles(l, 1)).To(Succeed())
+		Expect(os.Chtimes(file, before, before)).To(Succeed())
+		Expect(node.WriteFiles(l, 1)).To(Succeed())
+
+		info, err := os.Stat(file)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(info.ModTime()).To(BeTemporally("==", before))
+
+		By("writing it when its content is another")
+		Expect(os.WriteFile(file, []byte("old"), 0o600)).To(Succeed())
+		Expect(node.WriteFiles(l, 1)).To(Succeed())
+		Expect(os.ReadFile(file)).To(ContainSubstring("KubeProxyConfiguration"))
+	})
 })
