@@ -200,11 +200,15 @@ var _ = Describe("Observer", func() {
 		member := lease("main-0", "etcd-member-lease", "1:7:Leader")
 		member.Annotations = map[string]string{"member.etcd.gardener.cloud/tls-enabled": "true"}
 		member.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}
-		objects = append(objects, member, lease("main-full-snap", "etcd-snapshot-lease", "42"), lease("main-delta-snap", "etcd-snapshot-lease", "43"))
+		plain, quiet := lease("main-1", "etcd-member-lease", "2:7:Member"), lease("main-2", "etcd-member-lease", "3:7:Member")
+		plain.Annotations = map[string]string{"member.etcd.gardener.cloud/tls-enabled": "false"}
+		objects = append(objects, member, plain, quiet, lease("main-full-snap", "etcd-snapshot-lease", "42"), lease("main-delta-snap", "etcd-snapshot-lease", "43"))
 		seen := newObserver().Observe(ctx, etcd, observer.Request{})
-		Expect(seen.MemberLeases).To(HaveLen(1))
+		Expect(seen.MemberLeases).To(HaveLen(3))
 		Expect(seen.MemberLeases[0].Holder).To(Equal("1:7:Leader"))
-		Expect(*seen.MemberLeases[0].TLSEnabled).To(BeTrue())
+		Expect(seen.MemberLeases[0].TLSEnabled).To(HaveValue(BeTrue()))
+		Expect(seen.MemberLeases[1].TLSEnabled).To(HaveValue(BeFalse()))
+		Expect(seen.MemberLeases[2].TLSEnabled).To(BeNil())
 		Expect(seen.MemberLeases[0].RenewTime.Unix()).To(BeEquivalentTo(1767268800))
 		Expect(seen.FullSnapshotLease.Holder).To(Equal("42"))
 		Expect(seen.DeltaSnapshotLease.Holder).To(Equal("43"))
