@@ -50,11 +50,7 @@ func (r *Reconciler) repairDrift(ctx context.Context, p *pass, mr *resourcesv1al
 	if err := r.requestApply(ctx, mr); err != nil {
 		return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
-	err = waitFor("Waiting for ManagedResource %s to be applied again: %s", mr.Name, drift)
-	if isOver(p.etcd) {
-		err = keepOperation(err)
-	}
-	return true, err
+	return true, waitFor("Waiting for ManagedResource %s to be applied again: %s", mr.Name, drift)
 }
 
 // driftOf says what differs from what was applied; empty if nothing does.

@@ -47,14 +47,6 @@ func skippedFor(reason, format string, args ...any) error {
 	return &skippedError{reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
-// keptError marks an outcome that is not about the spec and leaves the last operation as it was.
-type keptError struct{ error }
-
-// Unwrap returns the wrapped error.
-func (e *keptError) Unwrap() error { return e.error }
-
-func keepOperation(err error) error { return &keptError{err} }
-
 const (
 	// safetyNet is when a waiting Etcd is looked at again even if no watch woke it up.
 	safetyNet = time.Minute
@@ -123,11 +115,10 @@ type outcome struct {
 // outcomeOf is the only place where the kinds of "no" become status and requeue. Nil is success.
 func outcomeOf(err error) outcome {
 	var (
-		kept    *keptError
 		waiting *waitingError
 		skipped *skippedError
 	)
-	o := outcome{keepOperation: errors.As(err, &kept)}
+	o := outcome{}
 	switch {
 	case err == nil:
 		o.state = druidv1alpha1.LastOperationStateSucceeded

@@ -17,7 +17,7 @@ import (
 // here: they know only one of the two operation annotations, and read the last operation through an interface that an
 // Etcd does not have, which makes them miss creations and deletions.
 //
-// Updates of the status alone are ours or care's and pass only where care's verdict decides about readiness.
+// Updates of the status alone are ours or care's and do not pass.
 func etcdChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },
@@ -35,20 +35,9 @@ func etcdChanged() predicate.Predicate {
 			return newEtcd.Generation != oldEtcd.Generation ||
 				helper.IsReconcileRequested(newEtcd) && !helper.IsReconcileRequested(oldEtcd) ||
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
-				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
-				!helper.ManagesPods(newEtcd) && allMembersReady(newEtcd) != allMembersReady(oldEtcd)
+				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil
 		},
 	}
-}
-
-// allMembersReady is care's verdict about all members.
-func allMembersReady(etcd *druidv1alpha1.Etcd) bool {
-	for _, condition := range etcd.Status.Conditions {
-		if condition.Type == druidv1alpha1.ConditionTypeAllMembersReady {
-			return condition.Status == druidv1alpha1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // deleted passes deletions only.

@@ -94,7 +94,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 
 	p := &pass{etcd: etcd}
-	return r.report(ctx, p, outcomeOf(r.carryOut(ctx, p)))
+	err := r.carryOut(ctx, p)
+	if apierrors.IsConflict(err) {
+		return conflictOr(err)
+	}
+	o := outcomeOf(err)
+	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
+	return r.report(ctx, p, o)
 }
 
 // report writes the status and removes the operation annotation.

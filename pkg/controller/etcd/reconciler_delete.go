@@ -237,7 +237,7 @@ func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd)
 			return failed(code, err)
 		}
 	}
-	return nil
+	return gone("leases", names)
 }
 
 // deletePayloads deletes the Secrets of the ManagedResource, which gardener-resource-manager would collect hours later.
@@ -255,13 +255,13 @@ func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etc
 	return nil
 }
 
-// deleteObject deletes an object as it was read, not one that took its name meanwhile. Being deleted or gone is fine.
+// deleteObject deletes an object as it was read, not one that took its name meanwhile. Being deleted or gone is fine, and
+// so is that a precondition among the options does not hold any more: there is a later pass.
 func (r *Reconciler) deleteObject(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	uid := obj.GetUID()
-	err := r.Client.Delete(ctx, obj, append(options, client.Preconditions{UID: &uid})...)
+	err := r.Client.Delete(ctx, obj, append([]client.DeleteOption{client.Preconditions{UID: new(obj.GetUID())}}, options...)...)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil
 	}

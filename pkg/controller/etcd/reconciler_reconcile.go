@@ -99,7 +99,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	}
 
 	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
-	p.applied = isApplied(plan, rendered, p.observation)
+	p.applied = isApplied(plan, rendered, current, p.observation)
 	if p.applied {
 		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
 			return err
@@ -208,10 +208,13 @@ func (r *Reconciler) writeLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, leases))
 }
 
-// isApplied says whether the StatefulSet shows the final rendering of the spec. Its pods may still be older.
-func isApplied(plan etcdcluster.Plan, rendered rendering, o etcdcluster.Observation) bool {
+// isApplied says whether the StatefulSet shows the final rendering of the spec. Its pods may still be older. The
+// observation is older than the ManagedResource at hand: both have to say so, or an earlier generation's application
+// would acknowledge this one.
+func isApplied(plan etcdcluster.Plan, rendered rendering, current *resourcesv1alpha1.ManagedResource, o etcdcluster.Observation) bool {
 	shown := etcdcluster.RenderingFor(rendered.statefulSet)
-	return plan.Render && o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
+	return plan.Render && rendered.resource.carries(current) && current.Status.ObservedGeneration == current.Generation &&
+		o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
 		o.StatefulSet.Rendering.Checksum == shown.Checksum &&
 		len(o.StatefulSet.Rendering.Fixed.Differences(shown.Fixed)) == 0
 }

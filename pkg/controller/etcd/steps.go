@@ -22,13 +22,10 @@ import (
 
 // step does what the plan says is due, at most one thing, or says what the plan waits for.
 func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
-	// What the spec asked for is done: a pod that starts again is a matter of health, and one that was made before somebody
-	// else changed the StatefulSet stays until the next operation. Seeds hold hundreds of clusters.
-	if isOver(p.etcd) && p.applied && (plan.Stage == etcdcluster.StageSettle || plan.Stage == etcdcluster.StageReplacePod) {
-		if plan.Stage == etcdcluster.StageReplacePod {
-			return keepOperation(skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation))))
-		}
-		return keepOperation(waitingFor(plan))
+	// What the spec asked for is done: a pod that was made before somebody else changed the StatefulSet stays until the next
+	// operation. Seeds hold hundreds of clusters.
+	if isOver(p.etcd) && plan.Stage == etcdcluster.StageReplacePod {
+		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
 	switch plan.Outcome() {
 	case etcdcluster.OutcomeDone:
@@ -46,7 +43,8 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
 }
 
-// isOver says whether the last operation succeeded with the current generation, and none is asked for.
+// isOver says whether the last operation succeeded with the current generation, and none is asked for. Whatever happens
+// afterwards leaves the last operation alone (report), so that no hiccup makes it look unfinished and rolls pods.
 func isOver(etcd *druidv1alpha1.Etcd) bool {
 	last, observed := etcd.Status.LastOperation, etcd.Status.ObservedGeneration
 	return last != nil && last.State == druidv1alpha1.LastOperationStateSucceeded &&
@@ -58,14 +56,14 @@ func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resou
 	switch step.Kind {
 	case etcdcluster.StepDeletePod:
 		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, plan.Reason)
-		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object, UID: step.UID}})
+		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
 	case etcdcluster.StepRecreateStatefulSet:
 		// A StatefulSet that could not be made again must not be taken away.
 		if err := r.tryRendering(ctx, rendered.objects); err != nil {
 			return err
 		}
 		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, plan.Reason)
-		if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object, UID: step.UID}}, client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 			return err
 		}
 		return r.requestApply(ctx, mr)
@@ -77,9 +75,19 @@ func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resou
 	}
 }
 
+// preconditionsOf are what has to be true of the object still for the step to be the right one: that it is the one that
+// was seen and, where its state decided, that it did not change.
+func preconditionsOf(step *etcdcluster.Step) client.Preconditions {
+	preconditions := client.Preconditions{UID: new(step.UID)}
+	if step.ResourceVersion != "" {
+		preconditions.ResourceVersion = new(step.ResourceVersion)
+	}
+	return preconditions
+}
+
 // waitOrFail turns a rendering that gardener-resource-manager failed to apply into a failure that names it.
 func waitOrFail(plan etcdcluster.Plan, o etcdcluster.Observation) error {
-	if mr := o.ManagedResource; mr.Exists && mr.GenerationObserved && mr.Applied.Status == "False" {
+	if mr := o.ManagedResource; mr.Exists && mr.IsRefused() {
 		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
 	}
 	return waitingFor(plan)

@@ -63,7 +63,8 @@ func checkPinned(store backupstore.Store, pinned string, path *field.Path) error
 	}
 	var first pinnedStore
 	if err := json.Unmarshal([]byte(pinned), &first); err != nil {
-		return nil // broken by somebody; it is pinned anew
+		return fmt.Errorf("the annotation %s of the ManagedResource cannot be read, so it is not known where snapshots went until now: %w; mend it, or remove it if they went to %s",
+			druidv1alpha1.ManagedResourceAnnotationStore, err, pinFor(store))
 	}
 	if now := pinFor(store); now != first {
 		return field.Forbidden(path, fmt.Sprintf("snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
