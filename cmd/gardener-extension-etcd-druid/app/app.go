@@ -18,6 +18,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 )
 
@@ -65,6 +66,9 @@ func run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("adding controllers: %w", err)
 	}
 
+	if settings := validation.WithoutEffect(o.Config); len(settings) > 0 {
+		mgr.GetLogger().Info("Settings have no effect in this version", "settings", settings)
+	}
 	mgr.GetLogger().Info("Starting the operator", "embeddedResourceManager", o.Config.ResourceManager.Embedded)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)

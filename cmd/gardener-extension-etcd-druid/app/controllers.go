@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
+	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
@@ -57,7 +58,7 @@ type uncachedManager struct {
 func (m uncachedManager) GetClient() client.Client { return m.client }
 
 func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
-	defaults, err := renderingDefaults()
+	defaults, err := renderingDefaults(o.Config.Rendering)
 	if err != nil {
 		return err
 	}
@@ -80,16 +81,20 @@ func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
 
 // renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable
 // IMAGEVECTOR_OVERWRITE replaces images.
-func renderingDefaults() (componentetcd.Defaults, error) {
+func renderingDefaults(config configv1alpha1.RenderingConfiguration) (componentetcd.Defaults, error) {
 	images, err := imagevector.Images()
 	if err != nil {
 		return componentetcd.Defaults{}, fmt.Errorf("finding images: %w", err)
 	}
-	return componentetcd.Defaults{Images: componentetcd.Images{
-		EtcdWrapper:   images.EtcdWrapper,
-		BackupRestore: images.BackupRestore,
-		Init:          images.Init,
-	}}, nil
+	return componentetcd.Defaults{
+		Images: componentetcd.Images{
+			EtcdWrapper:   images.EtcdWrapper,
+			BackupRestore: images.BackupRestore,
+			Init:          images.Init,
+		},
+		IPFamilies:         config.IPFamilies,
+		NamespaceSelectors: config.NamespaceSelectors,
+	}, nil
 }
 
 // sharedObserver returns the one observer of the process: it remembers what it read and keeps its connections.

@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +34,9 @@ type OperatorConfiguration struct {
 	// Webhooks configures the admission webhooks.
 	// +optional
 	Webhooks WebhookConfiguration `json:"webhooks,omitempty"`
+	// Rendering holds what changes the objects of Etcds. An Etcd keeps what held when its generation was accepted.
+	// +optional
+	Rendering RenderingConfiguration `json:"rendering,omitempty"`
 	// ResourceManager says who applies the ManagedResources that the operator writes.
 	// +optional
 	ResourceManager ResourceManagerConfiguration `json:"resourceManager,omitempty"`
@@ -138,6 +142,18 @@ type ResourceManagerConfiguration struct {
 	// SyncPeriod is how often the embedded controllers apply all resources again. Default 1h.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// RenderingConfiguration holds what changes the objects of Etcds.
+type RenderingConfiguration struct {
+	// IPFamilies are the IP families of pods in this cluster, IPv4 or IPv6 or both, the primary one first. Members listen
+	// on the wildcard address of them, and Services ask for both where there are two. Empty means IPv4.
+	// +optional
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
+	// NamespaceSelectors select the namespaces from which Gardener's network policies let the operator reach the members;
+	// they are added to the annotation of the client Service. Empty, as outside of Gardener, adds none.
+	// +optional
+	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
 }
 
 // WebhookConfiguration configures the admission webhooks.

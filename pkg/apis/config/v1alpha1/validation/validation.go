@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -33,12 +34,35 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, validateEtcd(c.Controllers.Etcd, field.NewPath("controllers", "etcd"))...)
 	errs = append(errs, validateTasks(c.Controllers, field.NewPath("controllers"))...)
 	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
+	errs = append(errs, validateRendering(c.Rendering, field.NewPath("rendering"))...)
 	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
 	errs = append(errs, validateFeatureGates(c.FeatureGates, field.NewPath("featureGates"))...)
 	errs = append(errs, supported(c.Logging.LogLevel, field.NewPath("logging", "logLevel"), configv1alpha1.LogLevelDebug, configv1alpha1.LogLevelInfo, configv1alpha1.LogLevelError)...)
 	errs = append(errs, supported(c.Logging.LogFormat, field.NewPath("logging", "logFormat"), configv1alpha1.LogFormatJSON, configv1alpha1.LogFormatText)...)
 
 	return errs
+}
+
+// WithoutEffect names the settings of a valid configuration that ask for something which this version does not do. They
+// are not refused, since gardenlet sets some of them, but must not be ignored silently.
+func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
+	settings := map[string]bool{
+		"controllers.compaction.enabled":           c.Controllers.Compaction.Enabled,
+		"controllers.etcdCopyBackupsTask.enabled":  c.Controllers.EtcdCopyBackupsTask.Enabled,
+		"webhooks.etcdComponentProtection.enabled": c.Webhooks.EtcdComponentProtection.Enabled,
+	}
+	for gate, enabled := range c.FeatureGates {
+		settings["featureGates."+gate] = enabled
+	}
+
+	var names []string
+	for name, asked := range settings {
+		if asked {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 func validateLeaderElection(c configv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {
@@ -56,6 +80,22 @@ func validateLeaderElection(c configv1alpha1.LeaderElectionConfiguration, path *
 	errs = append(errs, supported(c.ResourceLock, path.Child("resourceLock"), "leases")...)
 	if c.ResourceName == "" {
 		errs = append(errs, field.Required(path.Child("resourceName"), "the Lease that holds the election needs a name"))
+	}
+	return errs
+}
+
+func validateRendering(c configv1alpha1.RenderingConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, family := range c.IPFamilies {
+		errs = append(errs, supported(family, path.Child("ipFamilies").Index(i), corev1.IPv4Protocol, corev1.IPv6Protocol)...)
+		if slices.Contains(c.IPFamilies[:i], family) {
+			errs = append(errs, field.Duplicate(path.Child("ipFamilies").Index(i), family))
+		}
+	}
+	for i := range c.NamespaceSelectors {
+		if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelectors[i]); err != nil {
+			errs = append(errs, field.Invalid(path.Child("namespaceSelectors").Index(i), c.NamespaceSelectors[i], err.Error()))
+		}
 	}
 	return errs
 }

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -41,6 +42,32 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 			c.Server.HealthProbes.Port = -1
 		})).To(BeEmpty())
 	})
+
+	It("should accept both IP families and a namespace selector", func() {
+		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
+			c.Rendering.IPFamilies = []corev1.IPFamily{"IPv6", "IPv4"}
+			c.Rendering.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"gardener.cloud/role": "extension"}}}
+		})).To(BeEmpty())
+	})
+
+	DescribeTable("settings that have no effect in this version",
+		func(mutate func(*configv1alpha1.OperatorConfiguration), names ...string) {
+			config := &configv1alpha1.OperatorConfiguration{}
+			configv1alpha1.SetDefaults(config)
+			mutate(config)
+			Expect(validation.WithoutEffect(config)).To(ConsistOf(names))
+		},
+		Entry("none among the defaults", func(*configv1alpha1.OperatorConfiguration) {}),
+		Entry("what is switched on is named", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Compaction.Enabled = true
+			c.Controllers.EtcdCopyBackupsTask.Enabled = true
+			c.Webhooks.EtcdComponentProtection.Enabled = true
+			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": true}
+		}, "controllers.compaction.enabled", "controllers.etcdCopyBackupsTask.enabled", "featureGates.UpgradeEtcdVersion", "webhooks.etcdComponentProtection.enabled"),
+		Entry("what is switched off is not", func(c *configv1alpha1.OperatorConfiguration) {
+			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": false}
+		}),
+	)
 
 	DescribeTable("configurations that are refused",
 		func(path string, mutate func(*configv1alpha1.OperatorConfiguration)) {
@@ -90,6 +117,15 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		}),
 		Entry("a feature gate that does not exist", "featureGates", func(c *configv1alpha1.OperatorConfiguration) {
 			c.FeatureGates = map[string]bool{"UseEtcdWrapper": true}
+		}),
+		Entry("an IP family that does not exist", "rendering.ipFamilies[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Rendering.IPFamilies = []corev1.IPFamily{"IPv4", "IPv5"}
+		}),
+		Entry("an IP family twice", "rendering.ipFamilies[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Rendering.IPFamilies = []corev1.IPFamily{"IPv6", "IPv6"}
+		}),
+		Entry("a namespace selector with an operator that does not exist", "rendering.namespaceSelectors[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Rendering.NamespaceSelectors = []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}
 		}),
 		Entry("a log level that does not exist", "logging.logLevel", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Logging.LogLevel = "trace"
