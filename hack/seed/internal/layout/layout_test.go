@@ -33,7 +33,7 @@ var _ = Describe("Find", func() {
 
 var _ = Describe("Check", func() {
 	It("accepts a usual home", func() {
-		Expect(layout.Layout{Run: "/root/.cache/gardener-extension-etcd-druid/seed"}.Check()).To(Succeed())
+		Expect(layout.Layout{Run: "/home/user/.cache/gardener-extension-etcd-druid/seed"}.Check()).To(Succeed())
 	})
 
 	It("refuses a folder that leaves no room for sockets, and says what to do", func() {
