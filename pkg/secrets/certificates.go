@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+const (
+	// caValidity is how long a CA is valid: its rotation restarts every member several times.
+	caValidity = 10 * 365 * 24 * time.Hour
+	// leafValidity is how long other certificates are valid. Their renewal, after four fifths of it, restarts every member
+	// once.
+	leafValidity = 2 * 365 * 24 * time.Hour
+)
+
+// Config is a certificate to be generated, with the options for that.
+type Config struct {
+	// Certificate describes the certificate. Generating changes it, so that it is used once.
+	Certificate *secretsutils.CertificateSecretConfig
+	// Options for generating it.
+	Options []secretsmanager.GenerateOption
+}
+
+// IsCA is true for a certificate that signs others.
+func (c Config) IsCA() bool { return c.Certificate.CertType == secretsutils.CACert }
+
+// ConfigsFor describes the certificates that are provisioned for an Etcd in a stage of the rotation of its CAs, CAs
+// first. Nil where nothing is provisioned.
+func ConfigsFor(etcd *druidv1alpha1.Etcd, modes Modes, stage Stage) []Config {
+	names := ConfigNamesFor(etcd.Name)
+	var configs []Config
+	if modes.Client == ModeProvisioned {
+		dnsNames, ips := serverNames(etcd)
+		configs = append(configs,
+			ca(names.ClientCA, stage),
+			leaf(certificate(names.Server, "etcd-server", secretsutils.ServerClientCert, dnsNames, ips), names.ClientCA, stage.serverCA()),
+			leaf(certificate(names.Client, "etcd-client", secretsutils.ClientCert, nil, nil), names.ClientCA, stage.clientCA()),
+		)
+	}
+	if modes.Peer == ModeProvisioned {
+		dnsNames, ips := peerNames(etcd)
+		configs = append(configs,
+			ca(names.PeerCA, stage),
+			leaf(certificate(names.Peer, "etcd-peer", secretsutils.ServerClientCert, dnsNames, ips), names.PeerCA, stage.clientCA()),
+		)
+	}
+	slices.SortStableFunc(configs, func(a, b Config) int {
+		switch {
+		case a.IsCA() == b.IsCA():
+			return 0
+		case a.IsCA():
+			return -1
+		default:
+			return 1
+		}
+	})
+
+	return configs
+}
+
+// ca is persisted, so that it moves with the control plane of a shoot to another seed.
+func ca(name string, stage Stage) Config {
+	options := []secretsmanager.GenerateOption{secretsmanager.Persist(), secretsmanager.Rotate(secretsmanager.KeepOld)}
+	if stage == StageCompleteBundle {
+		options = append(options, secretsmanager.IgnoreOldSecrets())
+	}
+
+	return Config{
+		Certificate: &secretsutils.CertificateSecretConfig{Name: name, CommonName: name, CertType: secretsutils.CACert, Validity: new(caValidity)},
+		Options:     options,
+	}
+}
+
+func certificate(name, commonName string, certType secretsutils.CertType, dnsNames []string, ips []net.IP) *secretsutils.CertificateSecretConfig {
+	return &secretsutils.CertificateSecretConfig{
+		Name: name, CommonName: commonName, CertType: certType,
+		DNSNames: dnsNames, IPAddresses: ips,
+		Validity:                    new(leafValidity),
+		SkipPublishingCACertificate: true,
+	}
+}
+
+func leaf(config *secretsutils.CertificateSecretConfig, ca string, class secretsmanager.SignedByCAOption) Config {
+	return Config{Certificate: config, Options: []secretsmanager.GenerateOption{
+		secretsmanager.SignedByCA(ca, class), secretsmanager.Rotate(secretsmanager.InPlace),
+	}}
+}
+
+// serverNames are the names under which clients reach etcd and the sidecar: localhost, the name by which the containers of a
+// pod reach each other, the Service for clients, each pod by the headless Service (so the sidecar reaches the leader), and
+// addresses that the spec names.
+func serverNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
+	dnsNames := slices.Concat(
+		[]string{"localhost", helper.LocalHostName(etcd)},
+		serviceNames(helper.ClientServiceName(etcd), etcd.Namespace),
+		serviceNames("*."+helper.PeerServiceName(etcd), etcd.Namespace),
+	)
+
+	return addHosts(dnsNames, localAddresses(), etcd.Spec.ExternallyManagedMemberAddresses)
+}
+
+// peerNames are the names under which members reach each other.
+func peerNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
+	hosts := slices.Clone(etcd.Spec.ExternallyManagedMemberAddresses)
+	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
+		for _, text := range additional.URLs {
+			if parsed, err := url.Parse(text); err == nil && parsed.Hostname() != "" {
+				hosts = append(hosts, parsed.Hostname())
+			}
+		}
+	}
+	dnsNames := slices.Concat(
+		serviceNames(helper.PeerServiceName(etcd), etcd.Namespace),
+		serviceNames("*."+helper.PeerServiceName(etcd), etcd.Namespace),
+	)
+
+	return addHosts(dnsNames, localAddresses(), hosts)
+}
+
+// serviceNames are the names of a Service, from the shortest to the longest.
+func serviceNames(name, namespace string) []string {
+	return []string{name, name + "." + namespace, name + "." + namespace + ".svc", name + "." + namespace + ".svc.cluster.local"}
+}
+
+func localAddresses() []net.IP { return []net.IP{net.ParseIP("127.0.0.1"), net.ParseIP("::1")} }
+
+func addHosts(dnsNames []string, ips []net.IP, hosts []string) ([]string, []net.IP) {
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip == nil {
+			if !slices.Contains(dnsNames, host) {
+				dnsNames = append(dnsNames, host)
+			}
+		} else if !slices.ContainsFunc(ips, ip.Equal) {
+			ips = append(ips, ip)
+		}
+	}
+
+	return dnsNames, ips
+}

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Names are the names of generated Secrets. Those that are not provisioned are empty.
+type Names struct {
+	// ClientCA and PeerCA are the Secrets with the bundles of CAs.
+	ClientCA, PeerCA string
+	// Server, Client and Peer are the Secrets with the certificates.
+	Server, Client, Peer string
+}
+
+// Effective returns a copy of a canonical Etcd with its TLS as it is to be: references to what is provisioned filled in, and
+// TLS switched off where it is switched off though the spec does not say so any more. Whoever asks the copy needs to
+// know nothing about modes.
+func Effective(etcd *druidv1alpha1.Etcd, modes Modes, names Names) *druidv1alpha1.Etcd {
+	effective := etcd.DeepCopy()
+	if modes.Client == ModeProvisioned {
+		effective.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
+			TLSCASecretRef:     bundle(names.ClientCA),
+			ServerTLSSecretRef: corev1.SecretReference{Name: names.Server},
+			ClientTLSSecretRef: corev1.SecretReference{Name: names.Client},
+		}
+	}
+	if modes.Peer == ModeProvisioned {
+		effective.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
+			TLSCASecretRef:     bundle(names.PeerCA),
+			ServerTLSSecretRef: corev1.SecretReference{Name: names.Peer},
+		}}
+	}
+	if modes.Client == ModeDisabled || modes.Peer == ModeDisabled {
+		effective.Spec.Etcd.EnableTLS = new(false)
+	}
+
+	return effective
+}
+
+func bundle(name string) druidv1alpha1.SecretReference {
+	return druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: name}, DataKey: new("bundle.crt")}
+}

@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// question is a row: what the spec names, what it says about TLS as a whole, and how the cluster runs.
+type question struct {
+	client, peer, sidecar bool
+	enableTLS             *bool
+	running               string
+}
+
+func (q question) etcd() *druidv1alpha1.Etcd {
+	etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: "garden"}}
+	etcd.Spec.Etcd.EnableTLS = q.enableTLS
+	tls := druidv1alpha1.TLSConfig{}
+	tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name = "given-ca", "given-server", "given-client"
+	if q.client {
+		etcd.Spec.Etcd.ClientUrlTLS = tls.DeepCopy()
+	}
+	if q.peer {
+		etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{TLSConfig: tls}
+	}
+	if q.sidecar {
+		etcd.Spec.Backup.TLS = tls.DeepCopy()
+	}
+
+	return etcd
+}
+
+var _ = Describe("Decide", func() {
+	DescribeTable("decides who owns the PKI",
+		func(q question, expected string) {
+			modes, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running))
+			Expect(errs).To(BeEmpty())
+			Expect(modes.String()).To(Equal(expected))
+		},
+		Entry("a new cluster that names nothing gets everything", question{}, "client=provisioned,peer=provisioned"),
+		Entry("a new cluster that names all is taken at its word", question{client: true, peer: true, sidecar: true}, "client=given,peer=given"),
+		Entry("a new cluster whose author names Secrets for clients alone gets nothing else, as from gardenlet", question{client: true, sidecar: true}, "client=given,peer=plaintext"),
+		Entry("client TLS without the sidecar's is completed by the sidecar serving with the same Secrets", question{client: true}, "client=given,peer=plaintext"),
+		Entry("a new cluster whose author names Secrets for members alone gets nothing else", question{peer: true}, "client=plaintext,peer=given"),
+
+		Entry("true completes everything", question{enableTLS: new(true)}, "client=provisioned,peer=provisioned"),
+		Entry("true completes what is missing between members", question{client: true, enableTLS: new(true)}, "client=given,peer=provisioned"),
+		Entry("true completes what is missing for clients", question{peer: true, enableTLS: new(true)}, "client=provisioned,peer=given"),
+		Entry("true completes the sidecar's TLS by TLS for clients", question{sidecar: true, enableTLS: new(true)}, "client=provisioned,peer=provisioned"),
+		Entry("true switches a running cluster on", question{enableTLS: new(true), running: "client=plaintext,peer=plaintext"}, "client=provisioned,peer=provisioned"),
+		Entry("true replaces Secrets that are named no longer", question{enableTLS: new(true), running: "client=given,peer=given"}, "client=provisioned,peer=provisioned"),
+		Entry("true ends what false began", question{client: true, enableTLS: new(true), running: "client=disabled,peer=disabled"}, "client=given,peer=provisioned"),
+
+		Entry("false is plaintext", question{enableTLS: new(false)}, "client=disabled,peer=disabled"),
+		Entry("false is plaintext whatever is named", question{client: true, peer: true, sidecar: true, enableTLS: new(false)}, "client=disabled,peer=disabled"),
+		Entry("false switches a running cluster off", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, "client=disabled,peer=disabled"),
+
+		Entry("a running cluster stays encrypted when true is pruned", question{running: "client=provisioned,peer=provisioned"}, "client=provisioned,peer=provisioned"),
+		Entry("a running cluster stays plaintext when false is pruned", question{running: "client=disabled,peer=disabled"}, "client=disabled,peer=disabled"),
+		Entry("a running cluster stays plaintext when false is pruned and Secrets are named", question{client: true, peer: true, running: "client=disabled,peer=disabled"}, "client=disabled,peer=disabled"),
+		Entry("a running cluster without TLS is not given any by itself", question{running: "client=plaintext,peer=plaintext"}, "client=plaintext,peer=plaintext"),
+		Entry("a running cluster keeps what was completed when true is pruned", question{client: true, running: "client=given,peer=provisioned"}, "client=given,peer=provisioned"),
+		Entry("naming Secrets is explicit enough to switch a running cluster on", question{client: true, running: "client=plaintext,peer=plaintext"}, "client=given,peer=plaintext"),
+		Entry("naming Secrets ends what was provisioned", question{client: true, peer: true, running: "client=provisioned,peer=provisioned"}, "client=given,peer=given"),
+		Entry("TLS between members is added to a running cluster as gardenlet does", question{client: true, sidecar: true, peer: true, running: "client=given,peer=plaintext"}, "client=given,peer=given"),
+		Entry("a running cluster of a predecessor with the sidecar's TLS alone is left as it is", question{sidecar: true, running: "client=plaintext,peer=plaintext"}, "client=plaintext,peer=plaintext"),
+	)
+
+	DescribeTable("refuses what cannot work, with the way out",
+		func(q question, field, hint string) {
+			_, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running))
+			Expect(errs).To(HaveLen(1))
+			Expect(errs[0].Field).To(Equal(field))
+			Expect(errs[0].Detail).To(ContainSubstring(hint))
+		},
+		Entry("the sidecar's TLS without that of etcd", question{sidecar: true}, "spec.etcd.clientUrlTls", "set spec.etcd.enableTLS to true to have them issued"),
+		Entry("the sidecar's TLS and that between members without that of etcd", question{sidecar: true, peer: true}, "spec.etcd.clientUrlTls", "both serve with TLS, or neither"),
+		Entry("Secrets for clients that are named no longer", question{peer: true, running: "client=given,peer=given"}, "spec.etcd.clientUrlTls", "name them again, or set spec.etcd.enableTLS to true"),
+		Entry("Secrets for members that are named no longer", question{client: true, running: "client=given,peer=given"}, "spec.etcd.peerUrlTls", "or to false to serve plaintext"),
+	)
+})
+
+var _ = Describe("RunningModes", func() {
+	DescribeTable("finds out how a cluster runs",
+		func(remembered string, exists bool, clientCA, peerCA, expected string) {
+			modes := secrets.RunningModes("main", remembered, exists, clientCA, peerCA)
+			Expect(modes.String()).To(Equal(expected))
+			Expect(modes.IsKnown()).To(Equal(expected != "client=,peer="))
+		},
+		Entry("not at all where there is none", "", false, "", "", "client=,peer="),
+		Entry("by what is remembered, whatever is mounted", "client=disabled,peer=disabled", true, "ca-etcd", "", "client=disabled,peer=disabled"),
+		Entry("by what is mounted where nothing is remembered", "", true, "ca-etcd", "", "client=given,peer=plaintext"),
+		Entry("by what is mounted where what is remembered makes no sense", "yes", true, "", "", "client=plaintext,peer=plaintext"),
+		Entry("knowing certificates of ours by their names", "", true, "main-client-ca-bundle-0a1b2c3d", "main-peer-ca-bundle-0a1b2c3d", "client=provisioned,peer=provisioned"),
+	)
+})
+
+var _ = Describe("Effective", func() {
+	names := secrets.Names{ClientCA: "a", Server: "b", Client: "c", PeerCA: "d", Peer: "e"}
+
+	It("fills in what is provisioned, and lets the sidecar serve with the certificates of etcd", func() {
+		etcd := question{}.etcd()
+		effective := secrets.Effective(etcd, secrets.ParseModes("client=provisioned,peer=provisioned"), names)
+
+		Expect(helper.ClientTLS(effective).TLSCASecretRef.Name).To(Equal("a"))
+		Expect(*helper.ClientTLS(effective).TLSCASecretRef.DataKey).To(Equal("bundle.crt"))
+		Expect(helper.ClientTLS(effective).ServerTLSSecretRef.Name).To(Equal("b"))
+		Expect(helper.ClientTLS(effective).ClientTLSSecretRef.Name).To(Equal("c"))
+		Expect(helper.PeerTLS(effective).TLSCASecretRef.Name).To(Equal("d"))
+		Expect(helper.PeerTLS(effective).ServerTLSSecretRef.Name).To(Equal("e"))
+		Expect(helper.BackupTLS(effective)).To(Equal(helper.ClientTLS(effective)))
+		Expect(etcd.Spec.Etcd.ClientUrlTLS).To(BeNil(), "the Etcd itself is not changed")
+	})
+
+	It("leaves what is given", func() {
+		effective := secrets.Effective(question{client: true}.etcd(), secrets.ParseModes("client=given,peer=provisioned"), names)
+
+		Expect(helper.ClientTLS(effective).TLSCASecretRef.Name).To(Equal("given-ca"))
+		Expect(helper.PeerTLS(effective).TLSCASecretRef.Name).To(Equal("d"))
+	})
+
+	It("ignores what is named while TLS is switched off", func() {
+		effective := secrets.Effective(question{client: true, peer: true}.etcd(), secrets.ParseModes("client=disabled,peer=disabled"), secrets.Names{})
+
+		Expect(helper.ClientTLS(effective)).To(BeNil())
+		Expect(helper.PeerTLS(effective)).To(BeNil())
+		Expect(helper.BackupTLS(effective)).To(BeNil())
+	})
+})

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets_test
+
+import (
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+var _ = Describe("Rotation", func() {
+	var (
+		now     = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+		before  = now.Add(-time.Hour)
+		firstCA = secrets.CA{ConfigName: "main-client-ca", CreatedAt: before}
+		newCA   = secrets.CA{ConfigName: "main-client-ca", CreatedAt: now, RotationStartedAt: now}
+	)
+	shoot := func(phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt time.Time) *secrets.GardenerRotation {
+		return &secrets.GardenerRotation{Phase: phase, InitiatedAt: initiatedAt}
+	}
+
+	DescribeTable("is begun and completed",
+		func(remembered string, asked secrets.Asked, stage string, startedAt time.Time) {
+			if asked.Now.IsZero() {
+				asked.Now = now
+			}
+			rotation := secrets.Next(remembered, asked)
+			Expect(string(rotation.Stage)).To(Equal(stage))
+			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
+		},
+		Entry("not while nobody asks", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}}, "", time.Time{}),
+		Entry("by the annotation", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "PrepareBundle", now),
+		Entry("not by the annotation before there is a CA", "", secrets.Asked{Annotation: "start"}, "", time.Time{}),
+		Entry("not a second time by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "start"}, "PrepareLeaves", before),
+		Entry("by the shoot", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("not by a shoot that was never rotated", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{})}, "", time.Time{}),
+		Entry("not by the annotation in a shoot", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{}), Annotation: "start"}, "", time.Time{}),
+		Entry("not by a rotation of the shoot that is taken up already", `{"startedAt":"2026-05-04T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA}, Gardener: shoot("Completed", now)}, "", now),
+		Entry("not by a rotation of the shoot that is older than the cluster", "", secrets.Asked{Gardener: shoot("Prepared", before)}, "", before),
+		Entry("by the next rotation of the shoot", `{"startedAt":"2026-05-04T02:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("by expiry", "{}", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-81 * time.Hour * 24), NotAfter: now.Add(19 * time.Hour * 24)}}}, "PrepareBundle", now),
+		Entry("not by the expiry of an older CA", "{}", secrets.Asked{CAs: []secrets.CA{
+			{ConfigName: "main-client-ca", CreatedAt: now, NotBefore: now, NotAfter: now.Add(1000 * time.Hour)},
+			{ConfigName: "main-client-ca", CreatedAt: before, NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)},
+		}}, "", time.Time{}),
+		Entry("not completed by the annotation before it is prepared", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete"}, "PrepareLeaves", before),
+		Entry("completed by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete"}, "CompleteLeaves", before),
+		Entry("not completed by the shoot before it is prepared here", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareBundle"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "PrepareBundle", before),
+		Entry("completed by the shoot", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "CompleteLeaves", before),
+		Entry("completed by a shoot that was faster", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completed", before)}, "CompleteLeaves", before),
+		Entry("left prepared while the shoot is", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Prepared", before)}, "Prepared", before),
+		Entry("left prepared by itself for a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-28T03:02:01Z"}`, secrets.Asked{}, "Prepared", before),
+		Entry("completed by itself after a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-27T03:02:01Z"}`, secrets.Asked{}, "CompleteLeaves", before),
+		Entry("left prepared for ever where somebody asked for it and did not come back", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.Asked{}, "Prepared", before),
+		Entry("begun anew where it was forgotten half-way", "", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
+		Entry("not begun where it was forgotten and over", "", secrets.Asked{CAs: []secrets.CA{newCA}}, "", now),
+	)
+
+	It("goes through its stages only as members are observed, and waits when it is prepared", func() {
+		rotation := secrets.Next("{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now})
+		var stages, phases []string
+		for range 4 {
+			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(rotation.LibraryRotation().Phase))
+			rotation = rotation.Observed(now)
+		}
+		Expect(stages).To(Equal([]string{"PrepareBundle", "PrepareLeaves", "Prepared", "Prepared"}))
+		Expect(phases).To(Equal([]string{"Preparing", "Preparing", "Prepared", "Prepared"}))
+
+		rotation = secrets.Next(rotation.String(), secrets.Asked{Annotation: "complete", Now: now})
+		stages, phases = nil, nil
+		for range 3 {
+			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(rotation.LibraryRotation().Phase))
+			rotation = rotation.Observed(now)
+		}
+		Expect(stages).To(Equal([]string{"CompleteLeaves", "CompleteBundle", ""}))
+		Expect(phases).To(Equal([]string{"Prepared", "Completing", "Completed"}))
+		Expect(rotation.StartedAt).To(BeTemporally("==", now))
+	})
+
+	DescribeTable("takes the annotation up",
+		func(stage, annotation string, expected bool) {
+			Expect(secrets.Rotation{Stage: secrets.Stage(stage)}.Takes(annotation)).To(Equal(expected))
+		},
+		Entry("start only when it was begun", "", "start", false),
+		Entry("start when it was begun", "PrepareBundle", "start", true),
+		Entry("complete not while it is not prepared", "PrepareLeaves", "complete", false),
+		Entry("complete not before it goes on", "Prepared", "complete", false),
+		Entry("complete when it goes on", "CompleteLeaves", "complete", true),
+		Entry("complete where there is nothing to complete", "", "complete", true),
+		Entry("nothing where there is no annotation", "PrepareBundle", "", false),
+	)
+
+	It("is remembered", func() {
+		rotation := secrets.Rotation{StartedAt: now, Stage: secrets.StagePrepared, PreparedAt: now, Automatic: true}
+		Expect(rotation.String()).To(Equal(`{"startedAt":"2026-05-04T03:02:01Z","stage":"Prepared","preparedAt":"2026-05-04T03:02:01Z","automatic":true}`))
+		parsed, found := secrets.ParseRotation(rotation.String())
+		Expect(found).To(BeTrue())
+		Expect(parsed).To(Equal(rotation))
+		Expect(secrets.Rotation{}.String()).To(Equal("{}"))
+	})
+})
