@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package backupstore
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Pin is the place that a cluster first wrote its snapshots to, as the ManagedResource remembers it. Names in JSON never
+// change.
+type Pin struct {
+	// Provider, Container and Prefix are the place.
+	Provider  Provider `json:"provider"`
+	Container string   `json:"container"`
+	Prefix    string   `json:"prefix"`
+	// SecretName is the Secret with the credentials as it was last resolved. It is not part of the place.
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// PinFor returns what is to be remembered of a store.
+func PinFor(store Store) Pin {
+	return Pin{Provider: store.Provider, Container: store.Container, Prefix: store.Prefix, SecretName: store.SecretName}
+}
+
+// ParsePin reads what Marshal wrote. Nil: nothing is remembered, or somebody broke it, so that it is pinned anew.
+func ParsePin(text string) *Pin {
+	if text == "" {
+		return nil
+	}
+	pin := &Pin{}
+	if err := json.Unmarshal([]byte(text), pin); err != nil {
+		return nil
+	}
+
+	return pin
+}
+
+// IsPlaceOf is true when the store is the remembered place, whatever its credentials.
+func (p Pin) IsPlaceOf(store Store) bool {
+	return p.Provider == store.Provider && p.Container == store.Container && p.Prefix == store.Prefix
+}
+
+// String shows the place to people.
+func (p Pin) String() string {
+	return fmt.Sprintf("%s container %q prefix %q", p.Provider, p.Container, p.Prefix)
+}
+
+// Marshal returns the form in which the ManagedResource remembers the place: JSON.
+func (p Pin) Marshal() (string, error) {
+	data, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("pinning the store: %w", err)
+	}
+
+	return string(data), nil
+}
