@@ -31,6 +31,10 @@ type Observation struct {
 	DeltaSnapshotLease Lease
 	// Secrets are the Secrets that the pods need, whether they exist or not, sorted by name.
 	Secrets []Secret
+	// Gardener is what Gardener says about the namespace. Zero: nobody asked for it.
+	Gardener Gardener
+	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: nobody asked for them.
+	Issued []IssuedSecret
 	// Etcd is what the members themselves answered.
 	Etcd EtcdAnswers
 	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.
@@ -49,6 +53,7 @@ const (
 	SectionClaimEvents     Section = "Events"
 	SectionLeases          Section = "Leases"
 	SectionSecrets         Section = "Secrets"
+	SectionGardener        Section = "BackupEntries and Clusters"
 )
 
 // ReadFailure is a part of an Observation that could not be read.
@@ -169,4 +174,16 @@ type Secret struct {
 	Exists bool
 	// Keys are the names of its data keys, sorted.
 	Keys []string
+	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.
+	Certificates []Certificate
+}
+
+// Certificate is what was seen of a certificate.
+type Certificate struct {
+	// Key of the Secret's data.
+	Key string
+	// NotBefore and NotAfter are the times between which it is valid. Of several certificates under one key the times are
+	// those of the first: the certificate itself where others are its CAs, and the newest in a bundle of the secrets
+	// manager.
+	NotBefore, NotAfter time.Time
 }

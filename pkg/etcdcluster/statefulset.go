@@ -39,6 +39,30 @@ type StatefulSet struct {
 	Rendering Rendering
 	// Store is the fingerprint of the store settings in its pod template, see StoreFingerprint.
 	Store string
+	// TLS are the Secrets that its pod template mounts for TLS.
+	TLS MountedTLS
+}
+
+// MountedTLS are the names of Secrets that pods mount for TLS. Each is empty where none is mounted.
+type MountedTLS struct {
+	// ClientCA, Server and Client are for connections of clients.
+	ClientCA, Server, Client string
+	// PeerCA and Peer are for connections between members.
+	PeerCA, Peer string
+	// BackupCA and BackupServer are for connections to the sidecar.
+	BackupCA, BackupServer string
+}
+
+// Names are the names of all mounted Secrets, sorted, each once.
+func (m MountedTLS) Names() []string {
+	names := []string{m.ClientCA, m.Server, m.Client, m.PeerCA, m.Peer, m.BackupCA, m.BackupServer}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if names[0] == "" {
+		names = names[1:]
+	}
+
+	return names
 }
 
 // GenerationObserved is true when the StatefulSet controller has seen the newest spec, so that UpdateRevision and the

@@ -61,15 +61,22 @@ func (p *pass) askEtcd(ctx context.Context) {
 // endpoints are the members that have an address, sorted by ordinal.
 func (p *pass) endpoints() []endpoint {
 	var endpoints []endpoint
+	with := func(secrets *etcdcluster.ClientSecrets) *etcdcluster.ClientSecrets {
+		if p.clientTLS != nil {
+			return p.clientTLS
+		}
+
+		return secrets
+	}
 	for ordinal, address := range p.etcd.Spec.ExternallyManagedMemberAddresses {
-		endpoints = append(endpoints, endpoint{ordinal: ordinal, host: address, secrets: p.secretsOfSpec()})
+		endpoints = append(endpoints, endpoint{ordinal: ordinal, host: address, secrets: with(p.secretsOfSpec())})
 	}
 	if len(endpoints) > 0 {
 		return endpoints
 	}
 	for _, pod := range p.seen.Pods {
 		if len(pod.IPs) > 0 && !pod.Deleting {
-			endpoints = append(endpoints, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], secrets: pod.ClientTLS})
+			endpoints = append(endpoints, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], secrets: with(pod.ClientTLS)})
 		}
 	}
 
@@ -79,7 +86,7 @@ func (p *pass) endpoints() []endpoint {
 func (p *pass) secretsOfSpec() *etcdcluster.ClientSecrets {
 	tls := helper.ClientTLS(p.etcd)
 	if tls == nil {
-		return nil
+		return clientSecretsFor(p.seen.StatefulSet.TLS) // provisioned, or none
 	}
 
 	return &etcdcluster.ClientSecrets{CA: tls.TLSCASecretRef.Name, Client: tls.ClientTLSSecretRef.Name}

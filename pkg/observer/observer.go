@@ -27,6 +27,10 @@ type Observer struct {
 	Reader client.Reader
 	// APIReader reads Secrets and events from the API server.
 	APIReader client.Reader
+	// Gardener is true where the definitions of Clusters and BackupEntries are installed; else there are none.
+	Gardener bool
+	// Garden is true where the definition of Gardens is installed; else there are none.
+	Garden bool
 	// Etcd connects to members. Nil: members are never asked.
 	Etcd etcdclient.Connector
 	// MembersTimeout bounds the time that asking all members takes together. 0: 5s.
@@ -42,20 +46,28 @@ type Request struct {
 	Secrets []helper.SecretUse
 	// AskEtcd asks the members themselves.
 	AskEtcd bool
+	// ClientTLS are the Secrets with which members are asked. Nil: those that each member mounts itself.
+	ClientTLS *etcdcluster.ClientSecrets
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
+	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
+	Gardener bool
 }
 
 // Observe reads everything about a canonical Etcd once. What cannot be read, or does not answer in time, is told by the
 // Observation itself.
 func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
-	pass := &pass{Observer: o, etcd: etcd}
+	pass := &pass{Observer: o, etcd: etcd, clientTLS: request.ClientTLS}
 	pass.readManagedResource(ctx)
 	pass.readStatefulSet(ctx)
 	pass.readPods(ctx)
 	pass.readClaims(ctx, request.Events)
 	pass.readLeases(ctx)
 	pass.readSecrets(ctx, append(helper.NeededSecrets(etcd), request.Secrets...))
+	if request.Gardener {
+		pass.readIssued(ctx)
+		pass.readGardener(ctx)
+	}
 	if request.AskEtcd && o.Etcd != nil {
 		pass.askEtcd(ctx)
 	}
@@ -68,7 +80,9 @@ type pass struct {
 	*Observer
 
 	etcd *druidv1alpha1.Etcd
-	seen etcdcluster.Observation
+	// clientTLS are the Secrets with which members are asked. Nil: their own.
+	clientTLS *etcdcluster.ClientSecrets
+	seen      etcdcluster.Observation
 }
 
 // failed records what could not be read.

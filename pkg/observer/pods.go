@@ -62,8 +62,8 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		CreationTime:    object.CreationTimestamp.Time,
 		Containers:      containersFor(object),
 		Store:           etcdcluster.StoreFingerprint(object.Spec),
-		ClientTLS:       clientSecretsFor(object),
-		PeerTLS:         secretOfVolume(object, "etcd-peer-ca", "peer-url-ca-etcd") != "",
+		ClientTLS:       clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),
+		PeerTLS:         mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 	}
 	for _, ip := range object.Status.PodIPs {
 		pod.IPs = append(pod.IPs, ip.IP)
@@ -83,19 +83,31 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 	return pod
 }
 
-// clientSecretsFor reads from the pod itself how it is reached: the spec may have changed since it was made.
-func clientSecretsFor(pod *corev1.Pod) *etcdcluster.ClientSecrets {
-	ca := secretOfVolume(pod, "etcd-ca", "client-url-ca-etcd")
-	if ca == "" {
+// clientSecretsFor reads from what is mounted how a member is reached: the spec may have changed since it was made.
+func clientSecretsFor(mounted etcdcluster.MountedTLS) *etcdcluster.ClientSecrets {
+	if mounted.ClientCA == "" {
 		return nil
 	}
 
-	return &etcdcluster.ClientSecrets{CA: ca, Client: secretOfVolume(pod, "etcd-client-tls", "client-url-etcd-client-tls")}
+	return &etcdcluster.ClientSecrets{CA: mounted.ClientCA, Client: mounted.Client}
+}
+
+// mountedTLSFor knows the volumes by their names, also by those of older versions of etcd-druid.
+func mountedTLSFor(volumes []corev1.Volume) etcdcluster.MountedTLS {
+	return etcdcluster.MountedTLS{
+		ClientCA:     secretOfVolume(volumes, "etcd-ca", "client-url-ca-etcd"),
+		Server:       secretOfVolume(volumes, "etcd-server-tls", "client-url-etcd-server-tls"),
+		Client:       secretOfVolume(volumes, "etcd-client-tls", "client-url-etcd-client-tls"),
+		PeerCA:       secretOfVolume(volumes, "etcd-peer-ca", "peer-url-ca-etcd"),
+		Peer:         secretOfVolume(volumes, "etcd-peer-server-tls", "peer-url-etcd-server-tls"),
+		BackupCA:     secretOfVolume(volumes, "backup-restore-ca"),
+		BackupServer: secretOfVolume(volumes, "backup-restore-server-tls"),
+	}
 }
 
 // secretOfVolume is the name of the Secret of the first volume with one of the names; empty when there is none.
-func secretOfVolume(pod *corev1.Pod, names ...string) string {
-	for _, volume := range pod.Spec.Volumes {
+func secretOfVolume(volumes []corev1.Volume, names ...string) string {
+	for _, volume := range volumes {
 		if volume.Secret != nil && slices.Contains(names, volume.Name) {
 			return volume.Secret.SecretName
 		}

@@ -93,6 +93,7 @@ func (p *pass) readStatefulSet(ctx context.Context) {
 		UpdateRevision:     object.Status.UpdateRevision,
 		Rendering:          etcdcluster.RenderingFor(object),
 		Store:              etcdcluster.StoreFingerprint(object.Spec.Template.Spec),
+		TLS:                mountedTLSFor(object.Spec.Template.Spec.Volumes),
 	}
 }
 

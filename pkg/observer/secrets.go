@@ -19,51 +19,56 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// secretKeys are the key names of a Secret at a resource version.
+// secretKeys are the key names of a Secret at a resource version, and its certificates.
 type secretKeys struct {
 	resourceVersion string
 	keys            []string
+	certificates    []etcdcluster.Certificate
 }
 
-// readSecrets reads which Secrets exist and which keys they have.
+// readSecrets reads which Secrets exist, which keys they have, and until when certificates in them are valid. Secrets that
+// the StatefulSet mounts are among them whether anything needs them or not.
 func (p *pass) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 	byName := map[string][]helper.SecretUse{}
 	for _, use := range uses {
 		byName[use.Name] = append(byName[use.Name], use)
 	}
+	for _, name := range p.seen.StatefulSet.TLS.Names() {
+		byName[name] = append([]helper.SecretUse(nil), byName[name]...)
+	}
 	for name, uses := range byName {
-		keys, exists, err := p.keysOf(ctx, p.key(name))
+		known, exists, err := p.keysOf(ctx, p.key(name))
 		if err != nil {
 			p.failed(etcdcluster.SectionSecrets, err)
 		}
-		p.seen.Secrets = append(p.seen.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Keys: keys})
+		p.seen.Secrets = append(p.seen.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Keys: known.keys, Certificates: known.certificates})
 	}
 	slices.SortFunc(p.seen.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// keysOf returns the sorted key names of a Secret, and whether it exists. The Secret itself is read only when its metadata,
+// keysOf returns what is known of a Secret, and whether it exists. The Secret itself is read only when its metadata,
 // which is cached, shows a version that was not read before.
-func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) ([]string, bool, error) {
+func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys, bool, error) {
 	version, err := o.versionOf(ctx, key)
 	if apierrors.IsNotFound(err) {
 		o.remember(key, nil)
 
-		return nil, false, nil
+		return secretKeys{}, false, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return secretKeys{}, false, err
 	}
 	if known, found := o.recall(key); found && known.resourceVersion == version {
-		return known.keys, true, nil
+		return known, true, nil
 	}
 	secret := &corev1.Secret{}
 	if err := o.APIReader.Get(ctx, key, secret); err != nil {
-		return nil, false, client.IgnoreNotFound(err)
+		return secretKeys{}, false, client.IgnoreNotFound(err)
 	}
-	known := secretKeys{resourceVersion: secret.ResourceVersion, keys: slices.Sorted(maps.Keys(secret.Data))}
+	known := secretKeys{resourceVersion: secret.ResourceVersion, keys: slices.Sorted(maps.Keys(secret.Data)), certificates: certificatesIn(secret.Data)}
 	o.remember(key, &known)
 
-	return known.keys, true, nil
+	return known, true, nil
 }
 
 // versionOf is the resource version of a Secret, from its metadata.

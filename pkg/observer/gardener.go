@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
+	"github.com/gardener/gardener/pkg/extensions"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// BackupEntryIndex indexes BackupEntries by the namespace that their name tells.
+const BackupEntryIndex = "metadata.name/namespace"
+
+// AddIndexes makes what the Observer looks up available to a cache. It is called where Gardener is true.
+func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	return indexer.IndexField(ctx, &extensionsv1alpha1.BackupEntry{}, BackupEntryIndex, IndexBackupEntry)
+}
+
+// IndexBackupEntry is the value of a BackupEntry in BackupEntryIndex.
+func IndexBackupEntry(object client.Object) []string {
+	return []string{backupstore.EntryNamespace(object.GetName())}
+}
+
+// readGardener reads what Gardener says about the namespace of the Etcd.
+func (p *pass) readGardener(ctx context.Context) {
+	for _, read := range []func(context.Context) error{p.readCluster, p.readGarden, p.readBackupEntries} {
+		if err := read(ctx); err != nil {
+			p.failed(etcdcluster.SectionGardener, err)
+		}
+	}
+}
+
+func (p *pass) readCluster(ctx context.Context) error {
+	if !p.Gardener {
+		return nil
+	}
+	cluster := &extensionsv1alpha1.Cluster{}
+	if err := p.Reader.Get(ctx, client.ObjectKey{Name: p.etcd.Namespace}, cluster); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	p.seen.Gardener.Cluster = &etcdcluster.CARotation{}
+	shoot, err := extensions.ShootFromCluster(cluster)
+	if err != nil {
+		return fmt.Errorf("reading the Shoot in Cluster %s: %w", cluster.Name, err)
+	}
+	if shoot != nil && shoot.Status.Credentials != nil && shoot.Status.Credentials.Rotation != nil {
+		p.seen.Gardener.Cluster = rotationFor(shoot.Status.Credentials.Rotation.CertificateAuthorities)
+	}
+
+	return nil
+}
+
+// readGarden reads the Garden from the API server: there is one in a landscape, and only the namespace garden asks.
+func (p *pass) readGarden(ctx context.Context) error {
+	if !p.Garden || p.etcd.Namespace != v1beta1constants.GardenNamespace {
+		return nil
+	}
+	gardens := &operatorv1alpha1.GardenList{}
+	if err := p.APIReader.List(ctx, gardens); err != nil {
+		return fmt.Errorf("listing Gardens: %w", err)
+	}
+	if len(gardens.Items) == 0 {
+		return nil
+	}
+	p.seen.Gardener.Garden = &etcdcluster.CARotation{}
+	if credentials := gardens.Items[0].Status.Credentials; credentials != nil && credentials.Rotation != nil {
+		p.seen.Gardener.Garden = rotationFor(credentials.Rotation.CertificateAuthorities)
+	}
+
+	return nil
+}
+
+func rotationFor(rotation *gardencorev1beta1.CARotation) *etcdcluster.CARotation {
+	if rotation == nil {
+		return &etcdcluster.CARotation{}
+	}
+	fact := &etcdcluster.CARotation{Phase: string(rotation.Phase)}
+	if rotation.LastInitiationTime != nil {
+		fact.InitiatedAt = rotation.LastInitiationTime.UTC()
+	}
+
+	return fact
+}
+
+// readBackupEntries reads the entries of the namespace and the one that the spec names, and the Secrets in which they keep
+// credentials.
+func (p *pass) readBackupEntries(ctx context.Context) error {
+	if !p.Gardener || !helper.IsStoreConfigured(p.etcd) || !backupstore.NeedsEntry(*p.etcd.Spec.Backup.Store) {
+		return nil
+	}
+	list := &extensionsv1alpha1.BackupEntryList{}
+	if err := p.Reader.List(ctx, list, client.MatchingFields{BackupEntryIndex: p.etcd.Namespace}); err != nil {
+		return fmt.Errorf("listing BackupEntries: %w", err)
+	}
+	for i := range list.Items {
+		p.seen.Gardener.BackupEntries = append(p.seen.Gardener.BackupEntries, backupEntryFor(&list.Items[i]))
+	}
+	if name := backupstore.NamedEntry(*p.etcd.Spec.Backup.Store, p.etcd.Namespace); name != "" && p.seen.Gardener.Entry(name) == nil {
+		entry := &extensionsv1alpha1.BackupEntry{}
+		switch err := p.Reader.Get(ctx, client.ObjectKey{Name: name}, entry); {
+		case err == nil:
+			p.seen.Gardener.BackupEntries = append(p.seen.Gardener.BackupEntries, backupEntryFor(entry))
+		case !apierrors.IsNotFound(err):
+			return fmt.Errorf("reading BackupEntry %s: %w", name, err)
+		}
+	}
+	slices.SortFunc(p.seen.Gardener.BackupEntries, func(a, b etcdcluster.BackupEntry) int { return cmp.Compare(a.Name, b.Name) })
+
+	return p.readStoreSecrets(ctx)
+}
+
+func backupEntryFor(entry *extensionsv1alpha1.BackupEntry) etcdcluster.BackupEntry {
+	fact := etcdcluster.BackupEntry{
+		Name:               entry.Name,
+		Namespace:          backupstore.EntryNamespace(entry.Name),
+		Deleting:           entry.DeletionTimestamp != nil,
+		Type:               entry.Spec.Type,
+		BucketName:         entry.Spec.BucketName,
+		GenerationObserved: entry.Status.ObservedGeneration == entry.Generation,
+	}
+	if operation := entry.Status.LastOperation; operation != nil {
+		fact.State, fact.Message = string(operation.State), operation.Description
+	}
+	if lastError := entry.Status.LastError; lastError != nil {
+		fact.Message = lastError.Description
+	}
+	if status := entry.Status.ProviderStatus; status != nil {
+		var published struct {
+			SecretRef *corev1.SecretReference `json:"secretRef"`
+		}
+		// Providers put what they like there: what is no reference to a Secret is none.
+		if json.Unmarshal(status.Raw, &published) == nil && published.SecretRef != nil && published.SecretRef.Name != "" {
+			fact.PublishedSecret = published.SecretRef
+		}
+	}
+
+	return fact
+}
+
+// readStoreSecrets reads the metadata of the Secrets that may hold the credentials, and whether the namespace is on its way
+// out where one is missing.
+func (p *pass) readStoreSecrets(ctx context.Context) error {
+	missing := false
+	for _, name := range p.storeSecretNames() {
+		secret := &metav1.PartialObjectMetadata{}
+		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		err := p.Reader.Get(ctx, p.key(name), secret)
+		if apierrors.IsNotFound(err) {
+			missing = true
+
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("reading Secret %s: %w", name, err)
+		}
+		p.seen.Gardener.StoreSecrets = append(p.seen.Gardener.StoreSecrets, etcdcluster.StoreSecret{
+			Name: name, CreatedBy: secret.Annotations[backupstore.AnnotationCreatedBy],
+		})
+	}
+	if !missing {
+		return nil
+	}
+	namespace := &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := p.APIReader.Get(ctx, client.ObjectKey{Name: p.etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Namespace %s: %w", p.etcd.Namespace, err)
+	}
+	p.seen.Gardener.NamespaceTerminating = namespace.DeletionTimestamp != nil
+
+	return nil
+}
+
+func (p *pass) storeSecretNames() []string {
+	var names []string
+	for _, entry := range p.seen.Gardener.BackupEntries {
+		names = append(names, backupstore.ConventionalSecretName(entry.Name))
+		if entry.PublishedSecret != nil {
+			names = append(names, entry.PublishedSecret.Name)
+		}
+	}
+	if pin := backupstore.ParsePin(p.seen.ManagedResource.Store); pin != nil && pin.SecretName != "" {
+		names = append(names, pin.SecretName)
+	}
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
