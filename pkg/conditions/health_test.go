@@ -138,12 +138,10 @@ var _ = DescribeTable("SecretsAvailable",
 		Expect(condition.Message).To(Equal(message))
 	},
 	Entry("says that clients are served plaintext", func(*conditions.Input) {}, "True SecretsAvailable",
-		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.clientUrlTls names no Secrets"),
-	Entry("says that no Secrets are named though TLS is asked for", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(true) }, "True SecretsAvailable",
-		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.clientUrlTls names no Secrets"),
+		"Every Secret that pods need exists; clients are served plaintext, since no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"),
 	Entry("says that plaintext was asked for", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(false) }, "True SecretsAvailable",
 		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.enableTLS is false"),
-	Entry("says nothing of it with TLS", func(in *conditions.Input) { in.Etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{} }, "True SecretsAvailable",
+	Entry("says nothing of it with TLS", func(in *conditions.Input) { in.Observation.StatefulSet.TLS.ClientCA = "ca" }, "True SecretsAvailable",
 		"Every Secret that pods need exists"),
 	Entry("names what is missing", func(in *conditions.Input) {
 		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}

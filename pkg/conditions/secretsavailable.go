@@ -7,13 +7,12 @@ package conditions
 import (
 	"strings"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// SecretsAvailable is True when every Secret that pods need exists with its keys. It also says when the cluster serves
-// plaintext because the spec names no Secrets for TLS.
+// SecretsAvailable is True when every Secret that the spec names for pods exists with its keys. It also says when the cluster
+// serves plaintext, and why.
 func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeSecretsAvailable
 	if failure := in.Observation.Failure(etcdcluster.SectionSecrets); failure != "" {
@@ -23,7 +22,7 @@ func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSecretsMissing, strings.Join(missing, "; "))
 	}
 	message := "Every Secret that pods need exists"
-	if helper.ClientTLS(in.Etcd) == nil {
+	if statefulSet := in.Observation.StatefulSet; statefulSet.Exists && statefulSet.TLS.ClientCA == "" {
 		message += "; clients are served plaintext, since " + whyPlaintext(in.Etcd)
 	}
 
@@ -35,5 +34,5 @@ func whyPlaintext(etcd *druidv1alpha1.Etcd) string {
 		return "spec.etcd.enableTLS is false"
 	}
 
-	return "spec.etcd.clientUrlTls names no Secrets"
+	return "no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"
 }

@@ -92,8 +92,8 @@ type ManagedResource struct {
 	ReconcileRequested bool
 	// Applied, Healthy and Progressing are the conditions ResourcesApplied, ResourcesHealthy, ResourcesProgressing.
 	Applied, Healthy, Progressing ConditionFact
-	// TLSMode, Store, Defaults are the raw values of our annotations. Empty: not set.
-	TLSMode, Store, Defaults string
+	// TLSMode, CARotation, Store, Defaults are the raw values of our annotations. Empty: not set.
+	TLSMode, CARotation, Store, Defaults string
 	// Size is the last size above 0, from our annotation. 0: not known.
 	Size int32
 }

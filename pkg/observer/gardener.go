@@ -29,11 +29,6 @@ import (
 // BackupEntryIndex indexes BackupEntries by the namespace that their name tells.
 const BackupEntryIndex = "metadata.name/namespace"
 
-// AddIndexes makes what the Observer looks up available to a cache. It is called where Gardener is true.
-func AddIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	return indexer.IndexField(ctx, &extensionsv1alpha1.BackupEntry{}, BackupEntryIndex, IndexBackupEntry)
-}
-
 // IndexBackupEntry is the value of a BackupEntry in BackupEntryIndex.
 func IndexBackupEntry(object client.Object) []string {
 	return []string{backupstore.EntryNamespace(object.GetName())}

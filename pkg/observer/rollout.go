@@ -48,6 +48,7 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Healthy:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesHealthy),
 		Progressing:        conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesProgressing),
 		TLSMode:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationTLSMode],
+		CARotation:         object.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation],
 		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
 		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
 		Size:               int32(size),

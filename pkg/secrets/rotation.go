@@ -155,7 +155,7 @@ type CA struct {
 // with Observed alone.
 func Next(remembered string, asked Asked) Rotation {
 	rotation, found := ParseRotation(remembered)
-	if !found {
+	if !found || len(asked.CAs) == 0 {
 		rotation = recollect(asked)
 	}
 	switch rotation.Stage {

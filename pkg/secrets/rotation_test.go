@@ -55,9 +55,10 @@ var _ = Describe("Rotation", func() {
 		Entry("completed by the shoot", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "CompleteLeaves", before),
 		Entry("completed by a shoot that was faster", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completed", before)}, "CompleteLeaves", before),
 		Entry("left prepared while the shoot is", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Prepared", before)}, "Prepared", before),
-		Entry("left prepared by itself for a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-28T03:02:01Z"}`, secrets.Asked{}, "Prepared", before),
-		Entry("completed by itself after a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-27T03:02:01Z"}`, secrets.Asked{}, "CompleteLeaves", before),
-		Entry("left prepared for ever where somebody asked for it and did not come back", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.Asked{}, "Prepared", before),
+		Entry("left prepared by itself for a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-28T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
+		Entry("completed by itself after a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-27T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "CompleteLeaves", before),
+		Entry("left prepared for ever where somebody asked for it and did not come back", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
+		Entry("forgotten where there is no CA any more", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{}, "", time.Time{}),
 		Entry("begun anew where it was forgotten half-way", "", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
 		Entry("not begun where it was forgotten and over", "", secrets.Asked{CAs: []secrets.CA{newCA}}, "", now),
 	)
@@ -72,7 +73,7 @@ var _ = Describe("Rotation", func() {
 		Expect(stages).To(Equal([]string{"PrepareBundle", "PrepareLeaves", "Prepared", "Prepared"}))
 		Expect(phases).To(Equal([]string{"Preparing", "Preparing", "Prepared", "Prepared"}))
 
-		rotation = secrets.Next(rotation.String(), secrets.Asked{Annotation: "complete", Now: now})
+		rotation = secrets.Next(rotation.String(), secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete", Now: now})
 		stages, phases = nil, nil
 		for range 3 {
 			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(rotation.LibraryRotation().Phase))

@@ -62,18 +62,27 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 	if err != nil {
 		return err
 	}
+	shared, err := o.sharedObserver(ctx, mgr)
+	if err != nil {
+		return err
+	}
 	options := etcd.AddOptions{
 		Config:   etcd.Config{AutoReconcile: o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile, Defaults: defaults},
-		Observer: o.sharedObserver(mgr),
+		Observer: shared,
+		Gardener: shared.Gardener,
 	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
 }
 
 func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
+	shared, err := o.sharedObserver(ctx, mgr)
+	if err != nil {
+		return err
+	}
 	options := care.AddOptions{
 		Config:   care.ConfigFor(o.Config.Controllers.Etcd),
-		Observer: o.sharedObserver(mgr),
+		Observer: shared,
 	}
 	o.care.Completed().Apply(&options.Controller)
 	return care.AddToManager(ctx, mgr, options)
@@ -97,14 +106,18 @@ func renderingDefaults(config configv1alpha1.RenderingConfiguration) (componente
 	}, nil
 }
 
-// sharedObserver returns the one observer of the process: it remembers what it read and keeps its connections.
-func (o *Options) sharedObserver(mgr manager.Manager) *observer.Observer {
+// sharedObserver returns the one observer of the process: it remembers what it read and keeps its connections. It reads from
+// the caches themselves: the client would ask the API server for the metadata of each Secret.
+func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*observer.Observer, error) {
 	o.observerOnce.Do(func() {
-		o.observer = &observer.Observer{
-			Reader:    mgr.GetClient(),
+		shared := &observer.Observer{
+			Reader:    mgr.GetCache(),
 			APIReader: mgr.GetAPIReader(),
 			Etcd:      etcdclient.NewPool(callTimeout, clock.RealClock{}),
 		}
+		if o.observerErr = shared.Detect(ctx, mgr.GetRESTMapper(), mgr.GetFieldIndexer()); o.observerErr == nil {
+			o.observer = shared
+		}
 	})
-	return o.observer
+	return o.observer, o.observerErr
 }

@@ -8,6 +8,7 @@ import (
 	goruntime "runtime"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils/routes"
 	appsv1 "k8s.io/api/apps/v1"
@@ -17,6 +18,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	componentbaseconfigv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,11 +76,21 @@ func CacheOptions() cache.Options {
 			&policyv1.PodDisruptionBudget{}: ours,
 			&rbacv1.Role{}:                  ours,
 			&rbacv1.RoleBinding{}:           ours,
+			&extensionsv1alpha1.Cluster{}:   {Transform: trimCluster},
 			&resourcesv1alpha1.ManagedResource{}: {
 				Label: labels.SelectorFromSet(labels.Set{"origin": Name}),
 			},
 		},
 	}
+}
+
+// trimCluster keeps of a Cluster what is read: the Shoot. The CloudProfile alone can have hundreds of kilobytes.
+func trimCluster(object any) (any, error) {
+	if cluster, ok := object.(*extensionsv1alpha1.Cluster); ok {
+		cluster.ManagedFields = nil
+		cluster.Spec.CloudProfile, cluster.Spec.Seed = runtime.RawExtension{}, nil
+	}
+	return object, nil
 }
 
 // ClientOptions read the content of Secrets and ConfigMaps from the API server: a cache would hold every credential of

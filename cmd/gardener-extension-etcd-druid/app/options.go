@@ -40,6 +40,7 @@ type Options struct {
 	flags      *pflag.FlagSet
 
 	observer     *observer.Observer
+	observerErr  error
 	observerOnce sync.Once
 }
 

@@ -6,6 +6,7 @@ package app
 
 import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -22,6 +23,7 @@ func NewScheme() *runtime.Scheme {
 		clientgoscheme.AddToScheme,
 		druidv1alpha1.AddToScheme,
 		extensionsv1alpha1.AddToScheme,
+		operatorv1alpha1.AddToScheme,
 		resourcesv1alpha1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {

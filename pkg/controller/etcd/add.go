@@ -38,6 +38,8 @@ type AddOptions struct {
 	Config Config
 	// Observer reads everything about one Etcd.
 	Observer Observer
+	// Gardener is true where the definitions of Clusters and BackupEntries are installed.
+	Gardener bool
 	// Clock tells the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -65,6 +67,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	if err := addSecretIndex(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("indexing Etcds by their secrets: %w", err)
 	}
+	if err := addStoreIndex(ctx, mgr.GetFieldIndexer()); err != nil {
+		return fmt.Errorf("indexing Etcds by their BackupEntry: %w", err)
+	}
 
 	ownerHandler := handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(), &druidv1alpha1.Etcd{}, handler.OnlyControllerOwner())
 	b := builder.ControllerManagedBy(mgr).
@@ -75,6 +80,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
+	if o.Gardener {
+		b = r.watchGardener(b)
+	}
 	for _, kind := range watchedForDeletion {
 		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(deleted()))
 	}

@@ -34,6 +34,7 @@ func etcdChanged() predicate.Predicate {
 			}
 			return newEtcd.Generation != oldEtcd.Generation ||
 				helper.IsReconcileRequested(newEtcd) && !helper.IsReconcileRequested(oldEtcd) ||
+				newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != oldEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] ||
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil
 		},

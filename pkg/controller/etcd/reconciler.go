@@ -7,6 +7,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -64,6 +65,10 @@ type pass struct {
 	observed    bool
 	// applied is true when the StatefulSet shows what this generation is rendered to.
 	applied bool
+	// issued is what was issued for TLS, and how far that is; nil if nobody got that far.
+	issued *issued
+	// comeBack is when something has to be done of which no event tells, such as the renewal of a certificate. 0: nothing.
+	comeBack time.Duration
 	// store is what looking for the store came to; nil if nobody looked.
 	store *conditions.StoreAnswer
 }
@@ -74,12 +79,14 @@ type pass struct {
 //  2. It maps the older manifest form, and reads the world once (the observer).
 //  3. It stops where the spec is suspended, waits for the operation annotation, or is invalid.
 //  4. It lets the plan say what to render and whether a step is due (etcdcluster).
-//  5. It renders, tries the outcome on the API server without writing it, and writes leases and ManagedResource.
-//  6. It does at most one step, if there was nothing to write.
-//  7. It patches the status once, of the generation that it read first, and removes the operation annotation when the
+//  5. It finds the store (backupstore), and has certificates issued that nobody gave (secrets, issue.go).
+//  6. It renders, tries the outcome on the API server without writing it, and writes leases and ManagedResource.
+//  7. It does at most one step, if there was nothing to write; when none is left, it takes the rotation of CAs one stage
+//     further, and deletes Secrets that nobody mounts any more.
+//  8. It patches the status once, of the generation that it read first, and removes the operation annotation when the
 //     StatefulSet shows that generation.
 //
-// Steps 2 to 6 are in reconciler_reconcile.go. Whatever ends them early becomes status and requeue in outcome.go.
+// Steps 2 to 7 are in reconciler_reconcile.go. Whatever ends them early becomes status and requeue in outcome.go.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, req.NamespacedName, etcd); err != nil {
@@ -100,6 +107,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	o := outcomeOf(err)
 	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
+	if o.err == nil && p.comeBack > 0 && (o.result.RequeueAfter == 0 || p.comeBack < o.result.RequeueAfter) {
+		o.result.RequeueAfter = p.comeBack
+	}
 	return r.report(ctx, p, o)
 }
 
@@ -114,10 +124,14 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 		r.event(p.etcd, o.eventType, o.eventReason, "%s", o.description)
 	}
 
-	if p.applied && helper.RemoveOperationAnnotations(next) {
+	rotationTaken := r.takeRotationAnnotation(p, next)
+	operationDone := p.applied && helper.RemoveOperationAnnotations(next)
+	if rotationTaken || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return conflictOr(fmt.Errorf("removing the operation annotation: %w", err))
+			return conflictOr(fmt.Errorf("removing annotations: %w", err))
 		}
+	}
+	if operationDone {
 		r.event(p.etcd, corev1.EventTypeNormal, "Applied", "Generation %d is applied", p.etcd.Generation)
 	}
 	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.state, "description", o.description)

@@ -40,7 +40,7 @@ const maxSize = 7
 //  3. what is left of it, made by a predecessor before there was a ManagedResource
 //  4. the pods
 //  5. the volume claims, where spec.pvcRetentionPolicy is DeleteAll
-//  6. the leases and the payloads of the ManagedResource
+//  6. the leases, the payloads of the ManagedResource, and the Secrets that were issued
 //  7. the finalizers, ours and those of the predecessor
 //
 // It only deletes, since nothing can be created in a namespace that is being deleted too, takes what is gone already as done,
@@ -58,6 +58,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		r.deleteClaims,
 		r.deleteLeases,
 		r.deletePayloads,
+		r.deleteIssued,
 		r.releaseSecrets,
 	} {
 		if err := step(ctx, etcd); err != nil {

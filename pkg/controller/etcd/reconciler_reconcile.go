@@ -42,7 +42,7 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 	p.canonical = canonical
-	p.observation, p.observed = r.Observer.Observe(ctx, canonical, observer.Request{}), true
+	p.observation, p.observed = r.Observer.Observe(ctx, canonical, observer.Request{Gardener: true}), true
 
 	if helper.IsSuspended(canonical) {
 		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
@@ -81,12 +81,15 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return waitingFor(plan)
 	}
 
-	store, answer, err := r.resolveStore(ctx, p.canonical, p.observation.ManagedResource.Store)
+	store, answer, err := r.resolveStore(ctx, p)
 	p.store = &answer
 	if err != nil {
 		return err
 	}
-	rendered, err := r.render(p.canonical, plan, accepted, store)
+	if err := r.issue(ctx, p); err != nil {
+		return err
+	}
+	rendered, err := r.render(p, plan, accepted, store)
 	if err != nil {
 		return err
 	}
@@ -105,13 +108,16 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 			return err
 		}
 	}
-	return r.step(ctx, p, current, rendered, plan)
+	if err := r.step(ctx, p, current, rendered, plan); err != nil {
+		return err
+	}
+	return r.settleSecrets(ctx, p, current)
 }
 
 // render is the pure part: the plan and the accepted defaults in, objects and payload out.
-func (r *Reconciler) render(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (rendering, error) {
+func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (rendering, error) {
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
-		Etcd:        etcd,
+		Etcd:        p.canonical,
 		Replicas:    plan.Replicas,
 		ClusterSize: plan.ClusterSize,
 		Defaults:    accepted.Defaults,
@@ -136,26 +142,27 @@ func (r *Reconciler) render(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan, acc
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncStatefulSet, fmt.Errorf("rendering: there is no StatefulSet among the objects"))
 	}
 
-	annotations, err := annotationsFor(plan, accepted, store)
+	annotations, err := annotationsFor(p, plan, accepted, store)
 	if err != nil {
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
-	out.resource, err = r.serialize(etcd, objects, annotations)
+	out.resource, err = r.serialize(p.canonical, objects, annotations)
 	return out, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 }
 
 // annotationsFor is what the ManagedResource remembers.
-func annotationsFor(plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (map[string]string, error) {
+func annotationsFor(p *pass, plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (map[string]string, error) {
 	defaults, err := accepted.marshal()
 	if err != nil {
 		return nil, err
 	}
-	annotations := map[string]string{druidv1alpha1.ManagedResourceAnnotationDefaults: defaults}
+	annotations := p.issued.annotations()
+	annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] = defaults
 	if plan.Replicas > 0 {
 		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.ClusterSize))
 	}
 	if store != nil {
-		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = pinFor(*store).marshal(); err != nil {
+		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = backupstore.PinFor(*store).Marshal(); err != nil {
 			return nil, err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
 // secretIndex indexes Etcds by the names of the Secrets that they refer to.
@@ -38,15 +39,11 @@ func secretNames(etcd *druidv1alpha1.Etcd) []string {
 	return helper.ReferencedSecrets(canonical)
 }
 
-// etcdsForSecret maps a Secret to the Etcds that refer to it.
+// etcdsForSecret maps a Secret to the Etcds that refer to it, or whose BackupEntry it was made for.
 func (r *Reconciler) etcdsForSecret(ctx context.Context, secret client.Object) []reconcile.Request {
-	etcds := &druidv1alpha1.EtcdList{}
-	if err := r.Client.List(ctx, etcds, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()}); err != nil {
-		return nil
-	}
-	requests := make([]reconcile.Request, 0, len(etcds.Items))
-	for _, etcd := range etcds.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&etcd)})
+	requests := r.requestsFor(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
+	if entry := secret.GetAnnotations()[backupstore.AnnotationCreatedBy]; entry != "" {
+		requests = append(requests, r.etcdsForEntryNamed(ctx, entry)...)
 	}
 	return requests
 }

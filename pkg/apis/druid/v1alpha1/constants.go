@@ -32,6 +32,7 @@ const (
 	ComponentNameStatefulSet           = "etcd-statefulset"
 	ComponentNameSnapshotCompactionJob = "etcd-snapshot-compaction-job"
 	ComponentNameCopyBackupsJob        = "etcd-copy-backups-job"
+	ComponentNameConnection            = "etcd-connection"
 )
 
 // Annotations of an Etcd, read by the operator.
@@ -85,6 +86,9 @@ const (
 
 	// ManagedResourceAnnotationTLSMode is the key, on the ManagedResource of an Etcd, of the TLS mode of the cluster.
 	ManagedResourceAnnotationTLSMode = "etcd-druid.extensions.gardener.cloud/tls-mode"
+	// ManagedResourceAnnotationCARotation is the key, on the ManagedResource of an Etcd, of the state (JSON) of the
+	// rotation of its CAs.
+	ManagedResourceAnnotationCARotation = "etcd-druid.extensions.gardener.cloud/ca-rotation"
 	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.

@@ -63,6 +63,10 @@ const (
 	ErrorCodeObserve ErrorCode = "ERR_OBSERVE"
 	// ErrorCodeResolveStore is a store whose provider, container or credentials could not be found out.
 	ErrorCodeResolveStore ErrorCode = "ERR_RESOLVE_STORE"
+	// ErrorCodeSyncSecrets is a certificate that could not be issued, or a Secret for it that could not be written.
+	ErrorCodeSyncSecrets ErrorCode = "ERR_SYNC_SECRETS"
+	// ErrorCodeDeleteSecrets is a Secret of ours that could not be deleted.
+	ErrorCodeDeleteSecrets ErrorCode = "ERR_DELETE_SECRETS"
 	// ErrorCodeStep is a step of the plan that failed, such as the eviction of a pod.
 	ErrorCodeStep ErrorCode = "ERR_STEP"
 )

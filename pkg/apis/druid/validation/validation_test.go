@@ -94,11 +94,6 @@ var _ = Describe("ValidateEtcd", func() {
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientUrlTLS.ClientTLSSecretRef.Name = "" }),
 		Entry("no server certificate of the sidecar", "spec.backup.tls.serverTLSSecretRef.name", "name the Secret", fixture.WithTLS(),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.TLS.ServerTLSSecretRef.Name = "" }),
-		Entry("TLS of the sidecar alone in a cluster that never ran", "spec.etcd.clientUrlTls", "or neither", fixture.WithBackupTLS()),
-		Entry("TLS for clients that nobody provides", "spec.etcd.clientUrlTls", "name the Secrets", fixture.WithPeerTLS(),
-			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
-		Entry("TLS between members that nobody provides", "spec.etcd.peerUrlTls", "name the Secrets", fixture.WithClientTLS(),
-			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.EnableTLS = new(true) }),
 
 		Entry("a schedule whose range descends", "spec.backup.fullSnapshotSchedule", "cannot read it", schedule("0 18-8 * * *")),
 		Entry("a schedule on the seventh day", "spec.backup.fullSnapshotSchedule", "0 is Sunday", schedule("0 0 * * 7")),

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// expiringSoon is how long before its end a certificate is worth a warning, and a tenth of its validity if that is less: whoever
+// renews certificates does it earlier.
+const expiringSoon = 30 * 24 * time.Hour
+
+// CertificateInUse is a certificate with the Secret that it is in.
+type CertificateInUse struct {
+	// SecretName and Key say where it is.
+	SecretName, Key string
+	// NotBefore and NotAfter are the times between which it is valid.
+	NotBefore, NotAfter time.Time
+}
+
+// CertificatesInUse are the certificates that the pods mount, in the order of their Secrets' names.
+func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
+	mounted := map[string]bool{}
+	for _, name := range o.StatefulSet.TLS.Names() {
+		mounted[name] = true
+	}
+	var certificates []CertificateInUse
+	for _, secret := range o.Secrets {
+		if !mounted[secret.Name] {
+			continue
+		}
+		for _, certificate := range secret.Certificates {
+			certificates = append(certificates, CertificateInUse{
+				SecretName: secret.Name, Key: certificate.Key, NotBefore: certificate.NotBefore, NotAfter: certificate.NotAfter,
+			})
+		}
+	}
+
+	return certificates
+}
+
+// CertificatesValid is True when every certificate that the pods mount is valid and has some time left, given or issued alike.
+// Its message names the first that expires, with the date, and members that were not restarted since TLS was switched.
+func CertificatesValid(in Input) *druidv1alpha1.Condition {
+	const conditionType = druidv1alpha1.ConditionTypeCertificatesValid
+	o := in.Observation
+	if !o.StatefulSet.Exists {
+		return nil
+	}
+	if failure := o.Failure(etcdcluster.SectionSecrets); failure != "" {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchSecrets, failure)
+	}
+	if len(o.StatefulSet.TLS.Names()) == 0 {
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonPlaintext, "The cluster serves without TLS"+notRestarted(o))
+	}
+	first := firstToExpire(CertificatesInUse(o))
+	if first == nil {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "No certificate was found in the Secrets that pods mount")
+	}
+	soon := min(expiringSoon, first.NotAfter.Sub(first.NotBefore)/10)
+	described := fmt.Sprintf("%s of Secret %s", first.Key, first.SecretName)
+	switch {
+	case in.Now.After(first.NotAfter):
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonCertificatesInvalid, described+" expired at "+stamp(first.NotAfter))
+	case in.Now.Before(first.NotBefore):
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonCertificatesInvalid, described+" is not valid before "+stamp(first.NotBefore))
+	case first.NotAfter.Sub(in.Now) < soon:
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonCertificatesExpiring, described+" expires at "+stamp(first.NotAfter)+" and was not renewed")
+	default:
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonCertificatesValid, "The first to expire is "+described+", at "+stamp(first.NotAfter)+notRestarted(o))
+	}
+}
+
+func firstToExpire(certificates []CertificateInUse) *CertificateInUse {
+	var first *CertificateInUse
+	for i := range certificates {
+		if first == nil || certificates[i].NotAfter.Before(first.NotAfter) {
+			first = &certificates[i]
+		}
+	}
+
+	return first
+}
+
+// notRestarted names the pods that serve clients otherwise than the StatefulSet says, until they are restarted.
+func notRestarted(o etcdcluster.Observation) string {
+	var names []string
+	for _, pod := range o.Pods {
+		if (pod.ClientTLS != nil) != (o.StatefulSet.TLS.ClientCA != "") {
+			names = append(names, pod.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	served := "plaintext"
+	if o.StatefulSet.TLS.ClientCA == "" {
+		served = "TLS"
+	}
+
+	return "; until they restart, clients are served " + served + " by " + strings.Join(names, ", ")
+}

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+const day = 24 * time.Hour
+
+// encrypted mounts a server certificate that began and ends so long after noon, beside a CA that lives for years.
+func encrypted(begin, end time.Duration) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		in.Observation.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca", Server: "server"}
+		for i := range in.Observation.Pods {
+			in.Observation.Pods[i].ClientTLS = &etcdcluster.ClientSecrets{CA: "ca"}
+		}
+		in.Observation.Secrets = []etcdcluster.Secret{
+			{Name: "ca", Certificates: []etcdcluster.Certificate{{Key: "bundle.crt", NotBefore: noon.Add(-day), NotAfter: noon.Add(3650 * day)}}},
+			{Name: "server", Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotBefore: noon.Add(begin), NotAfter: noon.Add(end)}}},
+			{Name: "unrelated", Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotBefore: noon.Add(-2 * day), NotAfter: noon.Add(-day)}}},
+		}
+	}
+}
+
+var _ = DescribeTable("CertificatesValid",
+	func(change func(*conditions.Input), expected, message string) {
+		condition := conditions.CertificatesValid(healthy(change))
+		Expect(judged(condition)).To(Equal(expected))
+		Expect(condition.Message).To(Equal(message))
+	},
+	Entry("says that there is no TLS", func(*conditions.Input) {}, "True Plaintext", "The cluster serves without TLS"),
+	Entry("names the first that expires, with the date", encrypted(-day, 365*day), "True CertificatesValid",
+		"The first to expire is tls.crt of Secret server, at "+noon.Add(365*day).UTC().Format(time.RFC3339)),
+	Entry("warns when nobody renewed it", encrypted(-700*day, 29*day), "False CertificatesExpiring",
+		"tls.crt of Secret server expires at "+noon.Add(29*day).UTC().Format(time.RFC3339)+" and was not renewed"),
+	Entry("does not warn of what lives shortly anyway", encrypted(-day, 20*day), "True CertificatesValid",
+		"The first to expire is tls.crt of Secret server, at "+noon.Add(20*day).UTC().Format(time.RFC3339)),
+	Entry("tells what expired", encrypted(-2*day, -day), "False CertificatesInvalid",
+		"tls.crt of Secret server expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
+	Entry("tells what is not valid yet", encrypted(time.Hour, day), "False CertificatesInvalid",
+		"tls.crt of Secret server is not valid before "+noon.Add(time.Hour).UTC().Format(time.RFC3339)),
+	Entry("names members that still serve plaintext", all(encrypted(-day, 365*day), func(in *conditions.Input) { in.Observation.Pods[0].ClientTLS = nil }), "True CertificatesValid",
+		"The first to expire is tls.crt of Secret server, at "+noon.Add(365*day).UTC().Format(time.RFC3339)+"; until they restart, clients are served plaintext by main-0"),
+	Entry("cannot tell", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
+)

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// Keys of the Secret with which applications connect.
+const (
+	connectionEndpoints = "endpoints"
+	connectionCA        = "ca.crt"
+)
+
+// ensureConnection writes the Secret with which applications connect: the same name for ever, whatever was renewed.
+func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
+	configs := secrets.ConfigNamesFor(p.canonical.Name)
+	bundle, found := p.issued.manager.Get(configs.ClientCA, secretsmanager.Bundle)
+	certificate := p.issued.secrets[configs.Client]
+	if !found || certificate == nil {
+		return fmt.Errorf("there is no CA or no client certificate for Secret %s", secrets.ConnectionName(p.canonical))
+	}
+
+	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.canonical.Namespace, Name: secrets.ConnectionName(p.canonical)}}
+	_, err := controllerutil.CreateOrPatch(ctx, r.Client, connection, func() error {
+		if connection.ResourceVersion != "" && !isConnectionOf(connection, p.etcd) {
+			return fmt.Errorf("it exists and is not the operator's: delete it, or name the Etcd otherwise")
+		}
+		connection.Labels = helper.DefaultLabels(p.canonical)
+		connection.Labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameConnection
+		connection.OwnerReferences = []metav1.OwnerReference{helper.OwnerReference(p.canonical)}
+		connection.Type = corev1.SecretTypeOpaque
+		connection.Data = map[string][]byte{
+			connectionEndpoints:     []byte(fmt.Sprintf("https://%s.%s.svc:%d", helper.ClientServiceName(p.canonical), p.canonical.Namespace, helper.ClientPort(p.canonical))),
+			connectionCA:            bundle.Data[secretsutils.DataKeyCertificateBundle],
+			corev1.TLSCertKey:       certificate.Data[corev1.TLSCertKey],
+			corev1.TLSPrivateKeyKey: certificate.Data[corev1.TLSPrivateKeyKey],
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("writing Secret %s: %w", connection.Name, err)
+	}
+	return nil
+}
+
+// isConnectionOf is true for a Secret that was written for the Etcd, or for an earlier one of its name.
+func isConnectionOf(secret metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+	labels := secret.GetLabels()
+	return labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && labels[druidv1alpha1.LabelPartOfKey] == etcd.Name
+}
+
+// deleteConnection deletes the Secret with which applications connect, and nothing else of that name.
+func (r *Reconciler) deleteConnection(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	connection := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: secrets.ConnectionName(etcd)}, connection); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("reading Secret %s: %w", secrets.ConnectionName(etcd), err)
+	}
+	if !isConnectionOf(connection, etcd) {
+		return nil
+	}
+	return r.deleteObject(ctx, connection)
+}
+
+// deleteIssued deletes the Secrets that were issued for an Etcd, and the one with which applications connect.
+func (r *Reconciler) deleteIssued(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	if err := r.deleteConnection(ctx, etcd); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.Reader.List(ctx, list, client.InNamespace(etcd.Namespace), client.MatchingLabels{
+		secretsmanager.LabelKeyManagedBy:       secretsmanager.LabelValueSecretsManager,
+		secretsmanager.LabelKeyManagerIdentity: secrets.Identity(etcd.Name),
+	}); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteSecrets, fmt.Errorf("listing issued Secrets: %w", err))
+	}
+	for index := range list.Items {
+		if err := r.deleteObject(ctx, &list.Items[index]); err != nil {
+			return failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	extensionssecretsmanager "github.com/gardener/gardener/extensions/pkg/util/secret/manager"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	corev1 "k8s.io/api/core/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// issued is what was issued for the TLS of one Etcd.
+type issued struct {
+	// modes say what is ours.
+	modes secrets.Modes
+	// rotation is the state of the rotation of the CAs.
+	rotation secrets.Rotation
+	// manager issued it. Nil: nothing was, and nothing is left of earlier.
+	manager secretsmanager.Interface
+	// secrets are the certificates by the names of their configs.
+	secrets map[string]*corev1.Secret
+	// names are the names of what pods mount.
+	names secrets.Names
+}
+
+// annotations are what the ManagedResource remembers of it.
+func (i *issued) annotations() map[string]string {
+	annotations := map[string]string{druidv1alpha1.ManagedResourceAnnotationTLSMode: i.modes.String()}
+	if i.modes.Provisions() {
+		annotations[druidv1alpha1.ManagedResourceAnnotationCARotation] = i.rotation.String()
+	}
+	return annotations
+}
+
+// issue decides how the connections of an Etcd are secured, has issued what is ours, and fills it into the canonical form, so
+// that whatever comes after needs to know nothing about it. It is the only place where certificates are issued.
+func (r *Reconciler) issue(ctx context.Context, p *pass) error {
+	o := p.observation
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionSecrets, etcdcluster.SectionGardener} {
+		if failure := o.Failure(section); failure != "" {
+			return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", section, failure))
+		}
+	}
+	running := secrets.RunningModes(p.canonical.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+	modes, errs := secrets.Decide(p.canonical, running)
+	if len(errs) > 0 {
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+	}
+
+	p.issued = &issued{modes: modes}
+	if modes.Provisions() || len(o.Issued) > 0 {
+		if err := r.generate(ctx, p); err != nil {
+			return failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
+		}
+	}
+	p.canonical = secrets.Effective(p.canonical, modes, p.issued.names)
+	if modes.Client == secrets.ModeProvisioned && !servesPlaintext(o) {
+		return failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureConnection(ctx, p))
+	}
+	return nil
+}
+
+// servesPlaintext is true while a member was not restarted since TLS was switched on. Applications are told when all were.
+func servesPlaintext(o etcdcluster.Observation) bool {
+	for _, pod := range o.Pods {
+		if pod.ClientTLS == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// generate has the certificates issued, in the stage that the rotation of their CAs has reached.
+func (r *Reconciler) generate(ctx context.Context, p *pass) error {
+	i := p.issued
+	if i.modes.Provisions() {
+		i.rotation = secrets.Next(p.observation.ManagedResource.CARotation, askedFor(p, r.Clock.Now()))
+	}
+	configs := secrets.ConfigsFor(p.canonical, i.modes, i.rotation.Stage)
+	withOptions := make([]extensionssecretsmanager.SecretConfigWithOptions, 0, len(configs))
+	for _, config := range configs {
+		withOptions = append(withOptions, extensionssecretsmanager.SecretConfigWithOptions{Config: config.Certificate, Options: config.Options})
+	}
+
+	var err error
+	if i.manager, err = r.secretsManager(ctx, p, withOptions); err != nil {
+		return fmt.Errorf("preparing to issue certificates: %w", err)
+	}
+	if i.secrets, err = extensionssecretsmanager.GenerateAllSecrets(ctx, i.manager, withOptions); err != nil {
+		return fmt.Errorf("issuing certificates: %w", err)
+	}
+	i.names = i.mounted(p.canonical.Name)
+	p.comeBack = i.renewal(r.Clock.Now())
+	return nil
+}
+
+// askedFor is who asks for a rotation of the CAs.
+func askedFor(p *pass, now time.Time) secrets.Asked {
+	asked := secrets.Asked{Annotation: p.canonical.Annotations[druidv1alpha1.RotateCAAnnotation], Now: now}
+	gardener := p.observation.Gardener
+	for _, rotation := range []*etcdcluster.CARotation{gardener.Garden, gardener.Cluster} {
+		if rotation != nil {
+			asked.Gardener = &secrets.GardenerRotation{Phase: gardencorev1beta1.CredentialsRotationPhase(rotation.Phase), InitiatedAt: rotation.InitiatedAt}
+		}
+	}
+	names := secrets.ConfigNamesFor(p.canonical.Name)
+	for _, secret := range p.observation.Issued {
+		if secret.ConfigName == names.ClientCA || secret.ConfigName == names.PeerCA {
+			asked.CAs = append(asked.CAs, secrets.CA{
+				ConfigName: secret.ConfigName, CreatedAt: secret.CreatedAt, RotationStartedAt: secret.RotationStartedAt,
+				NotBefore: secret.NotBefore, NotAfter: secret.NotAfter,
+			})
+		}
+	}
+	return asked
+}
+
+// mounted are the names of the Secrets that pods mount: of CAs the bundle, which holds the old one too.
+func (i *issued) mounted(etcdName string) secrets.Names {
+	configs := secrets.ConfigNamesFor(etcdName)
+	return secrets.Names{
+		ClientCA: i.bundleOf(configs.ClientCA), PeerCA: i.bundleOf(configs.PeerCA),
+		Server: i.nameOf(configs.Server), Client: i.nameOf(configs.Client), Peer: i.nameOf(configs.Peer),
+	}
+}
+
+func (i *issued) nameOf(config string) string {
+	if secret := i.secrets[config]; secret != nil {
+		return secret.Name
+	}
+	return ""
+}
+
+func (i *issued) bundleOf(config string) string {
+	if i.secrets[config] == nil {
+		return ""
+	}
+	if bundle, found := i.manager.Get(config, secretsmanager.Bundle); found {
+		return bundle.Name
+	}
+	return ""
+}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	extensionscontroller "github.com/gardener/gardener/extensions/pkg/controller"
+	extensionssecretsmanager "github.com/gardener/gardener/extensions/pkg/util/secret/manager"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// secretsManager returns Gardener's secrets manager for one Etcd: that of the shoot whose control plane lives in the
+// namespace, that of the Garden, or a plain one. Shoot and Garden are not handed over as they are, but with the rotation
+// as far as it was taken up here: the library drops an old CA as soon as it hears Completing.
+func (r *Reconciler) secretsManager(ctx context.Context, p *pass, configs []extensionssecretsmanager.SecretConfigWithOptions) (secretsmanager.Interface, error) {
+	var (
+		log      = logf.FromContext(ctx).WithName("secretsmanager")
+		identity = secrets.Identity(p.canonical.Name)
+		rotation = rotationOf(p.issued.rotation.LibraryRotation())
+		gardener = p.observation.Gardener
+	)
+	switch {
+	case gardener.Cluster != nil:
+		cluster := &extensionscontroller.Cluster{ObjectMeta: metav1.ObjectMeta{Name: p.canonical.Namespace}, Shoot: &gardencorev1beta1.Shoot{}}
+		cluster.Shoot.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{CertificateAuthorities: rotation}}
+		return extensionssecretsmanager.SecretsManagerForCluster(ctx, log, r.Clock, r.Client, cluster, identity, configs)
+	case gardener.Garden != nil:
+		garden := &operatorv1alpha1.Garden{}
+		garden.Status.Credentials = &operatorv1alpha1.Credentials{Rotation: &operatorv1alpha1.CredentialsRotation{CertificateAuthorities: rotation}}
+		return extensionssecretsmanager.SecretsManagerForGarden(ctx, log, r.Clock, r.Client, garden, identity, configs, p.canonical.Namespace)
+	default:
+		return secretsmanager.New(ctx, log, r.Clock, r.Client, identity,
+			secretsmanager.WithNamespaces(p.canonical.Namespace),
+			secretsmanager.WithSecretNamesToTimes(startTimes(p)),
+		)
+	}
+}
+
+func rotationOf(rotation secrets.GardenerRotation) *gardencorev1beta1.CARotation {
+	if rotation.InitiatedAt.IsZero() {
+		return nil
+	}
+	return &gardencorev1beta1.CARotation{Phase: rotation.Phase, LastInitiationTime: &metav1.Time{Time: rotation.InitiatedAt}}
+}
+
+// startTimes are the times from which the secrets manager derives the names of CAs.
+func startTimes(p *pass) map[string]time.Time {
+	startedAt := p.issued.rotation.StartedAt
+	if startedAt.IsZero() {
+		return nil
+	}
+	names := secrets.ConfigNamesFor(p.canonical.Name)
+	return map[string]time.Time{names.ClientCA: startedAt, names.PeerCA: startedAt}
+}
+
+// renewal is the time until the first certificate is to be renewed, plus a little, so that it is renewed then; at least a
+// minute. 0: there is none.
+func (i *issued) renewal(now time.Time) time.Duration {
+	var first time.Time
+	for _, secret := range i.secrets {
+		notBefore, notAfter := timeOf(secret.Labels[secretsmanager.LabelKeyIssuedAtTime]), timeOf(secret.Labels[secretsmanager.LabelKeyValidUntilTime])
+		if notAfter.IsZero() {
+			continue
+		}
+		if renewAt := secrets.RenewAt(notBefore, notAfter); first.IsZero() || renewAt.Before(first) {
+			first = renewAt
+		}
+	}
+	if first.IsZero() {
+		return 0
+	}
+	return max(first.Sub(now)+time.Minute, time.Minute)
+}
+
+// timeOf reads the seconds since 1970 in a label; zero where there are none.
+func timeOf(label string) time.Time {
+	seconds, err := strconv.ParseInt(label, 10, 64)
+	if err != nil {
+		return time.Time{} // not set
+	}
+	return time.Unix(seconds, 0).UTC()
+}
