@@ -44,6 +44,7 @@ func Start() *Environment {
 				filepath.Join(gardener, "example", "resource-manager", "10-crd-resources.gardener.cloud_managedresources.yaml"),
 				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_clusters.yaml"),
 				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_backupentries.yaml"),
+				filepath.Join(gardener, "pkg", "component", "extensions", "crds", "assets", "crd-extensions.gardener.cloud_backupbuckets.yaml"),
 			},
 		},
 		ErrorIfCRDPathMissing: true,

@@ -173,6 +173,8 @@ func (s *StatefulSets) adoptAndStart(ctx context.Context, statefulSet *appsv1.St
 	}
 	before := pod.DeepCopy()
 	pod.Status.Phase = corev1.PodRunning
+	pod.Status.PodIP = addressOf(pod)
+	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
 	pod.Status.Conditions = []corev1.PodCondition{
 		{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		{Type: corev1.ContainersReady, Status: corev1.ConditionTrue},
@@ -223,6 +225,14 @@ func claimVolumes(statefulSet *appsv1.StatefulSet, ordinal int) []corev1.Volume 
 		}})
 	}
 	return volumes
+}
+
+// addressOf is an address that no other pod has, and that a pod which starts anew does not keep.
+func addressOf(pod *corev1.Pod) string {
+	hash := fnv.New32a()
+	_, _ = fmt.Fprint(hash, pod.UID)
+	sum := hash.Sum32()
+	return fmt.Sprintf("10.%d.%d.%d", byte(sum>>16), byte(sum>>8), byte(sum))
 }
 
 func isReady(pod *corev1.Pod) bool {

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package gardener_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
+	"testing"
+	"time"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+	"github.com/gardener/gardener-extension-etcd-druid/test/provider"
+)
+
+func TestGardener(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Test Integration Gardener Suite")
+}
+
+var (
+	env          *environment.Environment
+	statefulSets = &environment.StatefulSets{}
+)
+
+var _ = BeforeSuite(func() {
+	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
+	SetDefaultEventuallyTimeout(60 * time.Second)
+	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
+	// Small keys are quicker, and as good for a handshake.
+	secretsutils.GenerateKey = func(_ io.Reader, _ int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
+
+	env = environment.Start()
+	Expect(env.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})).To(Succeed())
+
+	By("playing the rest of the cluster")
+	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
+	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
+	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	Expect(provider.AddToManager(cluster, provider.Options{HostPath: "/var/buckets", Publish: true})).To(Succeed())
+	DeferCleanup(start(cluster))
+
+	By("starting the controller")
+	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: &members{client: env.Client}}
+	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
+	Expect(observer.Gardener).To(BeTrue())
+	Expect(observer.Garden).To(BeFalse())
+	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
+		Config: etcd.Config{Defaults: componentetcd.Defaults{Images: componentetcd.Images{
+			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
+		}}},
+		Observer: observer,
+		Gardener: observer.Gardener,
+	})).To(Succeed())
+	DeferCleanup(start(mgr))
+})
+
+func newManager(options manager.Options) manager.Manager {
+	GinkgoHelper()
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller.SkipNameValidation = new(true)
+	mgr, err := manager.New(env.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// start starts a manager and returns what stops it and waits for its end.
+func start(mgr manager.Manager) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package gardener_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// members connects to the played pods as to members: by a real handshake with the certificates that the pod mounts.
+type members struct{ client client.Client }
+
+// Connect implements etcdclient.Connector.
+func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	return &memberClient{members: m, target: target}, nil
+}
+
+// Forget implements etcdclient.Connector.
+func (*members) Forget(etcdclient.Target) {}
+
+type memberClient struct {
+	*members
+
+	target etcdclient.Target
+}
+
+// Status implements etcdclient.Client.
+func (m *memberClient) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+	if err := m.handshake(ctx); err != nil {
+		return etcdcluster.MemberAnswer{}, nil, fmt.Errorf("%w: %w", etcdclient.ErrUnreachable, err)
+	}
+	return etcdcluster.MemberAnswer{Reachable: true, Serves: true, MemberID: 1, LeaderID: 1}, nil, nil
+}
+
+// MemberList implements etcdclient.Client.
+func (*memberClient) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+	return []etcdcluster.ListedMember{{ID: 1}}, nil
+}
+
+// MoveLeader implements etcdclient.Client.
+func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.New("not played") }
+
+func (m *memberClient) handshake(ctx context.Context) error {
+	host, _, err := net.SplitHostPort(m.target.Address)
+	if err != nil {
+		return err
+	}
+	pods := &corev1.PodList{}
+	if err := m.client.List(ctx, pods); err != nil {
+		return err
+	}
+	for _, pod := range pods.Items {
+		if pod.Status.PodIP != host {
+			continue
+		}
+		if m.target.Credentials == nil {
+			return nil
+		}
+		credentials, err := m.target.Credentials.Load(ctx)
+		if err != nil {
+			return err
+		}
+		return shakeHands(ctx, m.client, &pod, credentials, m.target.ServerName)
+	}
+	return fmt.Errorf("no pod has the address %s", host)
+}
+
+// shakeHands makes a handshake between the credentials of a client and what a pod mounts.
+func shakeHands(ctx context.Context, c client.Client, pod *corev1.Pod, credentials etcdclient.TLS, serverName string) error {
+	server, err := serverConfig(ctx, c, pod)
+	if err != nil {
+		return err
+	}
+	config := &tls.Config{ServerName: serverName, RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	if !config.RootCAs.AppendCertsFromPEM(credentials.CA) {
+		return errors.New("the client trusts nobody")
+	}
+	certificate, err := tls.X509KeyPair(credentials.Certificate, credentials.Key)
+	if err != nil {
+		return err
+	}
+	config.Certificates = []tls.Certificate{certificate}
+
+	clientSide, serverSide := net.Pipe()
+	defer func() { _, _ = clientSide.Close(), serverSide.Close() }()
+	served := make(chan error, 1)
+	go func() {
+		connection := tls.Server(serverSide, server)
+		err := connection.HandshakeContext(ctx)
+		if err == nil {
+			_, err = connection.Write([]byte("."))
+		}
+		served <- err
+		if err != nil {
+			_ = serverSide.Close()
+		}
+	}()
+	connection := tls.Client(clientSide, config)
+	if err := connection.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	if _, err := connection.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("the member refuses the client: %w", err)
+	}
+	return <-served
+}
+
+// serverConfig is how etcd in the pod serves clients: it read its files when it started.
+func serverConfig(ctx context.Context, c client.Client, pod *corev1.Pod) (*tls.Config, error) {
+	mounted := map[string]*corev1.Secret{}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Secret == nil || !strings.HasPrefix(volume.Name, "etcd-") {
+			continue
+		}
+		secret := &corev1.Secret{}
+		if err := c.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: volume.Secret.SecretName}, secret); err != nil {
+			return nil, err
+		}
+		mounted[volume.Name] = secret
+	}
+	if mounted["etcd-ca"] == nil || mounted["etcd-server-tls"] == nil {
+		return nil, errors.New("the pod serves plaintext")
+	}
+	certificate, err := tls.X509KeyPair(mounted["etcd-server-tls"].Data["tls.crt"], mounted["etcd-server-tls"].Data["tls.key"])
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{certificate}, ClientCAs: x509.NewCertPool(), ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS12}
+	for _, key := range []string{"bundle.crt", "ca.crt"} {
+		config.ClientCAs.AppendCertsFromPEM(mounted["etcd-ca"].Data[key])
+	}
+	return config, nil
+}

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package gardener_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+)
+
+var _ = Describe("The rotation of CAs", func() {
+	// rotate plays both ways to ask for a rotation: the story of clients is the same.
+	rotate := func(ctx SpecContext, s *story, begin, complete func()) {
+		var oldOnly etcdclient.TLS
+		Eventually(func(g Gomega) { oldOnly = s.connection(ctx, g) }).Should(Succeed())
+		oldCA := s.cas(ctx, Default)
+		Expect(oldCA).To(HaveLen(1))
+		serves := func(credentials etcdclient.TLS) func(Gomega) {
+			return func(g Gomega) { g.Expect(s.connects(ctx, g, credentials)).To(Succeed()) }
+		}
+
+		By("preparing it, while a client that trusts the old CA alone is served")
+		stop := make(chan struct{})
+		watched := make(chan error, 1)
+		go func() {
+			defer GinkgoRecover()
+			watched <- watch(stop, func(g Gomega) error {
+				pod := &corev1.Pod{}
+				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
+					return nil // it restarts
+				}
+				return shakeHands(ctx, env.Client, pod, oldOnly, "main-client")
+			})
+		}()
+		begin()
+		Eventually(s.remembered(ctx, "ca-rotation")).Should(ContainSubstring("\"stage\":\"Prepared\""))
+		s.ready(ctx)
+		close(stop)
+		Expect(<-watched).NotTo(HaveOccurred())
+		Expect(s.cas(ctx, Default)).To(HaveLen(2))
+		bundle := s.connection(ctx, Default)
+		Expect(bundle.CA).NotTo(Equal(oldOnly.CA))
+		Expect(bundle.Certificate).NotTo(Equal(oldOnly.Certificate))
+		Expect(s.connects(ctx, Default, bundle)).To(Succeed())
+		Expect(s.connects(ctx, Default, oldOnly)).To(Succeed())
+
+		By("not completing it by itself")
+		Consistently(s.remembered(ctx, "ca-rotation"), time.Second, 100*time.Millisecond).Should(ContainSubstring("\"stage\":\"Prepared\""))
+
+		By("completing it, while a client that trusts both is served")
+		stop = make(chan struct{})
+		go func() {
+			defer GinkgoRecover()
+			watched <- watch(stop, func(g Gomega) error {
+				pod := &corev1.Pod{}
+				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
+					return nil // it restarts
+				}
+				return shakeHands(ctx, env.Client, pod, bundle, "main-client")
+			})
+		}()
+		complete()
+		Eventually(s.remembered(ctx, "ca-rotation")).ShouldNot(ContainSubstring("stage"))
+		s.ready(ctx)
+		close(stop)
+		Expect(<-watched).NotTo(HaveOccurred())
+		Eventually(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(1)) }).Should(Succeed())
+		Expect(s.cas(ctx, Default)).NotTo(Equal(oldCA))
+		Expect(issued(ctx, Default, s.namespace, "main")).To(HaveLen(7))
+		newOnly := s.connection(ctx, Default)
+		Expect(newOnly.CA).NotTo(Equal(bundle.CA))
+		Eventually(serves(newOnly)).Should(Succeed())
+		Expect(s.connects(ctx, Default, oldOnly)).NotTo(Succeed())
+
+		By("leaving it at that")
+		uid := s.pod(ctx, Default).UID
+		Consistently(func(g Gomega) {
+			g.Expect(s.pod(ctx, g).UID).To(Equal(uid))
+			g.Expect(s.remembered(ctx, "ca-rotation")(g)).NotTo(ContainSubstring("stage"))
+		}, 3*time.Second, 100*time.Millisecond).Should(Succeed())
+	}
+
+	It("should follow that of the shoot, and drop the old CA only when members were seen to live without it", func(ctx SpecContext) {
+		s := newStory(ctx)
+		s.writeCluster(ctx, "", nil)
+		s.create(ctx)
+		s.ready(ctx)
+		initiatedAt := time.Now().Add(-time.Second).Truncate(time.Second)
+		rotate(ctx, s,
+			func() { s.writeCluster(ctx, "Preparing", &initiatedAt) },
+			func() {
+				statefulSets.Hold(s.namespace, true)
+				s.writeCluster(ctx, "Completing", &initiatedAt)
+				Eventually(s.remembered(ctx, "ca-rotation")).Should(ContainSubstring("\"stage\":\"CompleteLeaves\""))
+				s.writeCluster(ctx, "Completed", &initiatedAt)
+				By("keeping the old CA though the shoot is faster")
+				Consistently(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(2)) }, 2*time.Second, 100*time.Millisecond).Should(Succeed())
+				statefulSets.Hold(s.namespace, false)
+			})
+	})
+
+	It("should be asked for by annotations outside of shoots", func(ctx SpecContext) {
+		s := newStory(ctx)
+		s.create(ctx)
+		s.ready(ctx)
+		taken := func() {
+			Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())
+		}
+		rotate(ctx, s,
+			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start"); taken() },
+			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "complete"); taken() })
+	})
+
+	It("should not be asked for by annotations in shoots", func(ctx SpecContext) {
+		s := newStory(ctx)
+		s.writeCluster(ctx, "", nil)
+		s.create(ctx)
+		s.ready(ctx)
+		uid := s.pod(ctx, Default).UID
+		s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start")
+		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())
+		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
+		Expect(s.cas(ctx, Default)).To(HaveLen(1))
+	})
+})

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package gardener_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+func keyOf(namespace, name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: namespace, Name: name}
+}
+
+// watch calls check until it fails or is stopped.
+func watch(stop <-chan struct{}, check func(Gomega) error) error {
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+			if err := check(Default); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+var _ = Describe("The store", func() {
+	withStore := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }
+
+	It("should be found along the chain from bucket to entry to Secret, in a namespace with a Cluster", func(ctx SpecContext) {
+		s := newStory(ctx)
+		s.writeCluster(ctx, "", nil)
+
+		By("waiting for the entry")
+		s.create(ctx, withStore)
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "BackupEntryNotFound", "has a Cluster, and no BackupEntry yet"))
+		}).Should(Succeed())
+		Expect(s.read(ctx, Default).Status.LastErrors).To(BeEmpty())
+
+		By("going on as soon as the entry succeeded")
+		entry := s.writeEntry(ctx)
+		s.ready(ctx)
+		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main", "Secret etcd-backup"))
+		Expect(s.remembered(ctx, "store")(Default)).To(MatchJSON(`{"provider":"Local","container":"bucket-of-` + s.namespace + `","prefix":"` + entry + `/main","secretName":"etcd-backup"}`))
+		statefulSet := &appsv1.StatefulSet{}
+		s.get(ctx, Default, statefulSet, "main")
+		Expect(statefulSet.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("HostPath", HaveValue(HaveField("Path", "/var/buckets/bucket-of-"+s.namespace)))))
+
+		By("not restarting etcd when the credentials of the bucket are rotated")
+		uid := s.pod(ctx, Default).UID
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry-" + entry}}
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		secret.Data = map[string][]byte{"password": []byte("new")}
+		Expect(env.Client.Update(ctx, secret)).To(Succeed())
+		secret = &corev1.Secret{}
+		Eventually(func(g Gomega) {
+			s.get(ctx, g, secret, "etcd-backup")
+			g.Expect(secret.Data).To(HaveKeyWithValue("password", []byte("new")))
+		}).Should(Succeed())
+		s.update(ctx, func(*druidv1alpha1.Etcd) {})
+		s.ready(ctx)
+		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
+
+		By("refusing a place other than the one that was first used")
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.Container = new(druidv1alpha1.StorageProvider("local")), new("elsewhere")
+			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "etcd-backup"}
+		})
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreChanged", "snapshots went to Local"))
+		}).Should(Succeed())
+		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
+	})
+
+	It("should be that of the entry which is named, as soon as it is there", func(ctx SpecContext) {
+		s, other := newStory(ctx), newStory(ctx)
+		foreign := other.writeEntry(ctx)
+		s.create(ctx, withStore, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store.BackupEntryRef = &druidv1alpha1.BackupEntryReference{Name: foreign}
+		})
+		By("refusing that of another namespace")
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreInvalid", "lie in namespace "+other.namespace))
+		}).Should(Succeed())
+
+		entry := s.writeEntry(ctx)
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.BackupEntryRef.Name = entry })
+		s.ready(ctx)
+		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main"))
+	})
+
+	It("should be found by the prefix that gardenlet writes", func(ctx SpecContext) {
+		s := newStory(ctx)
+		entry := s.writeEntry(ctx)
+		s.create(ctx, withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Prefix = entry + "/etcd-main" })
+		s.ready(ctx)
+		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/etcd-main"))
+	})
+})

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package provider is the half of the backup workflow that an infrastructure extension does in Gardener, for tests and the
+// local seed: controllers for BackupBuckets and BackupEntries of type `local`, on the extension library's own reconcilers
+// and generic actuator. Buckets are directories of the node.
+//
+// What may not live here: anything that the operator needs.
+package provider
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gardener/gardener/extensions/pkg/controller/backupbucket"
+	"github.com/gardener/gardener/extensions/pkg/controller/backupentry"
+	"github.com/gardener/gardener/extensions/pkg/controller/backupentry/genericactuator"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+)
+
+// Type is the type of the buckets and entries.
+const Type = "local"
+
+// secretName is where the generic actuator keeps the credentials of an entry.
+const secretName = "etcd-backup" // #nosec G101 -- A name.
+
+// Options are what the provider needs to know.
+type Options struct {
+	// HostPath is the directory of the node below which buckets lie.
+	HostPath string
+	// Publish says in the status of entries which Secret has their credentials.
+	Publish bool
+	// Controller is for both controllers.
+	Controller controller.Options
+}
+
+// AddToManager adds both controllers to a manager.
+func AddToManager(mgr manager.Manager, options Options) error {
+	if err := backupbucket.Add(mgr, backupbucket.AddArgs{
+		Actuator:          bucketActuator{},
+		ControllerOptions: options.Controller,
+		Predicates:        backupbucket.DefaultPredicates(true),
+		Type:              Type,
+		// Nobody plays gardenlet, which asks for each reconciliation.
+		IgnoreOperationAnnotation: true,
+	}); err != nil {
+		return fmt.Errorf("adding the controller of buckets: %w", err)
+	}
+	if err := backupentry.Add(mgr, backupentry.AddArgs{
+		Actuator: &entryActuator{
+			Actuator: genericactuator.NewActuator(mgr, delegate{hostPath: options.HostPath}),
+			client:   mgr.GetClient(),
+			publish:  options.Publish,
+		},
+		ControllerOptions: options.Controller,
+		Predicates:        backupentry.DefaultPredicates(true),
+		Type:              Type,
+		// Nobody plays gardenlet, which asks for each reconciliation.
+		IgnoreOperationAnnotation: true,
+	}); err != nil {
+		return fmt.Errorf("adding the controller of entries: %w", err)
+	}
+	return nil
+}
+
+// bucketActuator has nothing to do: the sidecar makes the directory of a bucket.
+type bucketActuator struct{}
+
+// Reconcile implements backupbucket.Actuator.
+func (bucketActuator) Reconcile(context.Context, logr.Logger, *extensionsv1alpha1.BackupBucket) error {
+	return nil
+}
+
+// Delete implements backupbucket.Actuator.
+func (bucketActuator) Delete(context.Context, logr.Logger, *extensionsv1alpha1.BackupBucket) error {
+	return nil
+}
+
+// delegate is the part of an entry that the generic actuator leaves to the infrastructure.
+type delegate struct{ hostPath string }
+
+// GetETCDSecretData implements genericactuator.BackupEntryDelegate.
+func (d delegate) GetETCDSecretData(_ context.Context, _ logr.Logger, _ *extensionsv1alpha1.BackupEntry, data map[string][]byte) (map[string][]byte, error) {
+	data["hostPath"] = []byte(d.hostPath)
+	return data, nil
+}
+
+// Delete implements genericactuator.BackupEntryDelegate. Snapshots stay where they are.
+func (delegate) Delete(context.Context, logr.Logger, *extensionsv1alpha1.BackupEntry) error {
+	return nil
+}
+
+// entryActuator is the generic one, and publishes the Secret in the entry's status.
+type entryActuator struct {
+	backupentry.Actuator
+
+	client  client.Client
+	publish bool
+}
+
+// Reconcile implements backupentry.Actuator.
+func (a *entryActuator) Reconcile(ctx context.Context, log logr.Logger, entry *extensionsv1alpha1.BackupEntry) error {
+	if err := a.Actuator.Reconcile(ctx, log, entry); err != nil {
+		return err
+	}
+	if !a.publish {
+		return nil
+	}
+	namespace, _ := backupentry.ExtractShootDetailsFromBackupEntryName(entry.Name)
+	before := entry.DeepCopy()
+	entry.Status.ProviderStatus = &runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"apiVersion":"local.provider.extensions.gardener.cloud/v1alpha1","kind":"BackupEntryStatus","secretRef":{"name":%q,"namespace":%q}}`, secretName, namespace)}
+	if err := a.client.Status().Patch(ctx, entry, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("publishing the Secret of BackupEntry %s: %w", entry.Name, err)
+	}
+	return nil
+}
