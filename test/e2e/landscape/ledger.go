@@ -30,7 +30,7 @@ const (
 
 // Ledger remembers every key that an etcd has acknowledged to the story, so that it can ask for all of them later.
 type Ledger struct {
-	// TLS is how to connect. Nil: without TLS.
+	// TLS is how to connect. Nil: as the Secret for applications says, and without TLS where there is none.
 	TLS *tls.Config
 	// Revision of the last acknowledged write.
 	Revision int64
@@ -49,7 +49,7 @@ func (s *Story) Ledger(etcd *druidv1alpha1.Etcd) *Ledger {
 func (l *Ledger) Write(ctx context.Context, count int) {
 	GinkgoHelper()
 
-	client := l.connect(ctx)
+	client := l.connect(ctx, l.credentials(ctx))
 	defer client.Close()
 
 	for range count {
@@ -85,7 +85,7 @@ func (l *Ledger) Written() map[string]string { return maps.Clone(l.written) }
 func (l *Ledger) Read(ctx context.Context) map[string]string {
 	GinkgoHelper()
 
-	client := l.connect(ctx)
+	client := l.connect(ctx, l.credentials(ctx))
 	defer client.Close()
 
 	call, cancel := context.WithTimeout(ctx, callTimeout)
@@ -102,14 +102,11 @@ func (l *Ledger) Read(ctx context.Context) map[string]string {
 	return found
 }
 
-// TryWrite writes one key that does not count, with another way to connect, and returns what went wrong.
+// TryWrite writes one key that does not count, connecting in this way and no other (nil: without TLS), and returns what went wrong.
 func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
 	GinkgoHelper()
 
-	other := *l
-	other.TLS = config
-
-	client := other.connect(ctx)
+	client := l.connect(ctx, config)
 	defer client.Close()
 
 	call, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -118,6 +115,20 @@ func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
 	_, err := put(call, client, "attempt", "1")
 
 	return err
+}
+
+// credentials are TLS, else what the Secret for applications has; nil where there is none.
+func (l *Ledger) credentials(ctx context.Context) *tls.Config {
+	GinkgoHelper()
+
+	if l.TLS != nil {
+		return l.TLS
+	}
+
+	config, err := l.story.Connection(ctx, l.etcd)
+	Expect(err).NotTo(HaveOccurred())
+
+	return config
 }
 
 func put(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
@@ -129,18 +140,18 @@ func put(ctx context.Context, client *clientv3.Client, key, value string) (*clie
 
 // connect connects to the pod of the first member, whose address changes with the pod, under a name that its certificate has.
 // Nothing is dialled before the first request.
-func (l *Ledger) connect(ctx context.Context) *clientv3.Client {
+func (l *Ledger) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
 	scheme, address := "http://", net.JoinHostPort(l.story.Pod(ctx, l.etcd).Status.PodIP, "2379")
-	if l.TLS != nil {
+	if config != nil {
 		scheme = "https://"
 	}
 
 	client, err := clientv3.New(clientv3.Config{
 		Context:   ctx,
 		Endpoints: []string{scheme + l.etcd.Name + "-client:2379"},
-		TLS:       l.TLS,
+		TLS:       config,
 		Logger:    zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", address)

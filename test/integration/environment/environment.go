@@ -36,7 +36,7 @@ func Start() *Environment {
 	GinkgoHelper()
 	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must name a folder with etcd and kube-apiserver: run the suite through make")
 
-	gardener := moduleDirectory("github.com/gardener/gardener")
+	gardener := ModuleDirectory("github.com/gardener/gardener")
 	env := &Environment{Environment: &envtest.Environment{
 		CRDInstallOptions: envtest.CRDInstallOptions{
 			Paths: []string{
@@ -97,7 +97,9 @@ func repository() string {
 	}
 }
 
-func moduleDirectory(module string) string {
+// ModuleDirectory is the folder of a module that the tests are built from.
+func ModuleDirectory(module string) string {
+	GinkgoHelper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output() // #nosec G204 -- a constant of this package
 	Expect(err).NotTo(HaveOccurred())
 	return strings.TrimSpace(string(out))

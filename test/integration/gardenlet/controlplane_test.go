@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package gardenlet_test
+
+import (
+	"context"
+	"time"
+
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// controlPlane is a shoot's namespace with its BackupEntry.
+type controlPlane struct {
+	namespace, entry string
+}
+
+// newControlPlane makes the namespace and, as gardenlet does, the entry, and waits for the Secret of the entry.
+func newControlPlane(ctx context.Context) *controlPlane {
+	GinkgoHelper()
+	p := &controlPlane{namespace: env.Namespace(ctx, "shoot--foo")}
+	p.entry = p.namespace + "--" + string(uuid.NewUUID())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry-" + p.entry}}
+	Expect(env.Client.Create(ctx, secret)).To(Succeed())
+	Expect(env.Client.Create(ctx, &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: p.entry}, Spec: extensionsv1alpha1.BackupEntrySpec{
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "local"}, Region: "local", BucketName: "bucket",
+		SecretRef: corev1.SecretReference{Namespace: "garden", Name: secret.Name},
+	}})).To(Succeed())
+	Eventually(func() error {
+		return env.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: "etcd-backup"}, &corev1.Secret{})
+	}).Should(Succeed())
+	return p
+}
+
+// secrets is gardenlet's secrets manager, with its CAs generated. Zero time: they were never rotated.
+func (p *controlPlane) secrets(ctx context.Context, rotatedAt time.Time) secretsmanager.Interface {
+	GinkgoHelper()
+	times := map[string]time.Time{}
+	if !rotatedAt.IsZero() {
+		times["ca-etcd-peer"] = rotatedAt
+	}
+	manager, err := secretsmanager.New(ctx, logr.Discard(), clock.RealClock{}, seed, "gardenlet", secretsmanager.WithNamespaces(p.namespace), secretsmanager.WithSecretNamesToTimes(times))
+	Expect(err).NotTo(HaveOccurred())
+	for _, name := range []string{"ca-etcd", "ca-etcd-peer"} {
+		_, err := manager.Generate(ctx, &secretsutils.CertificateSecretConfig{Name: name, CommonName: name, CertType: secretsutils.CACert}, secretsmanager.Persist(), secretsmanager.Rotate(secretsmanager.KeepOld))
+		Expect(err).NotTo(HaveOccurred())
+	}
+	return manager
+}
+
+func (p *controlPlane) get(ctx context.Context, g Gomega, obj client.Object, name string) {
+	g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, obj)).To(Succeed())
+}
+
+// mounted are the names of the Secrets that a pod mounts, by volume.
+func (p *controlPlane) mounted(ctx context.Context, g Gomega, podName string) map[string]string {
+	pod := &corev1.Pod{}
+	p.get(ctx, g, pod, podName)
+	mounted := map[string]string{}
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Secret != nil {
+			mounted[volume.Name] = volume.Secret.SecretName
+		}
+	}
+	return mounted
+}
+
+// takeSnapshot plays the sidecar, which tells of its snapshots by a lease. Without one a member is not restarted.
+func (p *controlPlane) takeSnapshot(ctx context.Context, etcdName string) {
+	GinkgoHelper()
+	lease := &coordinationv1.Lease{}
+	p.get(ctx, Default, lease, etcdName+"-full-snap")
+	lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("1"), &metav1.MicroTime{Time: time.Now()}
+	Expect(env.Client.Update(ctx, lease)).To(Succeed())
+}
