@@ -31,7 +31,7 @@ import (
 var _ = Describe("The examples", func() {
 	It("are all here", func() {
 		Expect(manifests()).To(Equal([]string{
-			"10-etcd-minimal.yaml", "20-etcd-local-store.yaml", "30-etcd-tls.yaml", "40-etcd-older-form.yaml",
+			"10-etcd-minimal.yaml", "20-etcd-local-store.yaml", "30-etcd-tls.yaml", "35-etcd-gardener.yaml", "40-etcd-older-form.yaml",
 			"50-etcdcopybackupstask.yaml", "60-etcdopstask-full-snapshot.yaml", "61-etcdopstask-delta-snapshot.yaml",
 		}))
 	})
@@ -101,7 +101,7 @@ func checkEtcd(etcd *druidv1alpha1.Etcd) {
 	Expect(errs).To(BeEmpty())
 	Expect(validation.ValidateEtcd(canonical)).To(BeEmpty())
 	Expect(validation.ValidateSize(canonical, 0)).To(BeEmpty())
-	if store := canonical.Spec.Backup.Store; store != nil {
+	if store := canonical.Spec.Backup.Store; store != nil && store.Provider != nil {
 		checkStore(*store)
 	}
 }

@@ -16,11 +16,13 @@ import (
 	"os"
 	"time"
 
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +43,8 @@ const (
 type Landscape struct {
 	// Client reads and writes as the administrator, without a cache.
 	Client client.Client
+	// Config is how to connect as the administrator.
+	Config *rest.Config
 	// Clientset reads the logs of pods.
 	Clientset kubernetes.Interface
 	// AuditLog is the file in which the API server records every write.
@@ -72,9 +76,10 @@ func Find(ctx context.Context) (*Landscape, error) {
 	}
 
 	config.QPS, config.Burst = 50, 100
+	l.Config = config
 
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 

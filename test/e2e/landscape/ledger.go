@@ -17,6 +17,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	corev1 "k8s.io/api/core/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -131,6 +132,23 @@ func (l *Ledger) credentials(ctx context.Context) *tls.Config {
 	return config
 }
 
+// TryWriteFor writes one key that does not count to the pod, connecting in this way, and tries again until the time is over.
+// It returns the last error.
+func (l *Ledger) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
+	client := l.connectTo(ctx, pod.Status.PodIP, config)
+	defer client.Close()
+
+	ctx, cancel := context.WithTimeout(ctx, duration)
+	defer cancel()
+
+	for {
+		_, err := client.Put(ctx, "attempt", time.Now().String())
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
 func put(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -138,12 +156,18 @@ func put(ctx context.Context, client *clientv3.Client, key, value string) (*clie
 	return client.Put(call, key, value)
 }
 
-// connect connects to the pod of the first member, whose address changes with the pod, under a name that its certificate has.
-// Nothing is dialled before the first request.
+// connect connects to the pod of the first member, whose address changes with the pod.
 func (l *Ledger) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
-	scheme, address := "http://", net.JoinHostPort(l.story.Pod(ctx, l.etcd).Status.PodIP, "2379")
+	return l.connectTo(ctx, l.story.Pod(ctx, l.etcd).Status.PodIP, config)
+}
+
+// connectTo connects to an address under a name that the member's certificate has. Nothing is dialled before the first request.
+func (l *Ledger) connectTo(ctx context.Context, podIP string, config *tls.Config) *clientv3.Client {
+	GinkgoHelper()
+
+	scheme, address := "http://", net.JoinHostPort(podIP, "2379")
 	if config != nil {
 		scheme = "https://"
 	}

@@ -134,6 +134,14 @@ func (s *Story) Pod(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.Pod {
 	return pod
 }
 
+// FindPod is the pod of the Etcd's first member, and false where there is none or nobody can tell.
+func (s *Story) FindPod(ctx context.Context, etcd *druidv1alpha1.Etcd) (*corev1.Pod, bool) {
+	pod := &corev1.Pod{}
+	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-0"}, pod)
+
+	return pod, err == nil
+}
+
 // Kill deletes a pod and gives its processes a second to end.
 func (s *Story) Kill(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()

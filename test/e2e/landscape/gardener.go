@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardener/gardener-extension-etcd-druid/test/provider"
+)
+
+// Cluster writes the Cluster of the story's namespace as gardenlet does, with the state of the rotation of CAs of its
+// shoot. It is deleted at the end of the story.
+func (s *Story) Cluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
+	GinkgoHelper()
+
+	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
+	if initiatedAt != nil {
+		shoot.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{
+			CertificateAuthorities: &gardencorev1beta1.CARotation{Phase: phase, LastInitiationTime: &metav1.Time{Time: *initiatedAt}},
+		}}
+	}
+
+	raw, err := json.Marshal(shoot)
+	Expect(err).NotTo(HaveOccurred())
+
+	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
+	result, err := controllerutil.CreateOrUpdate(ctx, s.Client, cluster, func() error {
+		cluster.Spec.CloudProfile = runtime.RawExtension{Raw: []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"CloudProfile"}`)}
+		cluster.Spec.Seed = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed"}`)}
+		cluster.Spec.Shoot = runtime.RawExtension{Raw: raw}
+
+		return nil
+	})
+	Expect(err).NotTo(HaveOccurred())
+
+	if result == controllerutil.OperationResultCreated {
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.Client.Delete(ctx, cluster))).To(Succeed()) })
+	}
+}
+
+// BackupEntry writes bucket and entry of the story as gardenlet does, and returns the name of the entry. The bucket is the
+// folder of the story. The controllers of an infrastructure run in this process until the end of the story.
+func (s *Story) BackupEntry(ctx context.Context) string {
+	GinkgoHelper()
+	s.startProvider()
+
+	name := s.Namespace + "--" + string(uuid.NewUUID())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "entry"}}
+	reference := corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
+	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, Spec: extensionsv1alpha1.BackupBucketSpec{
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: provider.Type}, Region: "local", SecretRef: reference,
+	}}
+	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: extensionsv1alpha1.BackupEntrySpec{
+		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: provider.Type}, Region: "local", BucketName: bucket.Name, SecretRef: reference,
+	}}
+
+	for _, object := range []client.Object{secret, bucket, entry} {
+		Expect(s.Client.Create(ctx, object)).To(Succeed())
+	}
+
+	DeferCleanup(func(ctx SpecContext) {
+		for _, object := range []client.Object{entry, bucket} {
+			Expect(client.IgnoreNotFound(s.Client.Delete(ctx, object))).To(Succeed())
+			Eventually(func() bool { return s.IsGone(ctx, object) }).WithTimeout(Soon).WithPolling(Pause).Should(BeTrue())
+		}
+	})
+
+	return name
+}
+
+func (s *Story) startProvider() {
+	GinkgoHelper()
+
+	mgr, err := manager.New(s.Config, manager.Options{
+		Scheme:  s.Client.Scheme(),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+	Expect(err).NotTo(HaveOccurred())
+	Expect(provider.AddToManager(mgr, provider.Options{HostPath: "/etc/gardener/local-backupbuckets", Publish: true, Controller: controller.Options{SkipNameValidation: new(true)}})).To(Succeed())
+
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+	DeferCleanup(func() {
+		cancel()
+		<-done
+	})
+}

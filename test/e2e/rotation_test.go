@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"crypto/tls"
+	"sync/atomic"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+var _ = Describe("The CAs are rotated", func() {
+	It("serves clients that trust the old CA, then both, then the new one", SpecPriority(4), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "rotation")
+		story.Cluster(ctx, "", nil)
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		initiatedAt := time.Now().Truncate(time.Second)
+
+		connection := func() *tls.Config {
+			GinkgoHelper()
+			config, err := story.Connection(ctx, etcd)
+			Expect(err).NotTo(HaveOccurred())
+
+			return config
+		}
+		// phase moves the shoot on, and waits until what applications are told changes as often as it should.
+		phase := func(name string, changes func(before, now *tls.Config) bool) {
+			GinkgoHelper()
+			before := connection()
+			story.Cluster(ctx, "Preparing", &initiatedAt)
+			if name != "Preparing" {
+				story.Cluster(ctx, "Completing", &initiatedAt)
+			}
+			Eventually(func() bool { return changes(before, connection()) }).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		}
+		otherCA := func(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
+		otherCertificate := func(before, now *tls.Config) bool {
+			return otherCA(before, now) && string(before.Certificates[0].Certificate[0]) != string(now.Certificates[0].Certificate[0])
+		}
+
+		By("preparing")
+		oldCA := connection()
+		client := useWithoutPause(ctx, story, etcd, oldCA)
+		phase("Preparing", otherCertificate)
+		story.EventuallyReady(ctx, etcd)
+		client.stop()
+
+		By("completing")
+		both := connection()
+		client = useWithoutPause(ctx, story, etcd, both)
+		phase("Completing", otherCA)
+		story.EventuallyReady(ctx, etcd)
+		client.stop()
+
+		By("trusting the new CA alone")
+		story.Cluster(ctx, "Completed", &initiatedAt)
+		newCA := connection()
+		ledger := story.Ledger(etcd)
+		ledger.TLS = newCA
+		ledger.Write(ctx, 10)
+		Expect(ledger.TryWrite(ctx, oldCA)).NotTo(Succeed(), "the old CA is trusted no longer")
+	}, SpecTimeout(storyTimeout))
+})
+
+// user is a client that uses an Etcd without pause.
+type user struct {
+	cancel  context.CancelFunc
+	done    chan struct{}
+	written atomic.Int64
+}
+
+// stop stops the client, which must have been served.
+func (u *user) stop() {
+	GinkgoHelper()
+	u.cancel()
+	<-u.done
+	Expect(u.written.Load()).To(BeNumerically(">", 10))
+}
+
+// useWithoutPause writes one key after the other with these credentials, and fails the story when a write fails that was
+// retried for a second, unless the member is being restarted.
+func useWithoutPause(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
+	ctx, cancel := context.WithCancel(ctx)
+	u := &user{cancel: cancel, done: make(chan struct{})}
+	ledger := story.Ledger(etcd)
+	go func() {
+		defer GinkgoRecover()
+		defer close(u.done)
+		for ctx.Err() == nil {
+			before, found := story.FindPod(ctx, etcd)
+			if !found || !landscape.IsPodReady(before) {
+				continue
+			}
+			err := ledger.TryWriteFor(ctx, before, credentials, time.Second)
+			if err == nil {
+				u.written.Add(1)
+
+				continue
+			}
+			after, found := story.FindPod(ctx, etcd)
+			if ctx.Err() != nil || !found || after.UID != before.UID || !landscape.IsPodReady(after) {
+				continue
+			}
+			Fail("a write failed though the member was not restarted: " + err.Error())
+		}
+	}()
+
+	return u
+}
