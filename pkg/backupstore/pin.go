@@ -25,17 +25,18 @@ func PinFor(store Store) Pin {
 	return Pin{Provider: store.Provider, Container: store.Container, Prefix: store.Prefix, SecretName: store.SecretName}
 }
 
-// ParsePin reads what Marshal wrote. Nil: nothing is remembered, or somebody broke it, so that it is pinned anew.
-func ParsePin(text string) *Pin {
+// ParsePin reads what Marshal wrote. Nil: nothing is remembered. The error says that somebody broke it, so that nobody knows
+// what was remembered.
+func ParsePin(text string) (*Pin, error) {
 	if text == "" {
-		return nil
+		return nil, nil
 	}
 	pin := &Pin{}
 	if err := json.Unmarshal([]byte(text), pin); err != nil {
-		return nil
+		return nil, fmt.Errorf("reading where snapshots went until now: %w", err)
 	}
 
-	return pin
+	return pin, nil
 }
 
 // IsPlaceOf is true when the store is the remembered place, whatever its credentials.

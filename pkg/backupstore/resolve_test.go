@@ -53,8 +53,10 @@ func (r row) question() backupstore.Question {
 	question := backupstore.Question{
 		Etcd:     &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: r.namespace}},
 		Gardener: etcdcluster.Gardener{BackupEntries: r.entries, StoreSecrets: r.secrets, NamespaceTerminating: r.terminating},
-		Pinned:   backupstore.ParsePin(r.pinned),
 	}
+	var err error
+	question.Pinned, err = backupstore.ParsePin(r.pinned)
+	Expect(err).NotTo(HaveOccurred())
 	question.Etcd.Spec.Backup.Store = store
 	if r.cluster {
 		question.Gardener.Cluster = &etcdcluster.CARotation{}
@@ -242,11 +244,12 @@ var _ = Describe("Pin", func() {
 		text, err := backupstore.PinFor(backupstore.Store{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"}).Marshal()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text).To(Equal(`{"provider":"S3","container":"c","prefix":"p","secretName":"s"}`))
-		Expect(*backupstore.ParsePin(text)).To(Equal(backupstore.Pin{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"}))
+		Expect(backupstore.ParsePin(text)).To(HaveValue(Equal(backupstore.Pin{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"})))
 	})
 
-	It("is made anew where somebody broke it", func() {
+	It("is not guessed where somebody broke it", func() {
 		Expect(backupstore.ParsePin("")).To(BeNil())
-		Expect(backupstore.ParsePin("broken")).To(BeNil())
+		_, err := backupstore.ParsePin("broken")
+		Expect(err).To(HaveOccurred())
 	})
 })

@@ -48,6 +48,8 @@ type Pod struct {
 	Containers []Container
 	// Store is the fingerprint of its store settings, see StoreFingerprint.
 	Store string
+	// TLS are the Secrets that it mounts for TLS.
+	TLS MountedTLS
 	// ClientTLS names the Secrets with which its clients connect. Nil: it serves plaintext.
 	ClientTLS *ClientSecrets
 	// PeerTLS is true when it talks to its peers by TLS.

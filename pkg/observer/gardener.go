@@ -191,7 +191,7 @@ func (p *pass) storeSecretNames() []string {
 			names = append(names, entry.PublishedSecret.Name)
 		}
 	}
-	if pin := backupstore.ParsePin(p.seen.ManagedResource.Store); pin != nil && pin.SecretName != "" {
+	if pin, err := backupstore.ParsePin(p.seen.ManagedResource.Store); err == nil && pin != nil && pin.SecretName != "" {
 		names = append(names, pin.SecretName)
 	}
 	slices.Sort(names)

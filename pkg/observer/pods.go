@@ -62,6 +62,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		CreationTime:    object.CreationTimestamp.Time,
 		Containers:      containersFor(object),
 		Store:           etcdcluster.StoreFingerprint(object.Spec),
+		TLS:             mountedTLSFor(object.Spec.Volumes),
 		ClientTLS:       clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),
 		PeerTLS:         mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 	}

@@ -43,7 +43,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 
 		By("naming the field of a new Etcd")
 		eventuallyRefused(ctx, story, etcd, "operator")
-		Expect(objects(ctx, story)).To(BeEmpty())
+		Expect(objects(ctx, story)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
 
 		By("healing it")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Affinity = affinity("Exists") })

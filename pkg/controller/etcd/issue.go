@@ -134,6 +134,19 @@ func (i *issued) mounted(etcdName string) secrets.Names {
 	}
 }
 
+// isAheadOf is true when a pod mounts something else than what was issued: it was renewed, or its CA is being rotated.
+func (i *issued) isAheadOf(o etcdcluster.Observation) bool {
+	for _, pod := range o.Pods {
+		client := secrets.Names{ClientCA: pod.TLS.ClientCA, Server: pod.TLS.Server, Client: pod.TLS.Client}
+		peer := secrets.Names{PeerCA: pod.TLS.PeerCA, Peer: pod.TLS.Peer}
+		if i.modes.Client == secrets.ModeProvisioned && client != (secrets.Names{ClientCA: i.names.ClientCA, Server: i.names.Server, Client: i.names.Client}) ||
+			i.modes.Peer == secrets.ModeProvisioned && peer != (secrets.Names{PeerCA: i.names.PeerCA, Peer: i.names.Peer}) {
+			return true
+		}
+	}
+	return false
+}
+
 func (i *issued) nameOf(config string) string {
 	if secret := i.secrets[config]; secret != nil {
 		return secret.Name

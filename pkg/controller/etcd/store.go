@@ -22,10 +22,16 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 	if p.canonical.Spec.Backup.Store == nil {
 		return nil, conditions.StoreAnswer{}, nil
 	}
+	pinned, err := backupstore.ParsePin(p.observation.ManagedResource.Store)
+	if err != nil {
+		err = fmt.Errorf("the annotation %s of ManagedResource %s: %w; mend it, or remove it if the store of the spec is the same as ever",
+			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, err)
+		return nil, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
+	}
 	resolution := backupstore.Resolve(backupstore.Question{
 		Etcd:     p.canonical,
 		Gardener: p.observation.Gardener,
-		Pinned:   backupstore.ParsePin(p.observation.ManagedResource.Store),
+		Pinned:   pinned,
 	})
 	answer := conditions.StoreAnswer{Reason: resolution.Reason, Message: resolution.Message}
 	switch {
