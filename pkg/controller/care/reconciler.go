@@ -58,6 +58,10 @@ type Reconciler struct {
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
+		if apierrors.IsNotFound(err) {
+			measure(request.NamespacedName, nil)
+		}
+
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if stored.DeletionTimestamp != nil || metav1.HasAnnotation(stored.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation) {
@@ -81,6 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // care brings the status of the stored Etcd up to date; etcd is its canonical form.
 func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: !helper.IsHibernated(etcd), Events: true})
+	measure(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
 		Etcd:        etcd,

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package care_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// sees is an observer that always sees the same.
+type sees etcdcluster.Observation
+
+func (s sees) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+	return etcdcluster.Observation(s)
+}
+
+var _ = Describe("The expiry of certificates", func() {
+	It("is measured while the Etcd exists, and no longer", func(ctx SpecContext) {
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Namespace, etcd.Name, etcd.Spec.Replicas = "measured", "main", 1
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build()
+		notAfter := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+		r := &care.Reconciler{
+			Client: c, Clock: testclock.NewFakeClock(notAfter.Add(-time.Hour)), Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: time.Minute},
+			Observer: sees{
+				StatefulSet: etcdcluster.StatefulSet{Exists: true, TLS: etcdcluster.MountedTLS{Server: "server"}},
+				Secrets:     []etcdcluster.Secret{{Name: "server", Exists: true, Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotAfter: notAfter}}}},
+			},
+		}
+		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)}
+
+		_, err := r.Reconcile(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(expiries()).To(HaveKeyWithValue("main server tls.crt", float64(notAfter.Unix())))
+
+		Expect(c.Delete(ctx, etcd)).To(Succeed())
+		_, err = r.Reconcile(ctx, request)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(expiries()).To(BeEmpty())
+	})
+})
+
+// expiries are the metrics of the namespace measured: Etcd, Secret and key, and the time.
+func expiries() map[string]float64 {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != "etcd_druid_certificate_expiration_timestamp_seconds" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			if labels["namespace"] == "measured" {
+				found[labels["etcd"]+" "+labels["secret"]+" "+labels["key"]] = metric.GetGauge().GetValue()
+			}
+		}
+	}
+	return found
+}
