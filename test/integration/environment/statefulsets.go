@@ -68,6 +68,7 @@ func (s *StatefulSets) isHeld(namespace string) bool {
 
 // Reconcile brings the pods of one StatefulSet where they should be.
 func (s *StatefulSets) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	held := s.isHeld(req.Namespace) // before anything looks at it: it may be let go meanwhile
 	if err := s.releaseClaims(ctx, req); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -84,7 +85,7 @@ func (s *StatefulSets) Reconcile(ctx context.Context, req reconcile.Request) (re
 	} else {
 		err = s.play(ctx, statefulSet, pods)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || err == nil && s.isHeld(req.Namespace) {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || err == nil && held {
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return reconcile.Result{}, err
