@@ -20,7 +20,7 @@ var _ = Describe("Names", func() {
 
 	It("hashes names that do not fit into a label, and keeps them apart", func() {
 		long := strings.Repeat("a", 60)
-		Expect(len(secrets.Identity(long + "x"))).To(Equal(63))
+		Expect(secrets.Identity(long + "x")).To(HaveLen(63))
 		Expect(secrets.Identity(long + "x")).NotTo(Equal(secrets.Identity(long + "y")))
 		Expect(secrets.Identity(long + "x")).To(HavePrefix("etcd-druid-aaaa"))
 	})

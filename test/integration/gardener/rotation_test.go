@@ -30,7 +30,7 @@ var _ = Describe("The rotation of CAs", func() {
 		watched := make(chan error, 1)
 		go func() {
 			defer GinkgoRecover()
-			watched <- watch(stop, func(g Gomega) error {
+			watched <- watch(stop, func() error {
 				pod := &corev1.Pod{}
 				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
 					return nil // it restarts
@@ -57,7 +57,7 @@ var _ = Describe("The rotation of CAs", func() {
 		stop = make(chan struct{})
 		go func() {
 			defer GinkgoRecover()
-			watched <- watch(stop, func(g Gomega) error {
+			watched <- watch(stop, func() error {
 				pod := &corev1.Pod{}
 				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
 					return nil // it restarts

@@ -20,13 +20,13 @@ func keyOf(namespace, name string) client.ObjectKey {
 }
 
 // watch calls check until it fails or is stopped.
-func watch(stop <-chan struct{}, check func(Gomega) error) error {
+func watch(stop <-chan struct{}, check func() error) error {
 	for {
 		select {
 		case <-stop:
 			return nil
 		default:
-			if err := check(Default); err != nil {
+			if err := check(); err != nil {
 				return err
 			}
 		}

@@ -63,8 +63,9 @@ type EtcdConfig struct {
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 	// EnableTLS switches TLS as a whole. False: plaintext everywhere, TLS references are ignored. True: members serve
-	// clients, each other and the sidecar's clients with TLS only. Unset: the TLS references decide, each part for itself.
-	// Where it is unset or its value is lost, a running cluster keeps the mode that it has.
+	// clients, each other and the sidecar's clients with TLS only, and certificates are issued for what has no references.
+	// Unset: TLS references are used as given; a new cluster without any gets certificates, as with true. A running cluster
+	// keeps the mode that it has where this is unset or its value is lost.
 	// +optional
 	EnableTLS *bool `json:"enableTLS,omitempty"`
 	// ClientUrlTLS names the secrets of connections of clients. Its CA also verifies clients: each needs a certificate.
