@@ -99,7 +99,8 @@ func waitingFor(plan etcdcluster.Plan) error {
 	switch plan.Stage {
 	case etcdcluster.StageObserve:
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", plan.Reason, plan.WaitsFor))
-	case etcdcluster.StageWaitForSecrets:
+	case etcdcluster.StageWaitForSecrets: // it waits for what whole sentences say
+		err.message = fmt.Sprintf("Waiting: %s (%s)", plan.WaitsFor, plan.Reason)
 		err.eventReason = "SecretsMissing"
 	}
 	return err
