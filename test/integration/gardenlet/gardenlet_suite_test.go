@@ -13,19 +13,25 @@ import (
 	"testing"
 	"time"
 
+	upstreamv1alpha1 "github.com/gardener/etcd-druid/api/core/v1alpha1"
+	"github.com/gardener/etcd-druid/api/validation"
 	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 
@@ -72,6 +78,8 @@ var _ = BeforeSuite(func() {
 	seed, err = client.New(env.Config, client.Options{Scheme: kubernetes.SeedScheme})
 	Expect(err).NotTo(HaveOccurred())
 
+	validateAsOnSeeds()
+
 	By("playing the rest of the cluster")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
@@ -92,6 +100,54 @@ var _ = BeforeSuite(func() {
 	})).To(Succeed())
 	DeferCleanup(start(mgr))
 })
+
+// validateAsOnSeeds puts the webhook in front of Etcds that gardener-resource-manager runs on seeds.
+func validateAsOnSeeds() {
+	GinkgoHelper()
+	path := "/validate-druid-gardener-cloud-v1alpha1-etcd"
+	install := envtest.WebhookInstallOptions{ValidatingWebhooks: []*admissionregistrationv1.ValidatingWebhookConfiguration{{
+		ObjectMeta: metav1.ObjectMeta{Name: "extension-validation"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "validation.extensions.etcd.druid.gardener.cloud",
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"druid.gardener.cloud"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"etcds"}},
+			}},
+			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "garden", Name: "gardener-resource-manager", Path: &path}},
+			AdmissionReviewVersions: []string{"v1"},
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+		}},
+	}}}
+	Expect(install.PrepWithoutInstalling()).To(Succeed())
+	DeferCleanup(func() { Expect(install.Cleanup()).To(Succeed()) })
+
+	mgr := newManager(manager.Options{Scheme: kubernetes.SeedScheme, WebhookServer: webhook.NewServer(webhook.Options{
+		Host: install.LocalServingHost, Port: install.LocalServingPort, CertDir: install.LocalServingCertDir,
+	})})
+	Expect(builder.WebhookManagedBy(mgr, &upstreamv1alpha1.Etcd{}).WithValidator(validator{}).Complete()).To(Succeed())
+	DeferCleanup(start(mgr))
+	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
+	Expect(install.Install(env.Config)).To(Succeed())
+}
+
+// validator calls what the handler of gardener-resource-manager calls.
+type validator struct{}
+
+// ValidateCreate implements admission.Validator.
+func (validator) ValidateCreate(_ context.Context, etcd *upstreamv1alpha1.Etcd) (admission.Warnings, error) {
+	return nil, validation.ValidateEtcd(etcd).ToAggregate()
+}
+
+// ValidateUpdate implements admission.Validator.
+func (validator) ValidateUpdate(_ context.Context, before, after *upstreamv1alpha1.Etcd) (admission.Warnings, error) {
+	return nil, validation.ValidateEtcdUpdate(after, before).ToAggregate()
+}
+
+// ValidateDelete implements admission.Validator.
+func (validator) ValidateDelete(context.Context, *upstreamv1alpha1.Etcd) (admission.Warnings, error) {
+	return nil, nil
+}
 
 func newManager(options manager.Options) manager.Manager {
 	GinkgoHelper()

@@ -155,6 +155,19 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(p.mounted(ctx, Default, "etcd-main-0")["etcd-peer-server-tls"]).NotTo(Equal(before["etcd-peer-server-tls"]))
 	})
 
+	It("is validated by the webhook of the seed, which knows nothing of our fields", func(ctx SpecContext) {
+		p := newControlPlane(ctx)
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "validated"}}
+		etcd.Spec.Labels, etcd.Spec.Replicas = map[string]string{"role": "validated"}, 1
+		etcd.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"role": "validated"}}
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "somewhere"}
+		Expect(env.Client.Create(ctx, etcd)).To(MatchError(And(ContainSubstring("denied the request"), ContainSubstring("spec.backup.store.prefix"))))
+
+		etcd.Spec.Etcd.EnableTLS = new(true)
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: p.entry}, Prefix: p.entry + "/validated"}
+		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+	})
+
 	It("writes its own definitions over ours, and nothing is forgotten", func(ctx SpecContext) {
 		p := newControlPlane(ctx)
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "own"}}
