@@ -11,10 +11,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,6 +34,8 @@ const (
 type door struct {
 	// endpoint is the etcd's URL from here, inside the one from pods, backup the sidecar's.
 	endpoint, inside, backup string
+	// name is the etcd's URL by a name of its certificate, address where that leads to.
+	name, address string
 	// store is the place of the snapshots, for people.
 	store string
 	tls   *tls.Config
@@ -74,6 +79,8 @@ func (r Runner) findDoor(ctx context.Context, e Etcd) (*door, error) {
 		endpoint: fmt.Sprintf("%s://%s:%d", scheme, service.Spec.ClusterIP, ports["client"]),
 		inside:   fmt.Sprintf("%s://%s.%s.svc:%d", scheme, name, e.Namespace, ports["client"]),
 		backup:   fmt.Sprintf("%s://%s:%d", backupScheme, service.Spec.ClusterIP, ports["backuprestore"]),
+		name:     fmt.Sprintf("%s://%s-local:%d", scheme, e.Name, ports["client"]),
+		address:  fmt.Sprintf("%s:%d", service.Spec.ClusterIP, ports["client"]),
 		store:    storeOf(pod),
 		tls:      config,
 	}, nil
@@ -138,7 +145,13 @@ func storeOf(pod *corev1.Pod) string {
 
 // writeKey writes the key unless it is there already, reads it and returns the revision of its last change.
 func (d *door) writeKey(ctx context.Context) (int64, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{d.endpoint}, TLS: d.tls, DialTimeout: request})
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{d.name}, TLS: d.tls, DialTimeout: request, Logger: zap.NewNop(),
+		// The certificate is verified for the host of the endpoint, so that it has to be a name; this leads to the address.
+		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "tcp", d.address)
+		})},
+	})
 	if err != nil {
 		return 0, fmt.Errorf("connecting to etcd: %w", err)
 	}

@@ -271,6 +271,13 @@ func describePod(pod corev1.Pod) string {
 }
 
 func (r Runner) printNext(e Etcd, d *door) {
+	read := fmt.Sprintf("  etcdctl --endpoints %s get %s", d.endpoint, key)
+	if d.tls != nil {
+		read = fmt.Sprintf(`  for f in ca.crt tls.crt tls.key; do kubectl -n %[1]s get secret %[2]s-connection -o go-template="{{index .data \"$f\" | base64decode}}" > "$f"; done
+  kubectl -n %[1]s port-forward service/%[2]s-client 2379 &
+  etcdctl --endpoints https://localhost:2379 --cacert ca.crt --cert tls.crt --key tls.key get %[3]s`, e.Namespace, e.Name, key)
+	}
+
 	r.Out.Plain(`
 Etcd %s serves at %s (from this machine)
 and at %s (from pods). Its store is below %s.
@@ -278,8 +285,8 @@ and at %s (from pods). Its store is below %s.
 Try next:
   eval "$(go run -C hack/seed . env)"
   kubectl get etcd,managedresource,statefulset,pod -A
-  etcdctl --endpoints %s get %s
+%s
   kubectl -n %s delete pod %s-0      # the key comes back with it
   make seed-status
-  make down`, e, d.endpoint, d.inside, d.store, d.endpoint, key, e.Namespace, e.Name)
+  make down`, e, d.endpoint, d.inside, d.store, read, e.Namespace, e.Name)
 }
