@@ -30,7 +30,7 @@ func (p Plan) Against(rendering Rendering, o Observation) Plan {
 		return p.waiting("StatefulSet " + o.StatefulSet.Name + " to be gone, so that it can be made anew")
 	}
 	if differences := o.StatefulSet.Rendering.Fixed.Differences(rendering.Fixed); len(differences) > 0 {
-		p.Stage, p.WaitsFor, p.Step = StageRecreateStatefulSet, "", nil
+		p.Stage, p.WaitsFor, p.Step, p.Growth = StageRecreateStatefulSet, "", nil, nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
 		if !managedResource.GenerationObserved && managedResource.Applied.Status != "False" {
 			// Not under the hands of the resource manager: it could bring the old one back.
@@ -72,7 +72,7 @@ func (p Plan) againstNoStatefulSet(o Observation) Plan {
 // applying is the plan while the resource manager applies: stages that are about pods have not begun yet.
 func (p Plan) applying() Plan {
 	switch p.Stage {
-	case StageReplacePod, StageSettle, StageDone:
+	case StageReplacePod, StageSettle, StageGrow, StageDone:
 		p.Stage, p.Reason = StageApply, "the newest rendering is on its way into the cluster"
 	case StageHibernated:
 		p.Stage = StageHibernate
@@ -82,14 +82,14 @@ func (p Plan) applying() Plan {
 }
 
 func (p Plan) waiting(waitsFor string) Plan {
-	p.Step, p.WaitsFor = nil, waitsFor
+	p.Step, p.Growth, p.WaitsFor = nil, nil, waitsFor
 
 	return p
 }
 
 // requesting asks the resource manager to apply again what it has applied already.
 func (p Plan) requesting(managedResource ManagedResource, why string) Plan {
-	p.WaitsFor = ""
+	p.WaitsFor, p.Growth = "", nil
 	p.Step = &Step{Kind: StepRequestReconcile, Object: managedResource.Name, UID: managedResource.UID}
 	p.Reason += why
 

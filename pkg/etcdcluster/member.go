@@ -36,8 +36,13 @@ type Member struct {
 // MembersFor composes the members that the spec of a canonical Etcd asks for, in order of their ordinals. None while it
 // hibernates.
 func MembersFor(etcd *druidv1alpha1.Etcd, o Observation) []Member {
+	return membersOf(etcd, o, etcd.Spec.Replicas)
+}
+
+// membersOf composes the first count members, as many as run while a cluster grows.
+func membersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
 	var members []Member
-	for ordinal := range int(etcd.Spec.Replicas) {
+	for ordinal := range int(count) {
 		member := Member{
 			Name:              helper.MemberName(etcd, ordinal),
 			Ordinal:           ordinal,

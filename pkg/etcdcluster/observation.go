@@ -23,6 +23,8 @@ type Observation struct {
 	Pods []Pod
 	// Claims are the volume claims of the members, by exact name, sorted by ordinal.
 	Claims []Claim
+	// Nodes are the nodes to which volumes of members that do not serve are bound, sorted by name. Others are not looked at.
+	Nodes []Node
 	// MemberLeases are the leases of the members that exist, sorted by name.
 	MemberLeases []Lease
 	// FullSnapshotLease is the lease in which the sidecar records full snapshots. Zero: it does not exist.
@@ -51,6 +53,7 @@ const (
 	SectionPods            Section = "Pods"
 	SectionClaims          Section = "PersistentVolumeClaims"
 	SectionClaimEvents     Section = "Events"
+	SectionVolumes         Section = "PersistentVolumes and Nodes"
 	SectionLeases          Section = "Leases"
 	SectionSecrets         Section = "Secrets"
 	SectionGardener        Section = "BackupEntries and Clusters"
@@ -96,6 +99,8 @@ type ManagedResource struct {
 	TLSMode, CARotation, Store, Defaults string
 	// Size is the last size above 0, from our annotation. 0: not known.
 	Size int32
+	// Replicas are the pods that were rendered last, from our annotation. Nil: not known.
+	Replicas *int32
 }
 
 // IsApplied is true when the resource manager has applied the current generation.
@@ -135,6 +140,10 @@ type Claim struct {
 	Bound bool
 	// Volume is the name of its volume. Empty: none.
 	Volume string
+	// Lost is true when it had a volume that does not exist any more.
+	Lost bool
+	// Nodes are the only nodes on which its volume can be used, sorted. Empty: any, or nobody looked.
+	Nodes []string
 	// StorageClass of the claim. Empty: none.
 	StorageClass string
 	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.

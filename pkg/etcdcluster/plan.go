@@ -19,6 +19,9 @@ type Plan struct {
 	// Step is the one act to be done now. Nil: none. It is done only in a pass in which writing the ManagedResource
 	// changed nothing, and it is over when a later Observation shows it, not when it was done.
 	Step *Step
+	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
+	// has left it there. What is rendered then is told by Grown.
+	Growth *Growth
 	// Reason is a sentence that says why, with the arithmetic of the quorum where members are concerned.
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
@@ -54,6 +57,14 @@ const (
 	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
 	// StageReplacePod replaces pods that were made from an older template.
 	StageReplacePod Stage = "ReplacePod"
+	// StageGrow lets the next member join a running cluster.
+	StageGrow Stage = "Grow"
+	// StageRepair gives a member whose volume is lost for good a new one.
+	StageRepair Stage = "Repair"
+	// StageQuorumLost waits for members without which nothing can be read or written. Nothing is attempted.
+	StageQuorumLost Stage = "QuorumLost"
+	// StageHold stands still: what was seen must not be acted upon.
+	StageHold Stage = "Hold"
 	// StageSettle waits for members that were started to serve.
 	StageSettle Stage = "Settle"
 	// StageExternallyManaged renders for members that somebody else runs.
@@ -69,6 +80,13 @@ type StepKind string
 const (
 	// StepDeletePod deletes a pod so that the StatefulSet makes it anew.
 	StepDeletePod StepKind = "DeletePod"
+	// StepEvictPod evicts a pod that serves, so that the API server weighs it against drains and others who evict. A refusal
+	// means to wait.
+	StepEvictPod StepKind = "EvictPod"
+	// StepMoveLeader asks the leader, the member in the pod, to hand over to the member with the id To.
+	StepMoveLeader StepKind = "MoveLeader"
+	// StepReplaceClaim deletes a claim whose volume is lost for good; the StatefulSet makes it anew.
+	StepReplaceClaim StepKind = "ReplaceClaim"
 	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
 	// asks the resource manager to reconcile.
 	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"
@@ -87,6 +105,14 @@ type Step struct {
 	// ResourceVersion is a precondition too, where the state of the object decided: a pod may have become ready meanwhile.
 	// Empty: its state does not matter.
 	ResourceVersion string
+	// To is the id of the member that is to lead. 0: the step is about no leader.
+	To uint64
+}
+
+// Growth is the rendering with which the next member joins.
+type Growth struct {
+	// Replicas and ClusterSize as in a Plan.
+	Replicas, ClusterSize int32
 }
 
 // Refusal says what the author of the spec has to change.
@@ -109,11 +135,22 @@ const (
 	OutcomeDone Outcome = "Done"
 	// OutcomeStep means that Step is to be done now.
 	OutcomeStep Outcome = "Step"
+	// OutcomeGrow means that the next member joins: the rendering of Grown is to be written now.
+	OutcomeGrow Outcome = "Grow"
 	// OutcomeWaiting means to wait for WaitsFor.
 	OutcomeWaiting Outcome = "Waiting"
 	// OutcomeRefused means that the author of the spec has to act, see Refusal.
 	OutcomeRefused Outcome = "Refused"
 )
+
+// Grown is the plan with which the next member joins. It is the plan itself where none may.
+func (p Plan) Grown() Plan {
+	if p.Growth != nil {
+		p.Replicas, p.ClusterSize, p.Growth = p.Growth.Replicas, p.Growth.ClusterSize, nil
+	}
+
+	return p
+}
 
 // Outcome returns what is next. A plan that was not held against its rendering (Against) is at best waiting for it.
 func (p Plan) Outcome() Outcome {
@@ -122,6 +159,8 @@ func (p Plan) Outcome() Outcome {
 		return OutcomeRefused
 	case p.Step != nil:
 		return OutcomeStep
+	case p.Growth != nil:
+		return OutcomeGrow
 	case p.WaitsFor != "":
 		return OutcomeWaiting
 	default:

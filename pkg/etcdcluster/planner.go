@@ -30,8 +30,10 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 		}
 	case helper.IsHibernated(etcd):
 		return planHibernation(o)
-	default:
+	case etcd.Spec.Replicas == 1:
 		return planSingle(etcd, o, now)
+	default:
+		return planSeveral(etcd, o, now)
 	}
 }
 
@@ -58,14 +60,11 @@ func guard(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
 	return Plan{}, false
 }
 
-// refuseSize refuses what the API refuses given the size that the cluster had, and sizes that are not supported yet. The API
-// server compares with the spec alone, and on seeds, where gardenlet brings an older definition, not even that.
+// refuseSize refuses what the API refuses given the size that the cluster had. The API server compares with the spec alone,
+// and on seeds, where gardenlet brings an older definition, not even that.
 func refuseSize(etcd *druidv1alpha1.Etcd, o Observation) *Refusal {
 	if errs := validation.ValidateSize(etcd, lastSize(o)); len(errs) > 0 {
 		return &Refusal{Field: errs[0].Field, Message: errs[0].ErrorBody()}
-	}
-	if replicas := etcd.Spec.Replicas; replicas > 1 && helper.ManagesPods(etcd) {
-		return &Refusal{Field: "spec.replicas", Message: fmt.Sprintf("unsupported size %d: clusters of several members are not supported yet; use 0 to hibernate or 1", replicas)}
 	}
 
 	return nil

@@ -36,7 +36,6 @@ var _ = Describe("PlanFor", func() {
 			Expect(plan.Refusal).To(MatchError(message))
 		},
 		Entry("below zero", -1, 0, "spec.replicas: Invalid value: -1: must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it"),
-		Entry("several members", 3, 0, "spec.replicas: unsupported size 3: clusters of several members are not supported yet; use 0 to hibernate or 1"),
 		Entry("fewer than the data knows", 1, 3, "spec.replicas: Invalid value: 1: is less than the 3 members that the data of the cluster lists: it can only grow, hibernate with 0, and wake up with 3"),
 	)
 

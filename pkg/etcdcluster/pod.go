@@ -34,6 +34,8 @@ type Pod struct {
 	Phase string
 	// Ready is its condition Ready, ContainersReady its condition ContainersReady.
 	Ready, ContainersReady bool
+	// ReadyChangedAt is when its condition Ready last changed. Zero: it has none.
+	ReadyChangedAt time.Time
 	// Deleting is true while it is being deleted.
 	Deleting bool
 	// Node that it runs on. Empty: not scheduled.

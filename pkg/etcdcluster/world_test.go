@@ -45,11 +45,22 @@ type manifest struct {
 	image       string
 	replicas    int32
 	clusterSize int32
+	peerTLS     bool
 	fixed       etcdcluster.FixedFields
 }
 
 func (m manifest) rendering() etcdcluster.Rendering {
-	return etcdcluster.Rendering{Checksum: fmt.Sprintf("%s/%d/%d", m.image, m.replicas, m.clusterSize), Fixed: m.fixed}
+	return etcdcluster.Rendering{Checksum: fmt.Sprintf("%s/%d/%d/%t", m.image, m.replicas, m.clusterSize, m.peerTLS), Fixed: m.fixed}
+}
+
+// revision changes with what pods are made of.
+func (m manifest) revision() string {
+	revision := fmt.Sprintf("rev-%s-%d", m.image, m.clusterSize)
+	if m.peerTLS {
+		revision += "-tls"
+	}
+
+	return revision
 }
 
 func newWorld(change ...func(*druidv1alpha1.Etcd)) *world {
@@ -134,6 +145,11 @@ func (w *world) noteOf(plan etcdcluster.Plan) {
 		line += " | refused: " + plan.Refusal.Error()
 	case etcdcluster.OutcomeStep:
 		line += fmt.Sprintf(" | step: %s %s (%s)", plan.Step.Kind, plan.Step.Object, plan.Step.UID)
+		if plan.Step.To != 0 {
+			line += fmt.Sprintf(" to %x", plan.Step.To)
+		}
+	case etcdcluster.OutcomeGrow:
+		line += fmt.Sprintf(" | grows to replicas=%d size=%d", plan.Growth.Replicas, plan.Growth.ClusterSize)
 	case etcdcluster.OutcomeWaiting:
 		line += " | waits for " + plan.WaitsFor
 	case etcdcluster.OutcomeDone:

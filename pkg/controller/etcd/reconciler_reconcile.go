@@ -77,6 +77,10 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	switch {
 	case plan.Refusal != nil:
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
+	case p.canonical.Spec.Replicas > 1 && helper.ManagesPods(p.canonical):
+		// TODO(members): until the steps of several members are carried out.
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, &etcdcluster.Refusal{Field: "spec.replicas", Message: fmt.Sprintf(
+			"unsupported size %d: clusters of several members are not supported yet; use 0 to hibernate or 1", p.canonical.Spec.Replicas)})
 	case !plan.Render:
 		return waitingFor(plan)
 	}

@@ -1,0 +1,307 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"strconv"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// What holds in every world: see act, checkRendered and bootstrap for the promises that are checked at each act of ours.
+var _ = Describe("Random worlds", func() {
+	worlds := 400
+	if value, err := strconv.Atoi(os.Getenv("WORLDS")); err == nil {
+		worlds = value
+	}
+
+	It("keep the quorum, take one risk at a time, and converge", func() {
+		first := GinkgoRandomSeed()
+		if value, err := strconv.ParseInt(os.Getenv("WORLD"), 10, 64); err == nil {
+			first, worlds = value, 1
+		}
+		steps, faults := map[etcdcluster.StepKind]int{}, 0
+		for i := range worlds {
+			world := newRandomWorld(first + int64(i))
+			world.live()
+			world.expectConverged()
+			faults += world.faults
+			for kind, count := range world.steps {
+				steps[kind] += count
+			}
+		}
+		AddReportEntry(fmt.Sprintf("%d worlds from seed %d, %d faults, steps: %v", worlds, first, faults, steps), ReportEntryVisibilityAlways)
+		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "ReplaceClaim"} {
+			Expect(worlds < 100 || steps[kind] > 0).To(BeTrue(), "no world made us do %s", kind)
+		}
+	})
+})
+
+// randomWorld is a seed to which things happen. The same number gives the same world.
+type randomWorld struct {
+	*seed
+
+	number int64
+	random *rand.Rand
+	faults int
+	images int
+}
+
+func newRandomWorld(number int64) *randomWorld {
+	random := rand.New(rand.NewSource(number)) // #nosec G404 -- repeatable on purpose
+	sizes := []int32{1, 3, 3, 3, 5}
+	var change []func(*druidv1alpha1.Etcd)
+	if random.Intn(2) == 0 {
+		change = append(change, withStore)
+	}
+	w := &randomWorld{seed: newSeed(sizes[random.Intn(len(sizes))], change...), number: number, random: random}
+	w.catchUp = random.Intn(6)
+	w.remote = random.Intn(4) == 0
+	for random.Intn(3) == 0 && len(w.nodes) > 5 {
+		w.nodes = w.nodes[:len(w.nodes)-1]
+	}
+
+	return w
+}
+
+// live lets things happen for a while, then ends what can be mended, and waits.
+func (w *randomWorld) live() {
+	for range 40 + w.random.Intn(80) {
+		if w.random.Intn(5) == 0 {
+			w.fault()
+		}
+		if w.random.Intn(4) > 0 { // we are not always there at once
+			w.pass()
+		}
+		w.tick()
+	}
+	w.event("all that can be mended is mended", func() {
+		for _, node := range w.nodes {
+			node.partitioned = node.partitioned && node.outOfService
+		}
+		w.refuseEvictions, w.storeDown = 0, false
+		w.image = "good"
+		if w.etcd.Spec.Replicas == 0 {
+			w.etcd.Spec.Replicas = max(w.seen.ManagedResource.Size, 1)
+		}
+	})
+	w.see()
+	w.runFor(300)
+}
+
+func (w *randomWorld) expectConverged() {
+	GinkgoHelper()
+	plan := etcdcluster.PlanFor(w.etcd, w.seen, w.now)
+	plan = plan.Against(w.manifestFor(plan).rendering(), w.seen)
+	alive, all := w.voters()
+	whole := int(w.etcd.Spec.Replicas)
+	if len(w.violations) > 0 || plan.Outcome() != etcdcluster.OutcomeDone || alive != whole || all != whole {
+		Fail(fmt.Sprintf("world %d (repeat it by WORLD=%d): %s; at the end %s, %d of %d alive, waits for %s\n%s",
+			w.number, w.number, strings.Join(w.violations, "; "), plan.Stage, alive, all, plan.WaitsFor, strings.Join(w.trace, "\n")))
+	}
+}
+
+// fault lets one thing happen that does not lose the quorum for good.
+func (w *randomWorld) fault() {
+	faults := []func() string{
+		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
+		w.imageChanges, w.imageBreaks, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
+	}
+	what := faults[w.random.Intn(len(faults))]()
+	if what != "" {
+		w.faults++
+		w.note("* %s", what)
+		w.see()
+	}
+}
+
+func (w *randomWorld) anyPod() *etcdcluster.Pod {
+	if len(w.seen.Pods) == 0 {
+		return nil
+	}
+
+	return &w.seen.Pods[w.random.Intn(len(w.seen.Pods))]
+}
+
+func (w *randomWorld) anyNode() *simNode { return w.nodes[w.random.Intn(len(w.nodes))] }
+
+// survives is true when a quorum of the voters keeps its data without those for which lost is true.
+func (w *randomWorld) survives(lost func(ordinal int, volume *simVolume) bool) bool {
+	intact, all := 0, 0
+	for _, member := range w.members {
+		if member.learner {
+			continue
+		}
+		all++
+		volume := w.volumes[helper.ClaimName(w.etcd, member.ordinal)]
+		if volume == nil || volume.lost || volume.member != member.id || lost(member.ordinal, volume) {
+			continue
+		}
+		if node := w.node(volume.node); w.remote || !node.gone && !node.outOfService {
+			intact++
+		}
+	}
+
+	return etcdcluster.IsQuorate(intact, all)
+}
+
+func (w *randomWorld) podGoes() string {
+	pod := w.anyPod()
+	if pod == nil {
+		return ""
+	}
+	w.terminate(pod)
+
+	return "pod " + pod.Name + " is deleted by somebody"
+}
+
+func (w *randomWorld) nodeIsCutOff() string {
+	node := w.anyNode()
+	node.partitioned = true
+
+	return "node " + node.name + " is cut off"
+}
+
+func (w *randomWorld) nodeIsBack() string {
+	node := w.anyNode()
+	if !node.partitioned || node.outOfService {
+		return ""
+	}
+	node.partitioned = false
+
+	return "node " + node.name + " is back"
+}
+
+// spare is true when a node can be lost: those left are enough for all members that there will be.
+func (w *randomWorld) spare(node *simNode) bool {
+	left := 0
+	for _, other := range w.nodes {
+		if other != node && !other.gone && !other.outOfService {
+			left++
+		}
+	}
+
+	return left >= 5 && w.survives(func(_ int, volume *simVolume) bool { return !w.remote && volume.node == node.name })
+}
+
+func (w *randomWorld) nodeGoes() string {
+	node := w.anyNode()
+	if node.gone || !w.spare(node) {
+		return ""
+	}
+	node.gone = true
+
+	return "node " + node.name + " is gone"
+}
+
+func (w *randomWorld) nodeIsGivenUp() string {
+	node := w.anyNode()
+	if !node.partitioned || node.outOfService || !w.spare(node) {
+		return ""
+	}
+	node.outOfService = true
+
+	return "node " + node.name + " is tainted out-of-service"
+}
+
+func (w *randomWorld) anyVolume() (int, *simVolume) {
+	pod := w.anyPod()
+	if pod == nil {
+		return 0, nil
+	}
+	volume := w.volumes[helper.ClaimName(w.etcd, pod.Ordinal)]
+	if volume == nil || !w.survives(func(ordinal int, _ *simVolume) bool { return ordinal == pod.Ordinal }) {
+		return 0, nil
+	}
+
+	return pod.Ordinal, volume
+}
+
+func (w *randomWorld) volumeGoes() string {
+	ordinal, volume := w.anyVolume()
+	if volume == nil {
+		return ""
+	}
+	volume.lost = true
+	if pod := w.seen.PodFor(ordinal); pod != nil {
+		w.terminate(pod)
+	}
+
+	return fmt.Sprintf("the volume of member %d is deleted, and its pod", ordinal)
+}
+
+func (w *randomWorld) volumeRots() string {
+	ordinal, volume := w.anyVolume()
+	if volume == nil {
+		return ""
+	}
+	volume.member = 0
+
+	return fmt.Sprintf("the data of member %d is corrupted", ordinal)
+}
+
+func (w *randomWorld) imageChanges() string {
+	w.images++
+	w.image = fmt.Sprintf("v%d", w.images+1)
+
+	return "the image becomes " + w.image
+}
+
+func (w *randomWorld) imageBreaks() string {
+	w.imageChanges()
+	w.brokenImages[w.image] = true
+
+	return "the image becomes " + w.image + ", which is broken"
+}
+
+func (w *randomWorld) leaderMoves() string {
+	for _, member := range w.members {
+		if w.leader != 0 && member.id != w.leader && !member.learner && w.alive(member.ordinal) != nil {
+			w.leader = member.id
+
+			return fmt.Sprintf("%x leads", member.id)
+		}
+	}
+
+	return ""
+}
+
+func (w *randomWorld) evictionsAreRefused() string {
+	w.refuseEvictions = 1 + w.random.Intn(5)
+
+	return fmt.Sprintf("%d evictions will be refused", w.refuseEvictions)
+}
+
+func (w *randomWorld) clusterGrows() string {
+	if w.etcd.Spec.Replicas == 0 || w.etcd.Spec.Replicas >= 5 {
+		return ""
+	}
+	w.etcd.Spec.Replicas += 2
+
+	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
+}
+
+func (w *randomWorld) clusterSleepsOrWakes() string {
+	if w.random.Intn(3) > 0 {
+		return ""
+	}
+	if w.etcd.Spec.Replicas > 0 {
+		w.etcd.Spec.Replicas = 0
+
+		return "spec.replicas becomes 0"
+	}
+	w.etcd.Spec.Replicas = max(w.seen.ManagedResource.Size, 1)
+
+	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
+}

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+)
+
+// replace decides about pods that were made from an older template: first those that do not serve, then followers, and the
+// leader after it handed over. Each waits for the one before to be back.
+func (v view) replace(plan Plan) (Plan, bool) {
+	plan.Stage = StageReplacePod
+	if len(v.members) == 1 {
+		return v.replaceOnly(plan)
+	}
+	if pod := v.replaceable(func(Pod) bool { return true }); pod != nil {
+		plan.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.arithmetic(), pod.Name, v.arithmetic())
+		plan.Step = pod.toBeDeleted()
+
+		return plan, true
+	}
+	if v.isGrowing() && v.hasBegunToGrow() {
+		return plan, false // with all voters there, replacing costs less
+	}
+	candidate := v.candidate()
+	if candidate == nil {
+		return plan, false
+	}
+
+	return v.replaceServing(plan, *candidate), true
+}
+
+// replaceOnly replaces the first member before others join it.
+func (v view) replaceOnly(plan Plan) (Plan, bool) {
+	if !v.isOutdated(v.members[0]) || v.hasBegunToGrow() {
+		return plan, false
+	}
+
+	return replaceSinglePod(v.etcd, v.o, plan, v.now), true
+}
+
+// candidate is the member to be replaced next among those that serve: a follower before the leader. Nil: none is outdated.
+func (v view) candidate() *Member {
+	var leader *Member
+	for i := range v.members {
+		member := &v.members[i]
+		switch {
+		case !v.isOutdated(*member):
+		case member.Answer != nil && member.Answer.Leads():
+			leader = member
+		default:
+			return member
+		}
+	}
+
+	return leader
+}
+
+// replaceServing evicts a pod that serves, as far as the quorum allows.
+func (v view) replaceServing(plan Plan, m Member) Plan {
+	after := v.healthy
+	if m.Serves() {
+		after--
+	}
+	plan.Reason = replacing(m.Pod.Name, v.healthy, after, v.size)
+	if !v.isSeen() {
+		plan.Reason += ": not without knowing the members"
+		plan.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
+
+		return plan
+	}
+	for _, other := range v.members {
+		// Of itself it is enough that it serves: what it still waits for may be what replacing it cures.
+		if awaited := v.awaited(other); awaited != "" && (other.Ordinal != m.Ordinal || !m.Serves()) {
+			plan.Reason += ": not before all are back"
+			plan.WaitsFor = awaited
+
+			return plan
+		}
+	}
+	if !IsQuorate(after, v.size) {
+		plan.Reason += fmt.Sprintf(", fewer than the quorum of %d: not allowed", QuorumOf(v.size))
+		plan.WaitsFor = "more members to serve"
+
+		return plan
+	}
+	if m.Answer != nil && m.Answer.Leads() {
+		return v.moveLeader(plan, m)
+	}
+	plan.Reason += ": allowed"
+	plan.Step = &Step{Kind: StepEvictPod, Object: m.Pod.Name, UID: m.Pod.UID}
+
+	return plan
+}
+
+// moveLeader hands over to a member that was replaced already, else to any other that serves.
+func (v view) moveLeader(plan Plan, leader Member) Plan {
+	var successor *Member
+	for i := range v.members {
+		member := &v.members[i]
+		if member.Ordinal == leader.Ordinal || !member.Serves() {
+			continue
+		}
+		if successor == nil || v.isOutdated(*successor) && !v.isOutdated(*member) {
+			successor = member
+		}
+	}
+	if successor == nil {
+		plan.WaitsFor = "another member to serve"
+
+		return plan
+	}
+	plan.Reason += fmt.Sprintf(": allowed, once %s leads in its place", successor.Name)
+	plan.Step = &Step{Kind: StepMoveLeader, Object: leader.Pod.Name, UID: leader.Pod.UID, To: successor.ID()}
+
+	return plan
+}
+
+// settle waits for members that are not back.
+func (v view) settle(plan Plan) (Plan, bool) {
+	for _, member := range v.members {
+		awaited := v.awaited(member)
+		if awaited == "" {
+			continue
+		}
+		plan.Stage, plan.WaitsFor = StageSettle, awaited
+		plan.Reason = v.arithmetic() + "; the members come up by themselves"
+		if v.isGrowing() && v.hasBegunToGrow() {
+			plan.Stage = StageGrow
+			plan.Reason = fmt.Sprintf("%s; %d of %d members have been told to join", v.arithmetic(), len(v.members), v.etcd.Spec.Replicas)
+		}
+
+		return plan, true
+	}
+	if !v.isSeen() {
+		plan.Stage, plan.WaitsFor = StageSettle, "the list of members: "+v.o.Etcd.MemberListError
+		plan.Reason = v.arithmetic() + "; nothing goes on without knowing the members"
+
+		return plan, true
+	}
+
+	return plan, false
+}
+
+// isGrowing is true while members are missing that the spec asks for.
+func (v view) isGrowing() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
+
+// hasBegunToGrow is true when a larger size was rendered than members run: then the pods are outdated by that alone, and the
+// number of voters may be even, which spares none.
+func (v view) hasBegunToGrow() bool { return int(v.o.ManagedResource.Size) > len(v.members) }
+
+// grow lets the next member join when all others are voters and serve. Without one missing, all is done.
+func (v view) grow(plan Plan) Plan {
+	plan.Stage = StageDone
+	plan.Reason = v.arithmetic() + ", and all members run the newest rendering"
+	if !v.isGrowing() {
+		return plan
+	}
+	plan.Stage = StageGrow
+	next := helper.MemberName(v.etcd, len(v.members))
+	for _, listed := range v.o.Etcd.MemberList {
+		if listed.Learner && listed.Name != next { // the next one may have been added before
+			plan.Reason = v.arithmetic() + "; one joins at a time"
+			plan.WaitsFor = "learner " + FormatID(listed.ID) + " to get its vote or to be removed"
+
+			return plan
+		}
+	}
+	plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next, QuorumOf(v.size))
+	if !v.hasBegunToGrow() {
+		plan.Reason += fmt.Sprintf("; the %d running members learn of the others by a restart each, after the last has joined", len(v.members))
+		if len(v.members) == 1 {
+			plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d; %s restarts once, after the last has joined", v.arithmetic(), next, QuorumOf(v.size), v.members[0].Name)
+		}
+	}
+	plan.Growth = &Growth{Replicas: plan.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
+
+	return plan
+}

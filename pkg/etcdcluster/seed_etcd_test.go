@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// This is the etcd of the simulated seed, and what we promise about it.
+
+// listed is the member with the ordinal, running or not; nil when the cluster does not list it.
+func (s *seed) listed(ordinal int) *simMember {
+	for _, member := range s.members {
+		if member.ordinal == ordinal {
+			return member
+		}
+	}
+
+	return nil
+}
+
+// alive is the member with the ordinal if it runs on its own data and others can reach it; nil otherwise.
+func (s *seed) alive(ordinal int) *simMember {
+	pod, member := s.seen.PodFor(ordinal), s.listed(ordinal)
+	if pod == nil || member == nil || pod.Deleting || pod.Containers[0].State != etcdcluster.ContainerRunning || s.brokenImages[pod.Containers[0].Image] {
+		return nil
+	}
+	node, volume := s.node(pod.Node), s.volumes[helper.ClaimName(s.etcd, ordinal)]
+	if node == nil || node.partitioned || node.gone || volume == nil || volume.lost || volume.member != member.id {
+		return nil
+	}
+
+	return member
+}
+
+func (s *seed) voters() (alive, all int) {
+	for _, member := range s.members {
+		if member.learner {
+			continue
+		}
+		all++
+		if s.alive(member.ordinal) != nil {
+			alive++
+		}
+	}
+
+	return alive, all
+}
+
+// elect keeps the leader while it lives and has a quorum. An election takes one tick without any.
+func (s *seed) elect() bool {
+	alive, all := s.voters()
+	before := s.leader
+	lives := slices.ContainsFunc(s.members, func(m *simMember) bool { return m.id == s.leader && s.alive(m.ordinal) != nil })
+	switch {
+	case !etcdcluster.IsQuorate(alive, all):
+		s.leader = 0
+	case s.leader != 0 && !lives:
+		s.leader = 0
+	case s.leader == 0:
+		for _, member := range s.members {
+			if s.leader == 0 && !member.learner && s.alive(member.ordinal) != nil {
+				s.leader = member.id
+			}
+		}
+	}
+
+	return before != s.leader
+}
+
+// sidecars let members form, join and rejoin the cluster, one at a time, and promote learners that have caught up.
+func (s *seed) sidecars() bool {
+	moved := false
+	for i := range s.seen.Pods {
+		pod := &s.seen.Pods[i]
+		node, volume := s.node(pod.Node), s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)]
+		if pod.Deleting || node == nil || node.partitioned || node.gone || pod.Containers[0].State != etcdcluster.ContainerRunning || volume == nil || volume.lost {
+			continue
+		}
+		moved = s.sidecar(pod, volume) || moved
+	}
+
+	return moved
+}
+
+func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
+	member := s.listed(pod.Ordinal)
+	url := fmt.Sprintf("http://%s.main-peer.demo.svc:2380", pod.Name)
+	if pod.PeerTLS {
+		url = "https" + url[len("http"):]
+	}
+	switch {
+	case len(s.members) == 0:
+		s.bootstrap(pod.Ordinal, url, volume)
+	case s.leader == 0:
+		return false
+	case member != nil && volume.member != member.id:
+		s.members = slices.DeleteFunc(s.members, func(m *simMember) bool { return m == member }) // it lost its data
+	case member == nil:
+		if slices.ContainsFunc(s.members, func(m *simMember) bool { return m.learner }) {
+			return false
+		}
+		s.nextID++
+		s.members = append(s.members, &simMember{id: s.nextID, ordinal: pod.Ordinal, learner: true, peerURL: url})
+		volume.member = s.nextID
+	case member.learner && member.caught < s.catchUp:
+		member.caught++
+	case member.learner:
+		member.learner = false
+	case member.peerURL != url:
+		member.peerURL = url
+	default:
+		return false
+	}
+
+	return true
+}
+
+func (s *seed) bootstrap(ordinal int, url string, volume *simVolume) {
+	if ordinal != 0 || s.applied.clusterSize != 1 {
+		s.broken("member %d started from nothing in a cluster of %d", ordinal, s.applied.clusterSize)
+	}
+	s.nextID++
+	s.members = []*simMember{{id: s.nextID, ordinal: ordinal, peerURL: url}}
+	volume.member = s.nextID
+}
+
+func (s *seed) broken(format string, args ...any) {
+	s.violations = append(s.violations, s.now.Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+}
+
+// act carries out a step as far as its precondition holds, and checks what we promise about it.
+func (s *seed) act(step etcdcluster.Step) {
+	s.steps[step.Kind]++
+	aliveBefore, all := s.voters()
+	serves := s.leader != 0
+	if step.UID == "" {
+		s.broken("%s %s has no precondition", step.Kind, step.Object)
+	}
+	switch step.Kind {
+	case etcdcluster.StepDeletePod, etcdcluster.StepEvictPod:
+		s.takePod(step)
+	case etcdcluster.StepMoveLeader:
+		s.moveLeader(step)
+	case etcdcluster.StepReplaceClaim:
+		s.replaceClaim(step, aliveBefore, all)
+	default:
+		s.do(step)
+	}
+	aliveAfter, _ := s.voters()
+	if serves && all > 1 && etcdcluster.IsQuorate(aliveBefore, all) && !etcdcluster.IsQuorate(aliveAfter, all) {
+		s.broken("%s %s took the quorum: %d, then %d of %d", step.Kind, step.Object, aliveBefore, aliveAfter, all)
+	}
+}
+
+func (s *seed) takePod(step etcdcluster.Step) {
+	for i := range s.seen.Pods {
+		pod := &s.seen.Pods[i]
+		if pod.Name != step.Object || pod.UID != step.UID {
+			continue
+		}
+		serves := s.alive(pod.Ordinal) != nil && !s.alive(pod.Ordinal).learner && s.leader != 0
+		alive, all := s.voters()
+		switch {
+		case serves && all > 1 && step.Kind != etcdcluster.StepEvictPod:
+			s.broken("%s is deleted although it serves", pod.Name)
+		case serves && all > 1 && alive < all:
+			s.broken("%s is evicted while only %d of %d serve", pod.Name, alive, all)
+		}
+		if step.Kind == etcdcluster.StepEvictPod && s.refuseEvictions > 0 {
+			s.refuseEvictions--
+			s.note("> the eviction is refused")
+
+			return
+		}
+		s.terminate(pod)
+	}
+}
+
+func (s *seed) moveLeader(step etcdcluster.Step) {
+	for _, member := range s.members {
+		if member.id == step.To && !member.learner && s.alive(member.ordinal) != nil && s.leader != 0 {
+			s.leader = member.id
+
+			return
+		}
+	}
+	s.broken("the leader cannot move to %x", step.To)
+}
+
+func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {
+	for i := range s.seen.Claims {
+		claim := &s.seen.Claims[i]
+		if claim.Name != step.Object || claim.UID != step.UID {
+			continue
+		}
+		volume := s.volumes[claim.Name]
+		node := s.node(volume.node)
+		if !volume.lost && !(node.gone || node.outOfService) {
+			s.broken("claim %s is deleted although its volume is not lost", claim.Name)
+		}
+		if !etcdcluster.IsQuorate(alive, all) || s.leader == 0 {
+			s.broken("claim %s is deleted without a quorum", claim.Name)
+		}
+		claim.Deleting = true
+	}
+}
+
+// checkRendered checks that a cluster grows by one member at a time, and never shrinks but to hibernate.
+func (s *seed) checkRendered(wanted manifest) {
+	if s.written == nil || s.written.replicas == 0 || wanted.replicas == 0 {
+		return
+	}
+	switch {
+	case wanted.replicas < s.written.replicas:
+		s.broken("the cluster shrinks from %d to %d", s.written.replicas, wanted.replicas)
+	case wanted.replicas > s.written.replicas+1:
+		s.broken("the cluster grows from %d to %d at once", s.written.replicas, wanted.replicas)
+	case wanted.replicas > s.written.replicas:
+		for ordinal := range int(s.written.replicas) {
+			if member := s.alive(ordinal); member == nil || member.learner {
+				s.broken("the cluster grows to %d while member %d is no voter that serves", wanted.replicas, ordinal)
+			}
+		}
+	}
+}

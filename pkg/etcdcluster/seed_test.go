@@ -1,0 +1,370 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// seed is a simulated seed with one Etcd of several members, its nodes and its volumes. It extends world, whose part as the
+// etcd controller and as resource manager it uses. Every five seconds each of the others does at most one thing, in a fixed
+// order. What is true (members, volumes, nodes) is kept apart from what is seen of it (world.seen).
+type seed struct {
+	*world
+
+	// voters and learners, as etcd itself knows them.
+	members []*simMember
+	leader  uint64
+	nextID  uint64
+	nodes   []*simNode
+	volumes map[string]*simVolume // by name of the claim
+	// catchUp is how many ticks a learner takes.
+	catchUp int
+	// remote is true where volumes can be used on any node.
+	remote bool
+	// violations are broken promises.
+	violations []string
+	// steps counts the acts of ours.
+	steps map[etcdcluster.StepKind]int
+	// refuseEvictions is how many evictions are refused from now on.
+	refuseEvictions int
+}
+
+type simMember struct {
+	id      uint64
+	ordinal int
+	learner bool
+	caught  int
+	peerURL string
+}
+
+type simNode struct {
+	name                            string
+	partitioned, gone, outOfService bool
+}
+
+type simVolume struct {
+	node string
+	// member whose data it holds. 0: none.
+	member uint64
+	lost   bool
+}
+
+func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
+	w := newWorld(change...)
+	w.etcd.Spec.Replicas = replicas
+	w.seen.Claims = nil
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, catchUp: 2, steps: map[etcdcluster.StepKind]int{}}
+	for ordinal := range 7 {
+		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
+		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
+	}
+	s.see()
+
+	return s
+}
+
+// run lets the world go on until nothing happens any more, and notes every change of plan.
+func (s *seed) run() { s.runFor(200) }
+
+func (s *seed) runFor(ticks int) {
+	idle := 0
+	for range ticks {
+		before := s.last
+		acted := s.pass()
+		moved := s.tick()
+		if acted || moved || s.last != before {
+			idle = 0
+		} else if idle++; idle > 30 {
+			return
+		}
+	}
+}
+
+// pass plays our controller once; true when it wrote something.
+func (s *seed) pass() bool {
+	plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+	plan = plan.Against(s.manifestFor(plan).rendering(), s.seen)
+	s.noteOf(plan)
+	if plan.Growth != nil {
+		plan = plan.Grown()
+	}
+	wanted := s.manifestFor(plan)
+	if plan.Render && (s.written == nil || s.written.rendering().Checksum != wanted.rendering().Checksum || len(s.written.fixed.Differences(wanted.fixed)) > 0) {
+		s.checkRendered(wanted)
+		s.write(wanted)
+		s.seen.ManagedResource.Replicas = new(wanted.replicas)
+
+		return true
+	}
+	if plan.Step != nil {
+		s.act(*plan.Step)
+		s.see()
+
+		return true
+	}
+
+	return false
+}
+
+func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
+	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: helper.PeerTLS(s.etcd) != nil}
+}
+
+// tick lets the others act and time pass; true when anything changed.
+func (s *seed) tick() bool {
+	s.now = s.now.Add(5 * time.Second)
+	moved := false
+	for _, act := range []func() bool{s.resourceManager, s.statefulSetController, s.podCollector, s.claimController, s.scheduler, s.kubelet, s.sidecars, s.elect} {
+		moved = act() || moved
+		s.see()
+	}
+	s.snapshots()
+
+	return moved
+}
+
+func (s *seed) resourceManager() bool {
+	moved := s.world.resourceManager()
+	if moved {
+		s.seen.StatefulSet.Replicas = int32(len(s.seen.Pods)) // #nosec G115 -- a handful
+	}
+
+	return moved
+}
+
+func (s *seed) statefulSetController() bool {
+	statefulSet := &s.seen.StatefulSet
+	if !statefulSet.Exists {
+		return false
+	}
+	if statefulSet.ObservedGeneration != statefulSet.Generation {
+		statefulSet.ObservedGeneration, statefulSet.UpdateRevision = statefulSet.Generation, s.applied.revision()
+
+		return true
+	}
+	moved := false
+	for ordinal := range int(statefulSet.SpecReplicas) {
+		if s.seen.PodFor(ordinal) == nil {
+			s.makePod(ordinal)
+			moved = true
+		}
+	}
+	for i := range s.seen.Pods {
+		if pod := &s.seen.Pods[i]; pod.Ordinal >= int(statefulSet.SpecReplicas) && !pod.Deleting {
+			s.terminate(pod)
+			moved = true
+		}
+	}
+
+	return moved
+}
+
+func (s *seed) makePod(ordinal int) {
+	claim := s.seen.ClaimFor(ordinal)
+	if claim.Deleting {
+		return
+	}
+	if !claim.Exists {
+		claim.Exists, claim.UID = true, s.uid("claim")
+	}
+	s.seen.Pods = append(s.seen.Pods, etcdcluster.Pod{
+		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: s.uid("pod"), RevisionHash: s.seen.StatefulSet.UpdateRevision,
+		CreationTime: s.now, PeerTLS: s.applied.peerTLS,
+		Containers: []etcdcluster.Container{{Name: "etcd", Image: s.applied.image}, {Name: "backup-restore"}},
+	})
+	slices.SortFunc(s.seen.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
+}
+
+func (s *seed) terminate(pod *etcdcluster.Pod) {
+	pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
+}
+
+// podCollector removes pods that are being deleted once their kubelet agrees, and those of nodes that are gone or out of service (the taint evicts them).
+func (s *seed) podCollector() bool {
+	before := len(s.seen.Pods)
+	s.seen.Pods = slices.DeleteFunc(s.seen.Pods, func(pod etcdcluster.Pod) bool {
+		node := s.node(pod.Node)
+		if node == nil {
+			return pod.Deleting
+		}
+
+		return node.gone || node.outOfService || pod.Deleting && !node.partitioned
+	})
+
+	return len(s.seen.Pods) != before
+}
+
+// claimController removes claims that are being deleted and that no pod on a node uses.
+func (s *seed) claimController() bool {
+	moved := false
+	for i := range s.seen.Claims {
+		claim := &s.seen.Claims[i]
+		if pod := s.seen.PodFor(claim.Ordinal); claim.Deleting && (pod == nil || pod.Node == "") {
+			delete(s.volumes, claim.Name)
+			*claim = etcdcluster.Claim{Name: claim.Name, Ordinal: claim.Ordinal}
+			moved = true
+		}
+	}
+
+	return moved
+}
+
+// scheduler gives pods a node: that of their volume, else the first one without a pod.
+func (s *seed) scheduler() bool {
+	moved := false
+	for i := range s.seen.Pods {
+		pod := &s.seen.Pods[i]
+		claim := s.seen.ClaimFor(pod.Ordinal)
+		if pod.Node != "" || pod.Deleting {
+			continue
+		}
+		node := s.placeFor(claim)
+		was := pod.Unschedulable
+		pod.Unschedulable = ""
+		if node == nil {
+			pod.Unschedulable = "no node fits"
+		} else {
+			pod.Node, moved = node.name, true
+			if s.volumes[claim.Name] == nil {
+				s.volumes[claim.Name] = &simVolume{node: node.name}
+				claim.Bound = true
+			}
+		}
+		moved = moved || was != pod.Unschedulable
+	}
+
+	return moved
+}
+
+func (s *seed) placeFor(claim *etcdcluster.Claim) *simNode {
+	volume := s.volumes[claim.Name]
+	if !claim.Exists || claim.Deleting || volume != nil && volume.lost {
+		return nil
+	}
+	for _, node := range s.nodes {
+		taken := slices.ContainsFunc(s.seen.Pods, func(pod etcdcluster.Pod) bool { return pod.Node == node.name })
+		usable := !node.gone && !node.partitioned && !node.outOfService
+		here := volume != nil && volume.node == node.name && !s.remote
+		if usable && (here || (volume == nil || s.remote) && !taken) {
+			return node
+		}
+	}
+
+	return nil
+}
+
+func (s *seed) node(name string) *simNode {
+	for _, node := range s.nodes {
+		if node.name == name {
+			return node
+		}
+	}
+
+	return nil
+}
+
+// kubelet starts containers, and tells of pods that serve. Of a node that is cut off, the API server tells.
+func (s *seed) kubelet() bool {
+	moved := false
+	for i := range s.seen.Pods {
+		pod := &s.seen.Pods[i]
+		container := &pod.Containers[0]
+		node := s.node(pod.Node)
+		before := *pod
+		before.Containers = slices.Clone(pod.Containers)
+		switch {
+		case pod.Deleting || node == nil:
+		case node.partitioned || node.gone:
+			pod.Ready = false // and what its kubelet said last remains
+		case s.brokenImages[container.Image]:
+			container.State, container.Reason, pod.Ready = etcdcluster.ContainerWaiting, "ImagePullBackOff", false
+			pod.ContainersReady = false
+		default:
+			container.State, container.Reason = etcdcluster.ContainerRunning, ""
+			member := s.alive(pod.Ordinal)
+			pod.Ready = member != nil && !member.learner && s.leader != 0
+			pod.ContainersReady = pod.Ready
+		}
+		if before.Ready != pod.Ready {
+			pod.ReadyChangedAt = s.now
+		}
+		moved = moved || before.Ready != pod.Ready || before.Containers[0].State != container.State
+	}
+
+	return moved
+}
+
+// snapshots renews the leases of members and of snapshots.
+func (s *seed) snapshots() {
+	for ordinal := range 7 {
+		member := s.alive(ordinal)
+		if member == nil || s.leader == 0 {
+			continue
+		}
+		name := helper.MemberName(s.etcd, ordinal)
+		lease := etcdcluster.Lease{Exists: true, Name: name, Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(s.seen.PodFor(ordinal).PeerTLS)}
+		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name })
+		s.seen.MemberLeases = append(s.seen.MemberLeases, lease)
+	}
+	if helper.IsStoreConfigured(s.etcd) && !s.storeDown && s.leader != 0 {
+		s.seen.FullSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-full-snap", RenewTime: s.now}
+		s.seen.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-delta-snap", RenewTime: s.now}
+	}
+}
+
+// see is what the observer would see.
+func (s *seed) see() {
+	for i := range s.seen.Claims {
+		claim := &s.seen.Claims[i]
+		claim.Lost, claim.Nodes = false, nil
+		if volume := s.volumes[claim.Name]; volume != nil && claim.Exists {
+			claim.Lost, claim.Bound = volume.lost, !volume.lost
+			if !s.remote {
+				claim.Nodes = []string{volume.node}
+			}
+		}
+	}
+	s.seen.Nodes = nil
+	for _, node := range s.nodes {
+		s.seen.Nodes = append(s.seen.Nodes, etcdcluster.Node{Name: node.name, Exists: !node.gone, OutOfService: node.outOfService})
+	}
+	s.seen.StatefulSet.Replicas = int32(len(s.seen.Pods)) // #nosec G115 -- a handful
+	s.seen.Etcd = s.answers()
+}
+
+func (s *seed) answers() etcdcluster.EtcdAnswers {
+	answers := etcdcluster.EtcdAnswers{Asked: true, MemberListError: "no member serves"}
+	for _, pod := range s.seen.Pods {
+		if pod.Deleting || pod.Node == "" {
+			continue
+		}
+		answer := etcdcluster.MemberAnswer{Ordinal: pod.Ordinal}
+		if member := s.alive(pod.Ordinal); member != nil {
+			answer.Reachable, answer.MemberID, answer.ClusterID, answer.LeaderID = true, member.id, 1, s.leader
+			answer.Learner = member.learner
+			answer.Serves = !member.learner && s.leader != 0
+		}
+		if answer.Serves {
+			answers.MemberListError = ""
+		}
+		answers.Members = append(answers.Members, answer)
+	}
+	if answers.MemberListError == "" {
+		for _, member := range s.members {
+			answers.MemberList = append(answers.MemberList, etcdcluster.ListedMember{
+				ID: member.id, Name: helper.MemberName(s.etcd, member.ordinal), Learner: member.learner, PeerURLs: []string{member.peerURL},
+			})
+		}
+	}
+
+	return answers
+}

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("Traces of several members", func() {
+	created := func(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
+		GinkgoHelper()
+		s := newSeed(replicas, change...)
+		s.run()
+		s.expectDone()
+		s.trace, s.last, s.steps = nil, "", map[etcdcluster.StepKind]int{}
+
+		return s
+	}
+
+	It("creates three members, one voter first and then learners one at a time", func() {
+		s := newSeed(3)
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-created")
+	})
+
+	It("grows from one member to three", func() {
+		s := created(1)
+		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("one-to-three")
+	})
+
+	It("switches peer TLS on before it grows", func() {
+		s := created(1)
+		s.event("spec.replicas becomes 3, and peer TLS is switched on", func() {
+			s.etcd.Spec.Replicas = 3
+			s.etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+		})
+		s.run()
+		s.expectDone()
+		s.expectGolden("one-to-three-with-peer-tls")
+	})
+
+	It("grows from three members to five", func() {
+		s := created(3)
+		s.event("spec.replicas becomes 5", func() { s.etcd.Spec.Replicas = 5 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-to-five")
+	})
+
+	It("replaces followers, then the leader after it handed over", func() {
+		s := created(3)
+		s.event("the image becomes v2", func() { s.image = "v2" })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-image-changed")
+	})
+
+	It("waits while an eviction is refused", func() {
+		s := created(3)
+		s.event("the image becomes v2, and a drain is under way", func() { s.image, s.refuseEvictions = "v2", 2 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-eviction-refused")
+	})
+
+	It("replaces pods that do not serve before others", func() {
+		s := created(3)
+		s.event("pod main-2 cannot start again, and the image becomes v2", func() {
+			s.brokenImages["v1-broken"] = true
+			s.seen.PodFor(2).Containers[0].Image = "v1-broken"
+			s.image = "v2"
+		})
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-unhealthy-first")
+	})
+
+	It("stops a broken image at the first pod, and resumes when it is corrected", func() {
+		s := created(3)
+		s.event("the image becomes v2, which is broken", func() { s.image, s.brokenImages["v2"] = "v2", true })
+		s.run()
+		alive, all := s.voters()
+		Expect([]int{alive, all}).To(Equal([]int{2, 3}))
+		s.event("the image becomes v3, which works", func() { s.image = "v3" })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-broken-image")
+	})
+
+	It("replaces all pods together where the first image never worked", func() {
+		s := created(3)
+		s.event("all images break, and the nodes restart", func() {
+			s.brokenImages["v1"] = true
+		})
+		s.run()
+		s.event("the image becomes v2, which works", func() { s.image = "v2" })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-nobody-serves")
+	})
+
+	It("hibernates, and wakes all members together", func() {
+		s := created(3)
+		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		Expect(s.seen.Pods).To(BeEmpty())
+		s.event("spec.replicas becomes 1", func() { s.etcd.Spec.Replicas = 1 })
+		s.run()
+		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-hibernated-and-woken")
+	})
+
+	It("leaves a lost pod to the StatefulSet", func() {
+		s := created(3)
+		s.event("pod main-1 is deleted", func() { s.terminate(s.seen.PodFor(1)) })
+		s.run()
+		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepEvictPod))
+		s.expectGolden("three-pod-lost")
+	})
+
+	It("deletes nothing of a node that is cut off", func() {
+		s := created(3)
+		id := s.listed(2).id
+		s.event("node n3 is cut off", func() { s.nodes[2].partitioned = true })
+		s.run()
+		s.event("node n3 is back", func() { s.nodes[2].partitioned = false })
+		s.run()
+		s.expectDone()
+		Expect(s.listed(2).id).To(Equal(id))
+		s.expectGolden("three-node-partitioned")
+	})
+
+	DescribeTable("replaces a volume that went with its node",
+		func(golden, what string, lose func(*simNode)) {
+			s := created(3)
+			s.event(what, func() { lose(s.nodes[2]) })
+			s.run()
+			s.expectDone()
+			s.expectGolden(golden)
+		},
+		Entry("that is gone", "three-node-gone", "node n3 is gone", func(n *simNode) { n.gone = true }),
+		Entry("that is out of service", "three-node-out-of-service", "node n3 is cut off and tainted out-of-service", func(n *simNode) { n.partitioned, n.outOfService = true, true }),
+	)
+
+	It("replaces the claim of a volume that does not exist any more", func() {
+		s := created(3)
+		s.event("the volume of main-1 is deleted, and its pod with it", func() {
+			s.volumes["main-main-1"].lost = true
+			s.terminate(s.seen.PodFor(1))
+		})
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-volume-lost")
+	})
+
+	It("lets the sidecar repair a volume that was corrupted", func() {
+		s := created(3)
+		s.event("the data of main-1 is corrupted", func() { s.volumes["main-main-1"].member = 0 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-volume-corrupted")
+	})
+
+	It("attempts nothing while the quorum is lost for a while", func() {
+		s := created(3)
+		s.event("nodes n2 and n3 are cut off", func() { s.nodes[1].partitioned, s.nodes[2].partitioned = true, true })
+		s.run()
+		s.event("both are back", func() { s.nodes[1].partitioned, s.nodes[2].partitioned = false, false })
+		s.run()
+		s.expectDone()
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepDeletePod))
+		s.expectGolden("three-quorum-lost-for-a-while")
+	})
+
+	It("attempts nothing when the quorum is lost for good, and tells what is left", func() {
+		s := created(3, withStore)
+		s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
+		s.run()
+		Expect(s.violations).To(BeEmpty())
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepReplaceClaim))
+		s.expectGolden("three-quorum-lost-for-good")
+	})
+})
+
+// expectDone expects that all members are voters, serve, and run the newest image, and that no promise was broken.
+func (s *seed) expectDone() {
+	GinkgoHelper()
+	Expect(s.violations).To(BeEmpty())
+	plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+	plan = plan.Against(s.manifestFor(plan).rendering(), s.seen)
+	Expect(plan.Outcome()).To(Equal(etcdcluster.OutcomeDone), "%s: %s, waits for %s", plan.Stage, plan.Reason, plan.WaitsFor)
+	alive, all := s.voters()
+	Expect([]int{alive, all, len(s.members)}).To(Equal([]int{int(s.etcd.Spec.Replicas), int(s.etcd.Spec.Replicas), int(s.etcd.Spec.Replicas)}))
+	for _, pod := range s.seen.Pods {
+		Expect(pod.Containers[0].Image).To(Equal(s.image))
+	}
+}

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// view is a cluster of several members with the arithmetic of its quorum.
+type view struct {
+	etcd    *druidv1alpha1.Etcd
+	o       Observation
+	now     time.Time
+	members []Member
+	// size is the number of voters: those in the cluster's own list or, where nobody gave one, the members that run.
+	size int
+	// healthy are the members that serve and have a vote.
+	healthy int
+}
+
+func viewOf(etcd *druidv1alpha1.Etcd, o Observation, count int32, now time.Time) view {
+	v := view{etcd: etcd, o: o, now: now, members: membersOf(etcd, o, count), size: int(count)}
+	v.healthy = HealthyVoters(v.members)
+	if len(o.Etcd.MemberList) > 0 {
+		v.size = 0
+		for _, listed := range o.Etcd.MemberList {
+			if !listed.Learner {
+				v.size++
+			}
+		}
+	}
+
+	return v
+}
+
+// isQuorate is true when enough members are seen to serve.
+func (v view) isQuorate() bool { return IsQuorate(v.healthy, v.size) }
+
+// isSeen is true when the cluster told by a quorum read who its members are. Nothing is done to a pod that serves, or to a
+// volume, without it.
+func (v view) isSeen() bool { return v.isQuorate() && len(v.o.Etcd.MemberList) > 0 }
+
+// anyServes is true when a member answers linearizable reads, or a pod passes the probe that does one.
+func (v view) anyServes() bool {
+	return slices.ContainsFunc(v.members, func(m Member) bool { return m.Serves() || m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
+}
+
+func (v view) arithmetic() string { return fmt.Sprintf("%d of %d healthy", v.healthy, v.size) }
+
+// missing says what the members wait for, the first of them that do not serve.
+func (v view) missing() string {
+	var sentences []string
+	for _, member := range v.members {
+		if sentence := v.awaited(member); sentence != "" {
+			sentences = append(sentences, sentence)
+		}
+	}
+	if len(sentences) == 0 {
+		return "the list of members: " + v.o.Etcd.MemberListError
+	}
+
+	return strings.Join(sentences, "; ")
+}
+
+// awaited says what a member has to come to before it counts as back after its pod was made; empty when it is. That its
+// peer URLs are the configured ones matters: its sidecar would change them, and stop etcd once more.
+func (v view) awaited(m Member) string {
+	if sentence := awaitedOfPod(v.etcd, m); sentence != "" {
+		return sentence
+	}
+	switch {
+	case m.Answer == nil || !m.Answer.Reachable:
+		return "member " + m.Name + " to answer"
+	case m.Answer.Learner || m.Listed != nil && m.Listed.Learner:
+		return "member " + m.Name + " to catch up and get its vote"
+	case !m.Answer.Serves:
+		return "member " + m.Name + " to serve"
+	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
+		return "member " + m.Name + " to be in the list of members"
+	case m.Listed != nil && !slices.Equal(sorted(m.Listed.PeerURLs), sorted(peerURLsOf(v.etcd, m))):
+		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(peerURLsOf(v.etcd, m), ", "), strings.Join(m.Listed.PeerURLs, ", "))
+	case m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS:
+		return "the heartbeat of member " + m.Name + " to tell of its new peer URLs"
+	default:
+		return ""
+	}
+}
+
+func awaitedOfPod(etcd *druidv1alpha1.Etcd, m Member) string {
+	switch {
+	case m.Pod == nil:
+		return "pod " + helper.PodName(etcd, m.Ordinal) + " to be created"
+	case m.Pod.Deleting:
+		return "pod " + m.Pod.Name + " to be gone, and made anew"
+	case !m.Pod.Ready && m.Pod.Trouble() != "":
+		return "member " + m.Name + ": " + m.Pod.Trouble()
+	case !m.Pod.Ready && m.Answer != nil && m.Answer.Learner:
+		return "member " + m.Name + " to catch up and get its vote"
+	case !m.Pod.Ready:
+		return "pod " + m.Pod.Name + " to be ready"
+	default:
+		return ""
+	}
+}
+
+// peerURLsOf are the peer URLs that the pod of a member is configured with.
+func peerURLsOf(etcd *druidv1alpha1.Etcd, m Member) []string {
+	scheme := "http"
+	if m.Pod.PeerTLS {
+		scheme = "https"
+	}
+	host := fmt.Sprintf("%s.%s.%s.svc", m.Pod.Name, helper.PeerServiceName(etcd), etcd.Namespace)
+	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(helper.PeerPort(etcd))))}
+	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
+		if additional.MemberName == m.Name {
+			urls = append(urls, additional.URLs...)
+		}
+	}
+
+	return urls
+}
+
+func sorted(urls []string) []string { return slices.Sorted(slices.Values(urls)) }
+
+// isOutdated is true when the member's pod was made from an older template and is not on its way out.
+func (v view) isOutdated(m Member) bool {
+	return m.Pod != nil && !m.Pod.Deleting && m.Pod.IsOutdated(v.o.StatefulSet)
+}
+
+// replaceable is the first outdated pod for which is holds and that neither serves nor passes its probe, as its own kubelet
+// says: nothing is lost with it. Of a node that is cut off only the API server says that pods are not ready; such a pod may
+// serve. Nil: none.
+func (v view) replaceable(is func(Pod) bool) *Pod {
+	for _, member := range v.members {
+		if v.isOutdated(member) && !member.Serves() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+			return member.Pod
+		}
+	}
+
+	return nil
+}
+
+// isDead is true for a pod that does not run etcd, or has not been ready for a while: nobody serves during an election
+// either.
+func (v view) isDead(pod Pod) bool {
+	for _, container := range pod.Containers {
+		if container.Name == ContainerEtcd && container.State == ContainerRunning {
+			return v.now.Sub(later(pod.ReadyChangedAt, pod.CreationTime)) > unreadyTime
+		}
+	}
+
+	return true
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+
+	return b
+}
