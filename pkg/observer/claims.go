@@ -50,6 +50,7 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 		UID:       object.UID,
 		Deleting:  object.DeletionTimestamp != nil,
 		Bound:     object.Status.Phase == corev1.ClaimBound,
+		Lost:      object.Status.Phase == corev1.ClaimLost,
 		Volume:    object.Spec.VolumeName,
 		Requested: object.Spec.Resources.Requests.Storage().Value(),
 		Capacity:  object.Status.Capacity.Storage().Value(),

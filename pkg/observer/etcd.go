@@ -92,18 +92,26 @@ func (p *pass) secretsOfSpec() *etcdcluster.ClientSecrets {
 	return &etcdcluster.ClientSecrets{CA: tls.TLSCASecretRef.Name, Client: tls.ClientTLSSecretRef.Name}
 }
 
-// ask asks one member. It never fails: silence is an answer.
-func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
+// target is the way to a member; it has its address also where its credentials cannot be had.
+func (p *pass) target(ctx context.Context, endpoint endpoint) (etcdclient.Target, error) {
 	target := etcdclient.Target{
 		Address: net.JoinHostPort(endpoint.host, strconv.Itoa(int(helper.ClientPort(p.etcd)))),
 		// The address is of no use to verify the member, this name is in every member's certificate.
 		ServerName: helper.LocalHostName(p.etcd),
 	}
+	var err error
+	target.Credentials, err = p.credentials(ctx, endpoint.secrets)
+
+	return target, err
+}
+
+// ask asks one member. It never fails: silence is an answer.
+func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
+	target, err := p.target(ctx, endpoint)
 	silent := func(err error) asked {
 		return asked{answer: etcdcluster.MemberAnswer{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
 	}
-	var err error
-	if target.Credentials, err = p.credentials(ctx, endpoint.secrets); err != nil {
+	if err != nil {
 		return silent(err)
 	}
 	client, err := p.Etcd.Connect(ctx, target)

@@ -48,6 +48,8 @@ type Request struct {
 	AskEtcd bool
 	// ClientTLS are the Secrets with which members are asked. Nil: those that each member mounts itself.
 	ClientTLS *etcdcluster.ClientSecrets
+	// Volumes reads the volumes, and the nodes to which they are bound, of members whose pods are not ready.
+	Volumes bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
 	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
@@ -62,6 +64,9 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	pass.readStatefulSet(ctx)
 	pass.readPods(ctx)
 	pass.readClaims(ctx, request.Events)
+	if request.Volumes {
+		pass.readVolumes(ctx)
+	}
 	pass.readLeases(ctx)
 	pass.readSecrets(ctx, append(helper.NeededSecrets(etcd), request.Secrets...))
 	if request.Gardener {

@@ -73,7 +73,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		is := condition.Status == corev1.ConditionTrue
 		switch {
 		case condition.Type == corev1.PodReady:
-			pod.Ready = is
+			pod.Ready, pod.ReadyChangedAt = is, condition.LastTransitionTime.Time
 		case condition.Type == corev1.ContainersReady:
 			pod.ContainersReady = is
 		case condition.Type == corev1.PodScheduled && !is:

@@ -52,7 +52,18 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
 		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
 		Size:               int32(size),
+		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
 	}
+}
+
+// replicasFrom is nil for what was never written or cannot be read.
+func replicasFrom(text string) *int32 {
+	replicas, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || replicas < 0 {
+		return nil
+	}
+
+	return new(int32(replicas))
 }
 
 func conditionFact(conditions []gardencorev1beta1.Condition, conditionType gardencorev1beta1.ConditionType) etcdcluster.ConditionFact {

@@ -93,6 +93,8 @@ const (
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.
 	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
+	// ManagedResourceAnnotationReplicas is the key, on the ManagedResource of an Etcd, of the number of pods rendered last.
+	ManagedResourceAnnotationReplicas = "etcd-druid.extensions.gardener.cloud/replicas"
 	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
 	// that the current generation was rendered with.
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"
