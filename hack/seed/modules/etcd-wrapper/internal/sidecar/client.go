@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// requestTimeout bounds a single request. The configuration may take a while: the sidecar asks the other members first.
-const requestTimeout = 30 * time.Second
+// requestTimeout bounds a single request. The configuration may take a while: the sidecar asks the other members first. Where
+// none of them is ready, as when several wake up together, that alone takes it 38 seconds.
+const requestTimeout = 90 * time.Second
 
 // Options say where the sidecar serves.
 type Options struct {
