@@ -23,7 +23,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
 // rendering is what an accepted generation comes to under a plan.
@@ -42,7 +41,7 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 	p.canonical = canonical
-	p.observation, p.observed = r.Observer.Observe(ctx, canonical, observer.Request{Gardener: true}), true
+	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
 
 	if helper.IsSuspended(canonical) {
 		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
@@ -77,10 +76,6 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	switch {
 	case plan.Refusal != nil:
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
-	case p.canonical.Spec.Replicas > 1 && helper.ManagesPods(p.canonical):
-		// TODO(members): until the steps of several members are carried out.
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, &etcdcluster.Refusal{Field: "spec.replicas", Message: fmt.Sprintf(
-			"unsupported size %d: clusters of several members are not supported yet; use 0 to hibernate or 1", p.canonical.Spec.Replicas)})
 	case !plan.Render:
 		return waitingFor(plan)
 	}
@@ -106,7 +101,10 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	}
 
 	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
-	p.applied = isApplied(plan, rendered, current, p.observation)
+	if plan.Outcome() == etcdcluster.OutcomeGrow {
+		return r.grow(ctx, p, current, accepted, plan.Grown())
+	}
+	p.applied = isFinal(p.canonical, plan) && isApplied(plan, rendered, current, p.observation)
 	if p.applied {
 		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
 			return err
@@ -162,6 +160,7 @@ func annotationsFor(p *pass, plan etcdcluster.Plan, accepted *acceptance, store 
 	}
 	annotations := p.issued.annotations()
 	annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] = defaults
+	annotations[druidv1alpha1.ManagedResourceAnnotationReplicas] = strconv.Itoa(int(plan.Replicas))
 	if plan.Replicas > 0 {
 		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.ClusterSize))
 	}

@@ -37,8 +37,11 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	}
 
 	logf.FromContext(ctx).Info("Doing a step", "step", plan.Step.Kind, "object", plan.Step.Object, "reason", plan.Reason)
-	if err := r.do(ctx, p.canonical, mr, rendered, plan); err != nil {
+	if err := r.do(ctx, p, mr, rendered, plan); err != nil {
 		return failed(druidv1alpha1.ErrorCodeStep, err)
+	}
+	if plan.ClusterSize > 1 {
+		return waitForMembers("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
 	}
 	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
 }
@@ -51,8 +54,8 @@ func isOver(etcd *druidv1alpha1.Etcd) bool {
 		observed != nil && *observed == etcd.Generation && !helper.IsReconcileRequested(etcd)
 }
 
-func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
+	etcd, step := p.canonical, plan.Step
 	switch step.Kind {
 	case etcdcluster.StepDeletePod:
 		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, plan.Reason)
@@ -71,7 +74,7 @@ func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resou
 		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Asking for ManagedResource %s to be applied again: %s", step.Object, plan.Reason)
 		return r.requestApply(ctx, mr)
 	default:
-		return fmt.Errorf("unknown step %q", step.Kind)
+		return r.doToMembers(ctx, etcd, p.observation, plan)
 	}
 }
 
@@ -95,7 +98,7 @@ func waitOrFail(plan etcdcluster.Plan, o etcdcluster.Observation) error {
 
 // waitingFor says what a plan waits for.
 func waitingFor(plan etcdcluster.Plan) error {
-	err := &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", plan.WaitsFor, plan.Reason), after: safetyNet}
+	err := &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", plan.WaitsFor, plan.Reason), after: periodFor(plan)}
 	switch plan.Stage {
 	case etcdcluster.StageObserve:
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", plan.Reason, plan.WaitsFor))

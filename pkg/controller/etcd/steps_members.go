@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+const (
+	// memberPeriod is when the members of a cluster are asked again while it changes: no watch tells of votes and leaders.
+	memberPeriod = 2 * time.Second
+	// repairPeriod is the same for a cluster that waits for a member to come back.
+	repairPeriod = 10 * time.Second
+)
+
+// requestFor says what has to be observed of an Etcd: what several members say decides what is done to them.
+func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
+	several := etcd.Spec.Replicas > 1 && helper.ManagesPods(etcd)
+
+	return observer.Request{Gardener: true, AskEtcd: several, Volumes: several}
+}
+
+// periodFor is when a plan that waits is looked at again even if no watch tells anything.
+func periodFor(plan etcdcluster.Plan) time.Duration {
+	switch {
+	case plan.ClusterSize <= 1 && plan.Replicas > 0 && plan.Stage != etcdcluster.StageGrow:
+		return safetyNet
+	case plan.Stage == etcdcluster.StageGrow, plan.Stage == etcdcluster.StageReplacePod, plan.Stage == etcdcluster.StageRepair:
+		return memberPeriod
+	case plan.Stage == etcdcluster.StageSettle, plan.Stage == etcdcluster.StageQuorumLost, plan.Stage == etcdcluster.StageHold:
+		return repairPeriod
+	default:
+		return safetyNet
+	}
+}
+
+// doToMembers does the steps that only clusters of several members know.
+func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
+	step := plan.Step
+	switch step.Kind {
+	case etcdcluster.StepEvictPod:
+		return r.evict(ctx, etcd, plan)
+	case etcdcluster.StepMoveLeader:
+		return r.moveLeader(ctx, etcd, o, plan)
+	case etcdcluster.StepReplaceClaim:
+		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
+		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
+	default:
+		return fmt.Errorf("unknown step %q", step.Kind)
+	}
+}
+
+// evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no
+// failure.
+func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) error {
+	step := plan.Step
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
+	eviction := &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &step.UID}},
+	}
+	err := r.Client.SubResource("eviction").Create(ctx, pod, eviction)
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return waitForMembers("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, plan.Reason)
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // it is another pod by now
+	case err != nil:
+		return fmt.Errorf("evicting pod %s: %w", step.Object, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Evicted pod %s: %s", step.Object, plan.Reason)
+
+	return nil
+}
+
+func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
+	step := plan.Step
+	for _, pod := range o.Pods {
+		if pod.UID != step.UID {
+			continue
+		}
+		member, err := r.Observer.Member(ctx, etcd, pod)
+		if err != nil {
+			return err
+		}
+		if err := member.MoveLeader(ctx, step.To); err != nil {
+			logf.FromContext(ctx).Info("The leader did not move, trying again", "pod", step.Object, "reason", err.Error())
+			return waitForMembers("Waiting for the member in pod %s to hand over: %s (%s)", step.Object, err, plan.Reason)
+		}
+		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s handed over to member %s: %s", step.Object, etcdcluster.FormatID(step.To), plan.Reason)
+
+		return nil
+	}
+
+	return nil // it is another pod by now
+}
+
+// waitForMembers is waitFor for what no watch tells.
+func waitForMembers(format string, args ...any) error {
+	return &waitingError{message: fmt.Sprintf(format, args...), after: memberPeriod}
+}
+
+// isFinal is false while a cluster has fewer members than the spec asks for.
+func isFinal(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) bool {
+	return !helper.ManagesPods(etcd) || plan.Replicas == etcd.Spec.Replicas
+}
+
+// grow writes the rendering with which the next member joins.
+func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, accepted *acceptance, plan etcdcluster.Plan) error {
+	store, _, err := r.resolveStore(ctx, p)
+	if err != nil {
+		return err
+	}
+	rendered, err := r.render(p, plan, accepted, store)
+	if err != nil {
+		return err
+	}
+	if written, err := r.write(ctx, p.canonical, mr, rendered); !written && err != nil {
+		return err
+	}
+	r.event(p.etcd, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", plan.Replicas, p.canonical.Spec.Replicas, plan.Reason)
+
+	return waitForMembers("Waiting for the next member to join: %s", plan.Reason)
+}
