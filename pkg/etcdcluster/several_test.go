@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("PlanFor of several members", func() {
+	var (
+		now  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Spec.Replicas = 3
+		o = etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Size: 3, Replicas: new(int32(3))},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 3, UpdateRevision: "new"},
+			Etcd:            etcdcluster.EtcdAnswers{Asked: true},
+		}
+		for ordinal := range 3 {
+			id := uint64(0xa1 + ordinal) // #nosec G115 -- 0 to 2
+			name := fmt.Sprintf("main-%d", ordinal)
+			o.Pods = append(o.Pods, etcdcluster.Pod{
+				Name: name, Ordinal: ordinal, UID: types.UID("uid-of-" + name), RevisionHash: "new", Ready: true, ContainersReady: true,
+				Containers: []etcdcluster.Container{{Name: "etcd", State: "Running"}}, CreationTime: now.Add(-time.Hour),
+			})
+			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-" + name, Ordinal: ordinal, Exists: true, UID: types.UID("claim-" + name), Nodes: []string{fmt.Sprintf("n%d", ordinal)}})
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: ordinal, Reachable: true, Serves: true, MemberID: id, ClusterID: 1, LeaderID: 0xa1})
+			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: id, Name: name, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"}})
+		}
+	})
+
+	plan := func() etcdcluster.Plan { return etcdcluster.PlanFor(etcd, o, now) }
+	// silent makes a member neither answer nor pass its probe.
+	silent := func(ordinal int) {
+		o.Pods[ordinal].Ready, o.Pods[ordinal].ContainersReady = false, false
+		o.Etcd.Members[ordinal] = etcdcluster.MemberAnswer{Ordinal: ordinal}
+	}
+	unlisted := func() { o.Etcd.MemberList, o.Etcd.MemberListError = nil, "timeout" }
+
+	It("is done when all serve and run the newest rendering", func() {
+		Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeDone), plan().WaitsFor)
+	})
+
+	It("gives every step on a pod the UID that was seen", func() {
+		o.Pods[1].RevisionHash = "old"
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}))
+		Expect(plan().Reason).To(Equal("3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"))
+	})
+
+	It("moves the leader to a member that runs the newest rendering", func() {
+		o.Pods[0].RevisionHash, o.Pods[1].RevisionHash = "old", "old"
+		o.Etcd.Members[1].LeaderID, o.Etcd.Members[0].LeaderID, o.Etcd.Members[2].LeaderID = 0xa2, 0xa2, 0xa2
+		Expect(plan().Step).To(HaveField("Object", "main-0"), "a follower goes first")
+		o.Pods[0].RevisionHash = "new"
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "MoveLeader", Object: "main-1", UID: "uid-of-main-1", To: 0xa1}))
+	})
+
+	DescribeTable("does not touch a pod that serves",
+		func(change func(), waitsFor string) {
+			o.Pods[1].RevisionHash = "old"
+			change()
+			Expect(plan().Step).To(BeNil(), plan().Reason)
+			Expect(plan().WaitsFor).To(ContainSubstring(waitsFor))
+		},
+		Entry("without a list of members", unlisted, "timeout"),
+		Entry("while another is a learner", func() {
+			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Serves, o.Etcd.MemberList[2].Learner = true, false, true
+		}, "get its vote"),
+		Entry("while another's pod is not ready", func() { o.Pods[2].Ready = false }, "main-2"),
+		Entry("while another advertises other peer URLs, for which its sidecar will stop it", func() { o.Etcd.MemberList[2].PeerURLs = []string{"https://elsewhere:2380"} }, "advertise"),
+		Entry("while another's heartbeat does not tell of its peer URLs", func() {
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
+		}, "heartbeat of member main-2"),
+		Entry("while the voters are more than those that run and too few of them serve", func() {
+			for id := range 3 {
+				o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: uint64(0xb1 + id), Name: "stranger"}) // #nosec G115 -- 0 to 2
+			}
+		}, ""),
+		Entry("when its loss would leave fewer than the quorum", func() {
+			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "stranger"})
+		}, "more members to serve"),
+		Entry("while the members are of two clusters", func() { o.Etcd.Members[2].ClusterID = 2 }, "main-2 of cluster 2"),
+	)
+
+	It("names both clusters where members are of two", func() {
+		o.Etcd.Members[2].ClusterID = 2
+		Expect(string(plan().Stage)).To(Equal("Hold"))
+		Expect(plan().WaitsFor).To(Equal("them to be one: main-0 and main-1 of cluster 1, main-2 of cluster 2"))
+	})
+
+	DescribeTable("replaces an outdated pod that does not serve",
+		func(change func(), replaced bool) {
+			o.Pods[2].RevisionHash = "old"
+			silent(2)
+			change()
+			Expect(plan().Step != nil).To(Equal(replaced), plan().Reason)
+		},
+		Entry("by deleting it", func() {}, true),
+		Entry("but not one of which only the API server says so: its node is cut off", func() { o.Pods[2].ContainersReady = true }, false),
+		Entry("but not where a member serves, which takes more than are seen", func() { silent(1) }, false),
+	)
+
+	Describe("where nobody serves", func() {
+		BeforeEach(func() {
+			for ordinal := range 3 {
+				silent(ordinal)
+				o.Pods[ordinal].ReadyChangedAt = now.Add(-2 * time.Minute)
+			}
+			unlisted()
+		})
+
+		It("replaces each outdated pod without waiting for the one before", func() {
+			o.Pods[0].RevisionHash, o.Pods[1].RevisionHash = "old", "old"
+			Expect(plan().Step).To(And(HaveField("Kind", etcdcluster.StepDeletePod), HaveField("Object", "main-0")))
+			o.Pods[0].Deleting = true
+			Expect(plan().Step).To(HaveField("Object", "main-1"))
+		})
+
+		It("leaves a pod alone that became unready a moment ago: nobody serves during an election either", func() {
+			o.Pods[0].RevisionHash, o.Pods[0].ReadyChangedAt = "old", now.Add(-30*time.Second)
+			Expect(plan().Step).To(BeNil())
+			o.Pods[0].Containers[0].State = "Waiting"
+			Expect(plan().Step).NotTo(BeNil(), "it does not even run")
+		})
+
+		It("tells that the quorum is lost", func() {
+			Expect(string(plan().Stage)).To(Equal("QuorumLost"))
+			Expect(plan().Reason).To(Equal("0 of 3 healthy, fewer than the quorum of 2; nothing is attempted"))
+		})
+
+		It("replaces no claim", func() {
+			o.Claims[2].Lost = true
+			Expect(plan().Step).To(BeNil())
+		})
+
+		It("tells what is left when the quorum is lost for good", func() {
+			o.Claims[1].Lost = true
+			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
+			Expect(plan().Reason).To(ContainSubstring("lost for good: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
+			Expect(plan().WaitsFor).To(Equal("a recovery by hand from what is left: members main-0 (newest full snapshot: none, newest delta snapshot: none)"))
+		})
+	})
+
+	DescribeTable("replaces the claim of a member that does not serve",
+		func(change func(), replaced bool) {
+			silent(2)
+			change()
+			isReplaced := plan().Step != nil && plan().Step.Kind == etcdcluster.StepReplaceClaim
+			Expect(isReplaced).To(Equal(replaced), plan().Reason)
+			if replaced {
+				Expect(plan().Step).To(And(HaveField("Object", "main-main-2"), HaveField("UID", BeEquivalentTo("claim-main-2"))))
+			}
+		},
+		Entry("when its volume is gone", func() { o.Claims[2].Lost = true }, true),
+		Entry("when the node of its volume is gone", func() { o.Nodes = []etcdcluster.Node{{Name: "n2"}} }, true),
+		Entry("when the node of its volume is out of service", func() { o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true, OutOfService: true}} }, true),
+		Entry("but not while the node exists", func() { o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true}} }, false),
+		Entry("but not when nobody looked for the node", func() {}, false),
+		Entry("but not while one of two nodes of the volume exists", func() {
+			o.Claims[2].Nodes = []string{"n2", "n3"}
+			o.Nodes = []etcdcluster.Node{{Name: "n2"}, {Name: "n3", Exists: true}}
+		}, false),
+		Entry("but not without a quorum read", func() { o.Claims[2].Lost = true; unlisted() }, false),
+		Entry("but not when claims could not be read", func() {
+			o.Claims[2].Lost = true
+			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionClaims, Message: "timeout"}}
+		}, false),
+		Entry("but not of one that serves", func() {
+			o.Claims[1].Lost = true
+		}, false),
+	)
+
+	Describe("that grows", func() {
+		BeforeEach(func() { etcd.Spec.Replicas = 5 })
+
+		It("lets one member join, and remembers the size that it grows to", func() {
+			Expect(plan().Growth).To(Equal(&etcdcluster.Growth{Replicas: 4, ClusterSize: 5}))
+			Expect(plan().Grown()).To(And(HaveField("Replicas", int32(4)), HaveField("ClusterSize", int32(5)), HaveField("Growth", BeNil())))
+			Expect(plan().Replicas).To(BeEquivalentTo(3), "until the cluster shows what was rendered for three")
+		})
+
+		DescribeTable("waits",
+			func(change func()) {
+				change()
+				Expect(plan().Growth).To(BeNil())
+				Expect(plan().Replicas).To(BeEquivalentTo(3))
+			},
+			Entry("while a member does not serve", func() { silent(2) }),
+			Entry("while a learner of somebody else is there", func() {
+				o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "stranger", Learner: true})
+			}),
+			Entry("without a list of members", unlisted),
+			Entry("while a pod is outdated", func() { o.Pods[1].RevisionHash = "old" }),
+		)
+
+		It("does not wait for a learner that is the next member", func() {
+			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "main-3", Learner: true})
+			Expect(plan().Growth).NotTo(BeNil())
+		})
+
+		It("does not shrink to what somebody scaled the StatefulSet to", func() {
+			o.StatefulSet.SpecReplicas = 1
+			Expect(plan().Replicas).To(BeEquivalentTo(3))
+		})
+	})
+
+	DescribeTable("starts a cluster of which nothing runs",
+		func(change func(), stage string, replicas, size int) {
+			o = etcdcluster.Observation{}
+			change()
+			Expect(string(plan().Stage)).To(Equal(stage))
+			Expect([]int32{plan().Replicas, plan().ClusterSize}).To(Equal([]int32{int32(replicas), int32(size)})) // #nosec G115 -- 0 to 3
+		},
+		Entry("from nothing with one member", func() {}, "Create", 1, 1),
+		Entry("on the data of all members, by their leases", func() {
+			o.ManagedResource.Size = 3
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member"}, {Name: "main-2", Holder: "a3:1:Member"}}
+		}, "Wake", 3, 3),
+		Entry("on claims, where leases tell nothing", func() {
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
+		}, "Wake", 3, 3),
+		Entry("with the members that have joined, where it fell asleep while it grew", func() {
+			o.ManagedResource.Size = 3
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2}}
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1"}}
+		}, "Wake", 1, 3),
+		Entry("not on leases of an earlier Etcd", func() {
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member", OwnerUID: "earlier"}}
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}}
+		}, "Wake", 1, 1),
+		Entry("not at all where the data of all members is gone", func() { o.ManagedResource.Size = 3 }, "QuorumLost", 0, 0),
+	)
+})

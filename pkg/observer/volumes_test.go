@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer_test
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+var _ = Describe("Volumes", func() {
+	var (
+		ctx     = context.Background()
+		volume  *corev1.PersistentVolume
+		pod     *corev1.Pod
+		node    *corev1.Node
+		objects []client.Object
+		calls   interceptor.Funcs
+	)
+
+	BeforeEach(func() {
+		meta := metav1.ObjectMeta{Namespace: "demo", Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"}}
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "v0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+		claim.Name = "main-main-0"
+		pod = &corev1.Pod{ObjectMeta: meta}
+		pod.Name = "main-0"
+		volume = &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "v0"}, Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{
+			Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
+				{Key: "kubernetes.io/hostname", Operator: corev1.NodeSelectorOpIn, Values: []string{"host-1"}},
+			}}}},
+		}}}
+		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"kubernetes.io/hostname": "host-1"}}}
+		objects, calls = []client.Object{claim, pod, volume, node}, interceptor.Funcs{}
+	})
+
+	observe := func() etcdcluster.Observation {
+		GinkgoHelper()
+		scheme := runtime.NewScheme()
+		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.Spec.Replicas = "main", "demo", 1
+		o := &observer.Observer{Reader: c, APIReader: c}
+
+		return o.Observe(ctx, etcd, observer.Request{Volumes: true})
+	}
+	without := func(gone client.Object) {
+		var left []client.Object
+		for _, object := range objects {
+			if object != gone {
+				left = append(left, object)
+			}
+		}
+		objects = left
+	}
+
+	It("finds the node to which a volume is bound by its hostname", func() {
+		o := observe()
+		Expect(o.Claims[0].Nodes).To(Equal([]string{"host-1"}))
+		Expect(o.Claims[0].Lost).To(BeFalse())
+		Expect(o.Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1", Exists: true}}))
+	})
+
+	It("tells of a node that is gone", func() {
+		without(node)
+		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1"}}))
+	})
+
+	It("finds a node by its name where no node has that hostname", func() {
+		node.Labels, node.Name = nil, "host-1"
+		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1", Exists: true}}))
+	})
+
+	It("tells of a node that is out of service", func() {
+		node.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}}
+		Expect(observe().Nodes[0].OutOfService).To(BeTrue())
+	})
+
+	It("does not take a node for out of service that is only out of reach", func() {
+		node.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}}
+		Expect(observe().Nodes[0].OutOfService).To(BeFalse())
+	})
+
+	It("tells of a volume that does not exist any more", func() {
+		without(volume)
+		Expect(observe().Claims[0].Lost).To(BeTrue())
+	})
+
+	It("asks for no node where the volume can be used on any", func() {
+		volume.Spec.NodeAffinity = nil
+		Expect(observe().Claims[0].Nodes).To(BeEmpty())
+		Expect(observe().Nodes).To(BeEmpty())
+	})
+
+	It("asks for no node where one alternative names none", func() {
+		terms := &volume.Spec.NodeAffinity.Required.NodeSelectorTerms
+		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}})
+		Expect(observe().Claims[0].Nodes).To(BeEmpty())
+	})
+
+	It("does not look at volumes of pods that are ready", func() {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		without(volume)
+		Expect(observe().Claims[0].Lost).To(BeFalse())
+	})
+
+	It("claims no loss where it could not look", func() {
+		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*corev1.PersistentVolume); is {
+				return errors.New("timeout")
+			}
+
+			return c.Get(ctx, key, object, options...)
+		}
+		o := observe()
+		Expect(o.Claims[0].Lost).To(BeFalse())
+		Expect(o.Failure(etcdcluster.SectionVolumes)).To(ContainSubstring("reading PersistentVolume v0: timeout"))
+	})
+})
