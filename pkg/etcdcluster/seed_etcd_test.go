@@ -202,7 +202,7 @@ func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {
 		}
 		volume := s.volumes[claim.Name]
 		node := s.node(volume.node)
-		if !volume.lost && !(node.gone || node.outOfService) {
+		if !volume.lost && !node.gone && !node.outOfService {
 			s.broken("claim %s is deleted although its volume is not lost", claim.Name)
 		}
 		if !etcdcluster.IsQuorate(alive, all) || s.leader == 0 {
