@@ -15,11 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gardener/gardener/pkg/logger"
 	. "github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/format"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
@@ -33,6 +36,7 @@ var seed *landscape.Landscape
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
+	logf.SetLogger(logger.MustNewZapLogger(logger.InfoLevel, logger.FormatText, zap.WriteTo(GinkgoWriter)))
 	format.MaxLength, format.MaxDepth = 8000, 5
 	RunSpecs(t, "End-to-End Suite")
 }
