@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -54,6 +55,8 @@ var (
 	statefulSets = &environment.StatefulSets{}
 	// seed is a client as gardenlet has it, with etcd-druid's types for our kinds.
 	seed client.Client
+	// operator is what the operator wrote to Etcds.
+	operator = &writes{}
 )
 
 var _ = BeforeSuite(func() {
@@ -81,14 +84,14 @@ var _ = BeforeSuite(func() {
 	validateAsOnSeeds()
 
 	By("playing the rest of the cluster")
-	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
+	cluster := newManager(env.Config, manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
 	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
 	Expect(provider.AddToManager(cluster, provider.Options{HostPath: "/var/buckets"})).To(Succeed())
 	DeferCleanup(start(cluster))
 
 	By("starting the controller, as on seeds: a generation waits for the operation annotation")
-	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	mgr := newManager(operator.recorded(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader()}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
@@ -122,7 +125,7 @@ func validateAsOnSeeds() {
 	Expect(install.PrepWithoutInstalling()).To(Succeed())
 	DeferCleanup(func() { Expect(install.Cleanup()).To(Succeed()) })
 
-	mgr := newManager(manager.Options{Scheme: kubernetes.SeedScheme, WebhookServer: webhook.NewServer(webhook.Options{
+	mgr := newManager(env.Config, manager.Options{Scheme: kubernetes.SeedScheme, WebhookServer: webhook.NewServer(webhook.Options{
 		Host: install.LocalServingHost, Port: install.LocalServingPort, CertDir: install.LocalServingCertDir,
 	})})
 	Expect(builder.WebhookManagedBy(mgr, &upstreamv1alpha1.Etcd{}).WithValidator(validator{}).Complete()).To(Succeed())
@@ -149,11 +152,11 @@ func (validator) ValidateDelete(context.Context, *upstreamv1alpha1.Etcd) (admiss
 	return nil, nil
 }
 
-func newManager(options manager.Options) manager.Manager {
+func newManager(config *rest.Config, options manager.Options) manager.Manager {
 	GinkgoHelper()
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
 	options.Controller.SkipNameValidation = new(true)
-	mgr, err := manager.New(env.Config, options)
+	mgr, err := manager.New(config, options)
 	Expect(err).NotTo(HaveOccurred())
 	return mgr
 }

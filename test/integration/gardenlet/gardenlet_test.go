@@ -6,9 +6,12 @@ package gardenlet_test
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	upstreamv1alpha1 "github.com/gardener/etcd-druid/api/core/v1alpha1"
+	"github.com/gardener/etcd-druid/api/validation"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
@@ -94,6 +97,17 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(pod.Labels).To(HaveKeyWithValue("networking.gardener.cloud/to-runtime-apiserver", "allowed"))
 	}
 
+	// accepted expects that the webhook of the seed takes the Etcd as it is now, and took whatever the operator wrote to it.
+	accepted := func(ctx context.Context, p *controlPlane, name string) {
+		GinkgoHelper()
+		etcd := &upstreamv1alpha1.Etcd{}
+		Expect(seed.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, etcd)).To(Succeed())
+		Expect(etcd.Finalizers).NotTo(BeEmpty(), "the operator has written to it")
+		Expect(etcd.Annotations).NotTo(HaveKey("gardener.cloud/operation"), "the operator has written to it")
+		Expect(validation.ValidateEtcd(etcd)).To(BeEmpty())
+		Expect(operator.in(p.namespace)).To(haveBeenAccepted())
+	}
+
 	DescribeTable("deploys, waits, scales and destroys",
 		func(ctx SpecContext, name string, mutate func(*controlPlane) func(*gardeneretcd.Values)) {
 			p := newControlPlane(ctx)
@@ -102,6 +116,7 @@ var _ = Describe("gardenlet as the client", func() {
 			Expect(etcd.Deploy(ctx)).To(Succeed())
 			Expect(etcd.Wait(ctx)).To(Succeed())
 			selects(ctx, p, name)
+			accepted(ctx, p, name)
 			Expect(p.mounted(ctx, Default, name+"-0")).To(HaveKeyWithValue("etcd-ca", HavePrefix("ca-etcd-bundle-")), "what is given is used as given")
 
 			By("hibernating")
@@ -129,6 +144,7 @@ var _ = Describe("gardenlet as the client", func() {
 			Eventually(func() error {
 				return env.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &druidv1alpha1.Etcd{})
 			}).Should(MatchError(apierrors.IsNotFound, "is not found"))
+			Expect(operator.in(p.namespace)).To(haveBeenAccepted(), "without the finalizer too")
 		},
 		Entry("of the class normal", "etcd-events", func(*controlPlane) func(*gardeneretcd.Values) { return events }),
 		Entry("of the class important", "etcd-main", func(p *controlPlane) func(*gardeneretcd.Values) { return main(p, false) }),
@@ -153,6 +169,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(rotated.Deploy(ctx)).To(Succeed())
 		Expect(rotated.Wait(ctx)).To(Succeed())
 		Expect(p.mounted(ctx, Default, "etcd-main-0")["etcd-peer-server-tls"]).NotTo(Equal(before["etcd-peer-server-tls"]))
+		accepted(ctx, p, "etcd-main")
 	})
 
 	It("is validated by the webhook of the seed, which knows nothing of our fields", func(ctx SpecContext) {
@@ -215,12 +232,19 @@ var _ = Describe("gardenlet as the client", func() {
 		p.get(ctx, Default, statefulSet, "own")
 		Expect(statefulSet.Spec.Template.Spec.Containers[1].Args).To(ContainElements("--storage-provider=Local", "--store-prefix="+p.entry+"/own"))
 
+		Expect(operator.in(p.namespace)).To(haveBeenAccepted(), "the webhook of the seed")
+
 		By("serving gardenlet all the same")
 		main := component(p, p.secrets(ctx, time.Time{}), main(p, false))
 		Expect(main.Deploy(ctx)).To(Succeed())
 		Expect(main.Wait(ctx)).To(Succeed())
 	})
 })
+
+// haveBeenAccepted matches answers to writes of which some succeeded and none was refused. Those that come too late say nothing.
+func haveBeenAccepted() gomegatypes.GomegaMatcher {
+	return And(ContainElement(http.StatusOK), HaveEach(BeElementOf(http.StatusOK, http.StatusConflict, http.StatusNotFound)))
+}
 
 func haveCondition(conditionType, status string) gomegatypes.GomegaMatcher {
 	return ContainElement(And(HaveField("Type", BeEquivalentTo(conditionType)), HaveField("Status", BeEquivalentTo(status))))

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package gardenlet_test
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+
+	"k8s.io/client-go/rest"
+)
+
+// etcdPath is the path of an Etcd and of no subresource: the webhook is not asked about the status.
+var etcdPath = regexp.MustCompile(`^/apis/druid\.gardener\.cloud/v1alpha1/namespaces/([^/]+)/etcds/[^/]+$`)
+
+// writes remembers how the API server answered to patches and updates of Etcds.
+type writes struct {
+	mutex sync.Mutex
+	// answers are HTTP statuses by namespace.
+	answers map[string][]int
+}
+
+// recorded returns the configuration of a client whose writes are remembered.
+func (w *writes) recorded(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{writes: w, next: next} })
+	return config
+}
+
+// in returns the answers to writes in a namespace, oldest first.
+func (w *writes) in(namespace string) []int {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return slices.Clone(w.answers[namespace])
+}
+
+func (w *writes) add(namespace string, status int) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if w.answers == nil {
+		w.answers = map[string][]int{}
+	}
+	w.answers[namespace] = append(w.answers[namespace], status)
+}
+
+type recorder struct {
+	writes *writes
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r recorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
+	if path := etcdPath.FindStringSubmatch(request.URL.Path); err == nil && path != nil && (request.Method == http.MethodPatch || request.Method == http.MethodPut) {
+		r.writes.add(path[1], response.StatusCode)
+	}
+	return response, err
+}
