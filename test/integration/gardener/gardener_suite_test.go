@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -51,6 +53,11 @@ var _ = BeforeSuite(func() {
 	env = environment.Start()
 	Expect(env.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})).To(Succeed())
 
+	_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{ErrorIfPathMissing: true, Paths: []string{
+		filepath.Join(environment.ModuleDirectory("github.com/gardener/gardener"), "example", "operator", "10-crd-operator.gardener.cloud_gardens.yaml"),
+	}})
+	Expect(err).NotTo(HaveOccurred())
+
 	By("playing the rest of the cluster")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
@@ -63,7 +70,7 @@ var _ = BeforeSuite(func() {
 	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: &members{client: env.Client}}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(observer.Gardener).To(BeTrue())
-	Expect(observer.Garden).To(BeFalse())
+	Expect(observer.Garden).To(BeTrue())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: etcd.Config{Defaults: componentetcd.Defaults{Images: componentetcd.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",

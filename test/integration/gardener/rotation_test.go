@@ -5,12 +5,14 @@
 package gardener_test
 
 import (
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
@@ -103,6 +105,35 @@ var _ = Describe("The rotation of CAs", func() {
 				Consistently(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(2)) }, 2*time.Second, 100*time.Millisecond).Should(Succeed())
 				statefulSets.Hold(s.namespace, false)
 			})
+	})
+
+	It("should follow that of the Garden in its namespace", func(ctx SpecContext) {
+		s := &story{namespace: "garden", etcd: newEtcd("garden", "main")}
+		s.writeGarden(ctx, "", nil)
+		DeferCleanup(s.delete)
+		s.create(ctx)
+		s.ready(ctx)
+
+		By("not listening to annotations")
+		s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start")
+		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())
+		Expect(s.cas(ctx, Default)).To(HaveLen(1))
+
+		// gardener-operator asks for a reconciliation of its Etcds whenever it has reconciled the Garden.
+		initiatedAt := time.Now().Add(-time.Second).Truncate(time.Second)
+		rotate(ctx, s,
+			func() {
+				s.writeGarden(ctx, "Preparing", &initiatedAt)
+				s.update(ctx, func(*druidv1alpha1.Etcd) {})
+			},
+			func() {
+				s.writeGarden(ctx, "Completing", &initiatedAt)
+				s.update(ctx, func(*druidv1alpha1.Etcd) {})
+			})
+		started := strconv.FormatInt(initiatedAt.Unix(), 10)
+		ca := &corev1.Secret{}
+		s.get(ctx, Default, ca, s.cas(ctx, Default)[0])
+		Expect(ca.Labels).To(HaveKeyWithValue("last-rotation-initiation-time", started))
 	})
 
 	It("should be asked for by annotations outside of shoots", func(ctx SpecContext) {
