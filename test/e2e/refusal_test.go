@@ -67,14 +67,6 @@ var _ = Describe("A spec cannot be carried out", func() {
 		Expect(managedResource(ctx, story, etcd).Spec).To(Equal(resource.Spec))
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 	}, SpecTimeout(storyTimeout))
-
-	It("is refused with a size that is not supported, which names spec.replicas", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "refusal-size")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		story.Create(ctx, etcd)
-		eventuallyRefused(ctx, story, etcd, "spec.replicas")
-		Expect(objects(ctx, story)).To(BeEmpty())
-	}, SpecTimeout(storyTimeout))
 })
 
 // eventuallyRefused waits until the status says that the newest generation is refused, with a text that names the field.

@@ -13,7 +13,6 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -51,24 +50,13 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	if accepted == nil {
 		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it", canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	}
-	if errs := append(validation.ValidateEtcd(canonical), refuseSeveral(canonical)...); len(errs) > 0 {
+	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 	if err := r.prepare(ctx, p, canonical); err != nil {
 		return err
 	}
 	return r.rollOut(ctx, p, accepted)
-}
-
-// refuseSeveral refuses clusters of several members.
-//
-// TODO: until certificates that the operator issues, and the rotation of their CAs, were seen with three members on the local
-// seed. The planner and the steps are complete.
-func refuseSeveral(etcd *druidv1alpha1.Etcd) field.ErrorList {
-	if etcd.Spec.Replicas <= 1 || !helper.ManagesPods(etcd) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "replicas"), etcd.Spec.Replicas, "clusters of several members are not supported yet; use 0 to hibernate or 1")}
 }
 
 // prepare makes an Etcd ours: from here on it is not gone before everything of it is.

@@ -148,7 +148,7 @@ var _ = Describe("The life of an Etcd", func() {
 
 	It("should delete an Etcd that never came to anything", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Replicas = 3
+			invalidResources(etcd)
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		})
 		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Status.LastErrors).NotTo(BeEmpty()) }).Should(Succeed())

@@ -147,12 +147,32 @@ var _ = Describe("A changed spec", func() {
 		s.ready(ctx)
 	})
 
-	It("should refuse a size that it cannot run, naming the field", func(ctx SpecContext) {
+	It("should refuse a size below the one that the data knows, naming the field", func(ctx SpecContext) {
+		s := create(ctx)
+		s.ready(ctx)
+		mr := s.managedResource(ctx, Default)
+		patch := client.MergeFrom(mr.DeepCopy())
+		mr.Annotations["etcd-druid.extensions.gardener.cloud/size"] = "3"
+		Expect(env.Client.Patch(ctx, mr, patch)).To(Succeed())
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["changed"] = "true"
+			setOperation("gardener.cloud/operation")(etcd)
+		})
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix("spec.replicas: "))))
+		}).Should(Succeed())
+	})
+
+	It("should create the first of three members alone", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		Eventually(func(g Gomega) {
+			mr := s.managedResource(ctx, g)
+			g.Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/replicas", "1"))
+			g.Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/size", "1"))
+			g.Expect(s.statefulSet(ctx, g).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 			etcd := s.read(ctx, g)
-			g.Expect(etcd.Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix("spec.replicas: "))))
-			g.Expect(etcd.Status.Ready).To(HaveValue(BeFalse()))
+			g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Requeue"))
+			g.Expect(etcd.Status.ObservedGeneration).To(BeNil(), "the last member is yet to come")
 		}).Should(Succeed())
 	})
 
