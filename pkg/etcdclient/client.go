@@ -24,6 +24,9 @@ type Client interface {
 	// MemberList returns the cluster's list. Members of etcd 3.5 and newer answer by a quorum read; older ones and, at any
 	// version, learners do not: a learner refuses. Errors as for Status.
 	MemberList(ctx context.Context) ([]etcdcluster.ListedMember, error)
+	// Revision returns the revision of the newest write that anybody was told to be done, by a quorum read: learners and members
+	// without a leader fail. Errors as for Status.
+	Revision(ctx context.Context) (int64, error)
 	// MoveLeader makes the member with the id the leader. Only the leader can do this; others refuse. Errors as for Status.
 	MoveLeader(ctx context.Context, to uint64) error
 }

@@ -66,8 +66,7 @@ func answerFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
 	}
 }
 
-// checkServes returns why the member does not answer linearizable reads; nil when it does. It asks for a key that nobody
-// writes, and a refusal for lack of permission is an answer, since that is decided after the read.
+// checkServes returns why the member does not answer linearizable reads; nil when it does.
 func (m *member) checkServes(ctx context.Context, answer etcdcluster.MemberAnswer) error {
 	switch {
 	case answer.Learner:
@@ -75,12 +74,40 @@ func (m *member) checkServes(ctx context.Context, answer etcdcluster.MemberAnswe
 	case answer.LeaderID == 0:
 		return errors.New("the member has no leader")
 	}
-	_, err := m.etcd.Get(ctx, "health", clientv3.WithCountOnly())
-	if err == nil || errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty) {
-		return nil
+	_, err := m.read(ctx)
+
+	return err
+}
+
+// read does a linearizable read of a key that nobody writes, and returns the revision that it was answered at. 0 without an
+// error: the member refuses for lack of permission, which is decided after the read.
+func (m *member) read(ctx context.Context) (int64, error) {
+	response, err := m.etcd.Get(ctx, "health", clientv3.WithCountOnly())
+	switch {
+	case err == nil:
+		return response.Header.GetRevision(), nil
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty):
+		return 0, nil
+	default:
+		return 0, explain("linearizable read", err)
+	}
+}
+
+// Revision implements Client.
+func (m *member) Revision(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	revision, err := m.read(ctx)
+	if err != nil || revision > 0 {
+		return revision, err
+	}
+	// The member has applied by now what the quorum had agreed on when it was asked.
+	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
+	if err != nil {
+		return 0, explain("status", err)
 	}
 
-	return explain("linearizable read", err)
+	return response.GetHeader().GetRevision(), nil
 }
 
 // MemberList implements Client.

@@ -94,6 +94,25 @@ var _ = Describe("Pool", func() {
 		Expect(s.linearized).To(BeTrue())
 	})
 
+	DescribeTable("reads the revision by a quorum",
+		func(rangeError error) {
+			s := serve(nil)
+			s.rangeError = rangeError
+			Expect(connect(etcdclient.Target{Address: s.address}).Revision(ctx)).To(Equal(int64(42)))
+			Expect(s.ranges).To(HaveLen(1))
+			Expect(s.ranges[0].Serializable).To(BeFalse())
+		},
+		Entry("from the answer", nil),
+		Entry("from what the member has applied by then, where keys need a user", status.Error(codes.PermissionDenied, "etcdserver: permission denied")),
+	)
+
+	It("reads no revision from a member that refuses", func() {
+		s := serve(nil)
+		s.rangeError = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
+		_, err := connect(etcdclient.Target{Address: s.address}).Revision(ctx)
+		Expect(err).To(MatchError(ContainSubstring("corrupt cluster")))
+	})
+
 	It("moves the leader", func() {
 		s := serve(nil)
 		Expect(connect(etcdclient.Target{Address: s.address}).MoveLeader(ctx, 5)).To(Succeed())

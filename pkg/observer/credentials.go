@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -58,8 +59,10 @@ func (p *pass) loadTLS(ctx context.Context, secrets etcdcluster.ClientSecrets) (
 // bundleOf returns the CA certificates in a Secret: under the key that the spec names for it, else the usual ones.
 func (p *pass) bundleOf(secret *corev1.Secret) ([]byte, error) {
 	keys := []string{"bundle.crt", "ca.crt"}
-	if tls := helper.ClientTLS(p.etcd); tls != nil && tls.TLSCASecretRef.Name == secret.Name && tls.TLSCASecretRef.DataKey != nil {
-		keys = append([]string{*tls.TLSCASecretRef.DataKey}, keys...)
+	for _, tls := range []*druidv1alpha1.TLSConfig{helper.ClientTLS(p.etcd), helper.BackupTLS(p.etcd)} {
+		if tls != nil && tls.TLSCASecretRef.Name == secret.Name && tls.TLSCASecretRef.DataKey != nil {
+			keys = append([]string{*tls.TLSCASecretRef.DataKey}, keys...)
+		}
 	}
 	for _, key := range keys {
 		if bundle := secret.Data[key]; len(bundle) > 0 {

@@ -15,6 +15,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
 // defaultMembersTimeout bounds the time that asking all members takes together.
@@ -35,6 +36,8 @@ type Observer struct {
 	Etcd etcdclient.Connector
 	// MembersTimeout bounds the time that asking all members takes together. 0: 5s.
 	MembersTimeout time.Duration
+	// Sidecars connects to the sidecars beside members. Nil: sidecars are never asked.
+	Sidecars sidecar.Connector
 
 	lock    sync.Mutex
 	secrets map[client.ObjectKey]secretKeys

@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
 // callTimeout bounds one call to a member of a cluster.
@@ -114,6 +115,7 @@ func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*obs
 			Reader:    mgr.GetCache(),
 			APIReader: mgr.GetAPIReader(),
 			Etcd:      etcdclient.NewPool(callTimeout, clock.RealClock{}),
+			Sidecars:  sidecar.HTTP{},
 		}
 		if o.observerErr = shared.Detect(ctx, mgr.GetRESTMapper(), mgr.GetFieldIndexer()); o.observerErr == nil {
 			o.observer = shared

@@ -217,6 +217,21 @@ func (c *client) MemberList(context.Context) ([]etcdcluster.ListedMember, error)
 	return listed, err
 }
 
+// Revision implements etcdclient.Client.
+func (c *client) Revision(context.Context) (int64, error) {
+	var revision int64
+	err := c.ask(func(m *memberState) error {
+		if m.Learner || c.cluster.leader == 0 {
+			return errors.New("linearizable read: no quorum read from this member")
+		}
+		revision = c.cluster.revision
+
+		return nil
+	})
+
+	return revision, err
+}
+
 // MoveLeader implements etcdclient.Client.
 func (c *client) MoveLeader(_ context.Context, to uint64) error {
 	return c.ask(func(m *memberState) error {

@@ -50,6 +50,9 @@ func (*memberClient) MemberList(context.Context) ([]etcdcluster.ListedMember, er
 	return []etcdcluster.ListedMember{{ID: 1}}, nil
 }
 
+// Revision implements etcdclient.Client.
+func (*memberClient) Revision(context.Context) (int64, error) { return 1, nil }
+
 // MoveLeader implements etcdclient.Client.
 func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.New("not played") }
 

@@ -1,0 +1,10 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package sidecar is the only door to the HTTP interface of etcd-backup-restore, which runs beside each member: snapshots on
+// demand, and what the store holds. The package fake below it is a sidecar in memory behind the same door.
+//
+// What may not live here: decisions, knowledge of Kubernetes objects, and the mark "final" of a snapshot, which belongs to
+// the migration of control planes.
+package sidecar

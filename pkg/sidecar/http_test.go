@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar_test
+
+import (
+	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+)
+
+// What etcd-backup-restore answers, taken from its own types.
+const (
+	fullAnswer = `{"kind":"Full","startRevision":0,"lastRevision":42,"createdOn":"2026-01-01T12:00:00Z","snapDir":"","snapName":"Full-00000000-00000042-1767268800.gz","isChunk":false,"prefix":"p/v2","compressionSuffix":".gz","isFinal":false,"immutabilityExpriyTime":"0001-01-01T00:00:00Z","versionID":null}`
+	incrAnswer = `{"kind":"Incr","startRevision":43,"lastRevision":50,"createdOn":"2026-01-01T12:01:00Z","snapDir":"","snapName":"Incr-00000043-00000050-1767268860.gz"}`
+)
+
+var _ = Describe("HTTP", func() {
+	var (
+		ctx     = context.Background()
+		asked   []string
+		handler http.HandlerFunc
+
+		full = sidecar.Snapshot{
+			Name: "Full-00000000-00000042-1767268800.gz", Kind: "Full", LastRevision: 42, CreatedAt: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		}
+		incr = sidecar.Snapshot{
+			Name: "Incr-00000043-00000050-1767268860.gz", Kind: "Incr", StartRevision: 43, LastRevision: 50, CreatedAt: time.Date(2026, 1, 1, 12, 1, 0, 0, time.UTC),
+		}
+	)
+
+	serve := func(start func(http.Handler) *httptest.Server) *httptest.Server {
+		asked = nil
+		server := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.String())
+			handler(w, r)
+		}))
+		DeferCleanup(server.Close)
+
+		return server
+	}
+	answers := func(status int, body string) {
+		handler = func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(body))
+		}
+	}
+	connect := func(target sidecar.Target) sidecar.Client {
+		GinkgoHelper()
+		client, err := sidecar.HTTP{}.Connect(target)
+		Expect(err).NotTo(HaveOccurred())
+
+		return client
+	}
+	plain := func() sidecar.Client {
+		GinkgoHelper()
+
+		return connect(sidecar.Target{Address: serve(httptest.NewServer).Listener.Addr().String()})
+	}
+
+	It("takes a full snapshot that is not the final one", func() {
+		answers(200, fullAnswer)
+		Expect(plain().FullSnapshot(ctx)).To(Equal(full))
+		Expect(asked).To(Equal([]string{"/snapshot/full"}))
+	})
+
+	It("takes a delta snapshot", func() {
+		answers(200, incrAnswer)
+		Expect(plain().DeltaSnapshot(ctx)).To(Equal(&incr))
+		Expect(asked).To(Equal([]string{"/snapshot/delta"}))
+	})
+
+	It("takes no delta snapshot where nothing was written", func() {
+		answers(200, "null")
+		Expect(plain().DeltaSnapshot(ctx)).To(BeNil())
+	})
+
+	It("does not take nothing for a full snapshot", func() {
+		answers(200, "null")
+		_, err := plain().FullSnapshot(ctx)
+		Expect(err).To(MatchError(sidecar.ErrRefused))
+	})
+
+	It("reads what the store holds", func() {
+		answers(200, `{"fullSnapshot":`+fullAnswer+`,"deltaSnapshots":[`+incrAnswer+`]}`)
+		latest, err := plain().LatestSnapshots(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(latest).To(Equal(sidecar.LatestSnapshots{Full: &full, Deltas: []sidecar.Snapshot{incr}}))
+		Expect(latest.LastRevision()).To(Equal(int64(50)))
+	})
+
+	It("reads an empty store", func() {
+		answers(200, `{"fullSnapshot":null,"deltaSnapshots":null}`)
+		latest, err := plain().LatestSnapshots(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(latest.Full).To(BeNil())
+		Expect(latest.LastRevision()).To(BeZero())
+	})
+
+	DescribeTable("tells a sidecar that refuses from one that is not there",
+		func(status int, body, message string) {
+			answers(status, body)
+			_, err := plain().FullSnapshot(ctx)
+			Expect(err).To(MatchError(sidecar.ErrRefused))
+			Expect(err).NotTo(MatchError(sidecar.ErrUnreachable))
+			Expect(err).To(MatchError(message))
+		},
+		Entry("without a store", 405, "", "taking a full snapshot: sidecar refuses: it has no store, or does not reach the sidecar beside the leader"),
+		Entry("with a store that fails", 500, "", "taking a full snapshot: sidecar refuses: 500 Internal Server Error"),
+		Entry("with a reason", 400, "no", "taking a full snapshot: sidecar refuses: 400 Bad Request no"),
+		Entry("with something else", 200, "<html>", "taking a full snapshot: sidecar refuses: its answer cannot be read: invalid character '<' looking for beginning of value"),
+	)
+
+	It("says that nobody answers, without the address", func() {
+		server := serve(httptest.NewServer)
+		address := server.Listener.Addr().String()
+		server.Close()
+		_, err := connect(sidecar.Target{Address: address}).LatestSnapshots(ctx)
+		Expect(err).To(MatchError(sidecar.ErrUnreachable))
+		Expect(err.Error()).NotTo(ContainSubstring("http://"))
+	})
+
+	It("ends with its context", func() {
+		ended := make(chan struct{})
+		handler = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(ended) }
+		client := plain()
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		_, err := client.FullSnapshot(ctx)
+		Expect(err).To(MatchError(sidecar.ErrUnreachable))
+		Eventually(ended).Should(BeClosed())
+	})
+
+	Context("with TLS", func() {
+		var (
+			server *httptest.Server
+			bundle []byte
+		)
+
+		BeforeEach(func() {
+			answers(200, fullAnswer)
+			server = serve(httptest.NewTLSServer)
+			bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		})
+
+		It("verifies the name, and not the address", func() {
+			client := connect(sidecar.Target{Address: server.Listener.Addr().String(), ServerName: "example.com", CA: bundle})
+			Expect(client.FullSnapshot(ctx)).To(Equal(full))
+		})
+
+		It("does not talk to a sidecar of another name", func() {
+			client := connect(sidecar.Target{Address: server.Listener.Addr().String(), ServerName: "main-local", CA: bundle})
+			_, err := client.FullSnapshot(ctx)
+			Expect(err).To(MatchError(sidecar.ErrUnreachable))
+			Expect(asked).To(BeEmpty())
+		})
+
+		It("does not connect with a bundle that holds nothing", func() {
+			_, err := sidecar.HTTP{}.Connect(sidecar.Target{Address: "10.0.0.1:8080", CA: []byte("nothing")})
+			Expect(err).To(MatchError("connecting to the sidecar at 10.0.0.1:8080: the CA bundle holds no certificate"))
+		})
+	})
+})
