@@ -32,6 +32,7 @@ const (
 	ResourceManager = "resource-manager"
 	BackupRestore   = "backup-restore"
 	EtcdWrapper     = "etcd-wrapper"
+	ObjectStore     = "object-store"
 )
 
 // Catalogue returns all modules in the order in which they are built.
@@ -46,6 +47,7 @@ func Catalogue() []Module {
 		{Name: Helm, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
 		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},
 		{Name: EtcdWrapper, Programs: map[string]string{"etcd-wrapper": "."}},
+		{Name: ObjectStore, Programs: map[string]string{"versitygw": "github.com/versity/versitygw/cmd/versitygw"}},
 	}
 }
 

@@ -23,8 +23,15 @@ const (
 	BackupRestoreTag = "seed.local/etcd-backup-restore:v0.33.0"
 	EtcdWrapperTag   = "seed.local/etcd-wrapper:1"
 	InitTag          = "seed.local/busybox:1"
+	ObjectStoreTag   = "seed.local/object-store:1"
 	// OperatorRepository gets a tag made from the binary's content, so that a new binary is a new image.
 	OperatorRepository = "seed.local/gardener-extension-etcd-druid"
+)
+
+// Names under which manifests in the form of the first release ask for images. Nothing is pulled on a seed.
+const (
+	firstBackupRestore = "europe-docker.pkg.dev/gardener-project/public/gardener/etcdbrctl:v0.25.0"
+	firstEtcdWrapper   = "europe-docker.pkg.dev/gardener-project/public/gardener/etcd-wrapper:v0.1.0"
 )
 
 // busyboxCommands are what a person or an init container may call.
@@ -55,8 +62,9 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 	}{
 		{build.Pause, "pause", Spec{Tag: PauseTag}},
 		{build.Coredns, "coredns", Spec{Tag: CorednsTag}},
-		{build.BackupRestore, "etcdbrctl", Spec{Tag: BackupRestoreTag, User: nonroot, Directories: []Directory{home()}}},
-		{build.EtcdWrapper, "etcd-wrapper", Spec{Tag: EtcdWrapperTag, User: nonroot, Directories: []Directory{home()}}},
+		{build.BackupRestore, "etcdbrctl", Spec{Tag: BackupRestoreTag, Aliases: []string{firstBackupRestore}, User: nonroot, Directories: []Directory{home()}}},
+		{build.EtcdWrapper, "etcd-wrapper", Spec{Tag: EtcdWrapperTag, Aliases: []string{firstEtcdWrapper}, User: nonroot, Directories: []Directory{home()}}},
+		{build.ObjectStore, "versitygw", Spec{Tag: ObjectStoreTag, User: nonroot}},
 	} {
 		path, err := b.Program(program.module, program.name)
 		if err != nil {

@@ -34,6 +34,8 @@ const Nonroot = 65532
 type Spec struct {
 	// Tag is name:tag. It must be fixed and not `latest`, so that the kubelet never tries to pull it.
 	Tag string
+	// Aliases are further names of the same image. Nil: none.
+	Aliases []string
 	// Entrypoint is the command with its first arguments.
 	Entrypoint []string
 	// User is uid:gid; empty is root.
@@ -59,9 +61,14 @@ type Directory struct {
 
 // Pack writes the image to the file as a docker archive.
 func Pack(s Spec, file string) error {
-	tag, err := name.NewTag(s.Tag)
-	if err != nil {
-		return fmt.Errorf("reading the image tag: %w", err)
+	tags := make([]name.Tag, 0, 1+len(s.Aliases))
+	for _, reference := range slices.Concat([]string{s.Tag}, s.Aliases) {
+		tag, err := name.NewTag(reference)
+		if err != nil {
+			return fmt.Errorf("reading the image tag: %w", err)
+		}
+
+		tags = append(tags, tag)
 	}
 
 	content, err := layer(s)
@@ -84,7 +91,12 @@ func Pack(s Spec, file string) error {
 	unfinished := fmt.Sprintf("%s.%d.unfinished", file, os.Getpid())
 	defer func() { _ = os.Remove(unfinished) }()
 
-	if err := tarball.WriteToFile(unfinished, tag, img); err != nil {
+	images := map[name.Tag]containerv1.Image{}
+	for _, tag := range tags {
+		images[tag] = img
+	}
+
+	if err := tarball.MultiWriteToFile(unfinished, images); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
 	}
 

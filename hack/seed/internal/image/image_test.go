@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -73,6 +74,19 @@ var _ = Describe("Pack", func() {
 		Expect(config.Config.Entrypoint).To(HaveExactElements("/usr/bin/program"))
 		Expect(config.Config.User).To(Equal("65532:65532"))
 		Expect(config.OS).To(Equal("linux"))
+	})
+
+	It("gives the image each of its names", func() {
+		spec.Aliases = []string{"registry.example.com/other:v1"}
+		archive := filepath.Join(dir, "image.tar")
+		Expect(image.Pack(spec, archive)).To(Succeed())
+
+		for _, reference := range []string{"seed.local/test:1", "registry.example.com/other:v1"} {
+			tag, err := name.NewTag(reference)
+			Expect(err).NotTo(HaveOccurred())
+			_, err = tarball.ImageFromPath(archive, &tag)
+			Expect(err).NotTo(HaveOccurred())
+		}
 	})
 
 	It("gives equal bytes for equal input", func() {

@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// ObjectStore is an object store that speaks S3, in the namespace of its story. It has the buckets test, source and target.
+type ObjectStore struct {
+	story *Story
+	// SecretName is the Secret with the credentials.
+	SecretName string
+}
+
+// objectStoreManifest is what a person applies as well.
+var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-store.yaml")
+
+// ObjectStore starts one and waits until it serves.
+func (s *Story) ObjectStore(ctx context.Context) *ObjectStore {
+	GinkgoHelper()
+	s.Create(ctx, Objects(objectStoreManifest)...)
+
+	store := &ObjectStore{story: s, SecretName: "etcd-backup"}
+	store.eventuallyHas(ctx, 1)
+
+	return store
+}
+
+// Stop stops the store, which keeps what it has, and waits until it is gone.
+func (o *ObjectStore) Stop(ctx context.Context) {
+	GinkgoHelper()
+	o.scale(ctx, 0)
+}
+
+// Start starts the store again, and waits until it serves.
+func (o *ObjectStore) Start(ctx context.Context) {
+	GinkgoHelper()
+	o.scale(ctx, 1)
+}
+
+// Dir is the folder on the node that is the bucket.
+func (o *ObjectStore) Dir(ctx context.Context, bucket string) string {
+	GinkgoHelper()
+
+	claim := &corev1.PersistentVolumeClaim{}
+	Expect(o.story.Client.Get(ctx, client.ObjectKey{Namespace: o.story.Namespace, Name: "object-store"}, claim)).To(Succeed())
+
+	volume := &corev1.PersistentVolume{}
+	Expect(o.story.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
+	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
+
+	return filepath.Join(volume.Spec.HostPath.Path, bucket)
+}
+
+func (o *ObjectStore) scale(ctx context.Context, replicas int32) {
+	GinkgoHelper()
+
+	deployment := o.deployment(ctx)
+	before := deployment.DeepCopy()
+	deployment.Spec.Replicas = &replicas
+	Expect(o.story.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
+	o.eventuallyHas(ctx, replicas)
+}
+
+func (o *ObjectStore) eventuallyHas(ctx context.Context, replicas int32) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		deployment := o.deployment(ctx)
+		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
+		g.Expect(deployment.Status.AvailableReplicas).To(Equal(replicas))
+		g.Expect(deployment.Status.Replicas).To(Equal(replicas))
+	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), o.story.State)
+}
+
+func (o *ObjectStore) deployment(ctx context.Context) *appsv1.Deployment {
+	GinkgoHelper()
+
+	deployment := &appsv1.Deployment{}
+	Expect(o.story.Client.Get(ctx, client.ObjectKey{Namespace: o.story.Namespace, Name: "object-store"}, deployment)).To(Succeed())
+
+	return deployment
+}
+
+// Objects are those of a manifest.
+func Objects(path string) []client.Object {
+	GinkgoHelper()
+
+	manifest, err := os.ReadFile(path) // #nosec G304 -- a file of the repository
+	Expect(err).NotTo(HaveOccurred())
+
+	var objects []client.Object
+
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), len(manifest))
+
+	for {
+		object := &unstructured.Unstructured{}
+
+		err := decoder.Decode(&object.Object)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+
+		Expect(err).NotTo(HaveOccurred())
+
+		objects = append(objects, object)
+	}
+}

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/yaml"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+var _ = Describe("The older form of the manifest", func() {
+	It("becomes ready as it is, and writes its snapshots to a store that speaks S3", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "olderform")
+		store := story.ObjectStore(ctx)
+
+		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-older-form.yaml"))
+		Expect(err).NotTo(HaveOccurred())
+		etcd := &druidv1alpha1.Etcd{}
+		Expect(yaml.UnmarshalStrict(manifest, etcd)).To(Succeed())
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 10)
+		ledger.ExpectComplete(ctx)
+
+		eventuallySnapshot(ctx, story, etcd, "test-full-snap", 0)
+		Expect(filepath.Glob(filepath.Join(store.Dir(ctx, "test"), "etcd-test", "v2", "Full-*"))).NotTo(BeEmpty())
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "StoreResolved").Message).To(ContainSubstring("S3 container \"test\""))
+			g.Expect(landscape.Condition(etcd, "FullSnapshotReady").Status).To(BeEquivalentTo("True"))
+		})
+	}, SpecTimeout(storyTimeout))
+})
