@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+var _ = Describe("gardenlet is the client", func() {
+	DescribeTable("deploys, hibernates, wakes up and destroys",
+		func(ctx SpecContext, role string, class gardeneretcd.Class, isBackedUp bool) {
+			story := seed.Begin(ctx, "gardenlet")
+			story.Cluster(ctx, "", nil)
+			gardenlet := story.Gardenlet(ctx)
+			values := gardeneretcd.Values{
+				Role: role, Class: class, Replicas: new(int32(1)), StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
+				PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
+				MaintenanceTimeWindow: gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"},
+			}
+			var entry string
+			if isBackedUp {
+				entry = story.BackupEntry(ctx)
+				story.EventuallySecret(ctx, "etcd-backup")
+				values.BackupConfig = &gardeneretcd.BackupConfig{
+					Provider: "local", Container: story.Namespace, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: "12 1 * * *",
+					DeltaSnapshotRetentionPeriod: &metav1.Duration{Duration: 360 * time.Hour},
+				}
+			}
+			component := gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
+
+			Expect(component.Deploy(ctx)).To(Succeed())
+			Expect(component.Wait(ctx)).To(Succeed(), story.State)
+			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "etcd-" + role}}
+			claims := story.Claims(ctx)
+
+			ledger := story.Ledger(etcd)
+			ledger.TLS = gardenlet.Connection(etcd)
+			ledger.Write(ctx, 20)
+			Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
+			if isBackedUp {
+				Eventually(filepath.Glob).WithArguments(filepath.Join(story.StoreDir(), entry, "etcd-main", "*", "Full-*")).
+					WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).ShouldNot(BeEmpty())
+			}
+
+			By("hibernating")
+			Eventually(component.Scale).WithArguments(ctx, int32(0)).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed())
+			Expect(component.Wait(ctx)).To(Succeed(), story.State)
+			Eventually(func() bool { _, found := story.FindPod(ctx, etcd); return found }).
+				WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeFalse(), story.State)
+
+			By("waking up")
+			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed())
+			Expect(component.Wait(ctx)).To(Succeed(), story.State)
+			ledger.ExpectComplete(ctx)
+			Expect(story.Claims(ctx)).To(Equal(claims), "the volume is kept")
+
+			By("deploying once more without a change")
+			uid := story.Pod(ctx, etcd).UID
+			Expect(component.Deploy(ctx)).To(Succeed())
+			Expect(component.Wait(ctx)).To(Succeed(), story.State)
+			Expect(story.Pod(ctx, etcd).UID).To(Equal(uid))
+
+			By("destroying")
+			Expect(component.Destroy(ctx)).To(Succeed())
+			Eventually(func() bool { return story.IsGone(ctx, etcd) }).
+				WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		},
+		Entry("an Etcd of the class normal, without backups", SpecTimeout(storyTimeout), "events", gardeneretcd.ClassNormal, false),
+		Entry("an Etcd of the class important, with backups", SpecTimeout(storyTimeout), "main", gardeneretcd.ClassImportant, true),
+	)
+})

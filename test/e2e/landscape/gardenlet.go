@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+
+	"github.com/gardener/gardener/pkg/client/kubernetes"
+	"github.com/gardener/gardener/pkg/component"
+	"github.com/gardener/gardener/pkg/component/autoscaling/vpa"
+	"github.com/gardener/gardener/pkg/component/observability/monitoring/prometheusoperator"
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Gardenlet is what gardenlet works with in the namespace of a shoot.
+type Gardenlet struct {
+	// Client knows our kinds by etcd-druid's types.
+	Client client.Client
+	// Secrets has the CAs of etcd.
+	Secrets secretsmanager.Interface
+}
+
+// Gardenlet makes what gardenlet finds on a seed: definitions, a class of priority, and the CAs in the story's namespace.
+// Definitions and class stay, for other stories may use them.
+func (s *Story) Gardenlet(ctx context.Context) *Gardenlet {
+	GinkgoHelper()
+
+	seedClient, err := client.New(s.Config, client.Options{Scheme: kubernetes.SeedScheme})
+	Expect(err).NotTo(HaveOccurred())
+	monitoring, err := prometheusoperator.NewCRDs(seedClient)
+	Expect(err).NotTo(HaveOccurred())
+	autoscaling, err := vpa.NewCRD(seedClient, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, definitions := range []component.DeployWaiter{monitoring, autoscaling} {
+		// Another story may write them at the same moment.
+		Eventually(definitions.Deploy).WithArguments(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Succeed())
+		Expect(definitions.Wait(ctx)).To(Succeed())
+	}
+
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-500"}, Value: 999998500}
+	Expect(client.IgnoreAlreadyExists(s.Client.Create(ctx, class))).To(Succeed())
+
+	manager, err := secretsmanager.New(ctx, logr.Discard(), clock.RealClock{}, seedClient, "gardenlet", secretsmanager.WithNamespaces(s.Namespace))
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, name := range []string{"ca-etcd", "ca-etcd-peer"} {
+		config := &secretsutils.CertificateSecretConfig{Name: name, CommonName: name, CertType: secretsutils.CACert}
+		_, err := manager.Generate(ctx, config, secretsmanager.Persist(), secretsmanager.Rotate(secretsmanager.KeepOld))
+		Expect(err).NotTo(HaveOccurred())
+	}
+
+	return &Gardenlet{Client: seedClient, Secrets: manager}
+}
+
+// Connection is how kube-apiserver would connect to an Etcd that was deployed with these secrets.
+func (g *Gardenlet) Connection(etcd *druidv1alpha1.Etcd) *tls.Config {
+	GinkgoHelper()
+
+	ca, found := g.Secrets.Get("ca-etcd")
+	Expect(found).To(BeTrue())
+	leaf, found := g.Secrets.Get("etcd-client")
+	Expect(found).To(BeTrue())
+	certificate, err := tls.X509KeyPair(leaf.Data["tls.crt"], leaf.Data["tls.key"])
+	Expect(err).NotTo(HaveOccurred())
+
+	config := &tls.Config{ServerName: etcd.Name + "-client", RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	Expect(config.RootCAs.AppendCertsFromPEM(ca.Data["bundle.crt"])).To(BeTrue())
+
+	return config
+}
+
+// EventuallySecret waits for a Secret of the story's namespace.
+func (s *Story) EventuallySecret(ctx context.Context, name string) {
+	GinkgoHelper()
+	Eventually(func() error {
+		return s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, &corev1.Secret{})
+	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Succeed())
+}
+
+// Claims are the UIDs of the volume claims in the story's namespace, by name.
+func (s *Story) Claims(ctx context.Context) map[string]types.UID {
+	GinkgoHelper()
+
+	claims := &corev1.PersistentVolumeClaimList{}
+	Expect(s.Client.List(ctx, claims, client.InNamespace(s.Namespace))).To(Succeed())
+
+	uids := map[string]types.UID{}
+	for _, claim := range claims.Items {
+		uids[claim.Name] = claim.UID
+	}
+
+	return uids
+}
