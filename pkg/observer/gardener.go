@@ -63,13 +63,13 @@ func (p *pass) readCluster(ctx context.Context) error {
 	return nil
 }
 
-// readGarden reads the Garden from the API server: there is one in a landscape, and only the namespace garden asks.
+// readGarden reads the Garden, of which there is one in a landscape, for the namespace beside it.
 func (p *pass) readGarden(ctx context.Context) error {
 	if !p.Garden || p.etcd.Namespace != v1beta1constants.GardenNamespace {
 		return nil
 	}
 	gardens := &operatorv1alpha1.GardenList{}
-	if err := p.APIReader.List(ctx, gardens); err != nil {
+	if err := p.Reader.List(ctx, gardens); err != nil {
 		return fmt.Errorf("listing Gardens: %w", err)
 	}
 	if len(gardens.Items) == 0 {

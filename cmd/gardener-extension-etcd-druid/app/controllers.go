@@ -71,6 +71,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Config:   etcd.Config{AutoReconcile: o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile, Defaults: defaults},
 		Observer: shared,
 		Gardener: shared.Gardener,
+		Garden:   shared.Garden,
 	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)

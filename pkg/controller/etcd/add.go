@@ -40,6 +40,8 @@ type AddOptions struct {
 	Observer Observer
 	// Gardener is true where the definitions of Clusters and BackupEntries are installed.
 	Gardener bool
+	// Garden is true where the definition of Gardens is installed.
+	Garden bool
 	// Clock tells the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -82,6 +84,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
 	if o.Gardener {
 		b = r.watchGardener(b)
+	}
+	if o.Garden {
+		b = r.watchGarden(b)
 	}
 	for _, kind := range watchedForDeletion {
 		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(deleted()))

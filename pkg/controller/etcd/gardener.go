@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
+	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
 	"github.com/gardener/gardener/pkg/extensions"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +58,16 @@ func (r *Reconciler) watchGardener(b *builder.Builder) *builder.Builder {
 		Watches(&extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(r.etcdsForBackupEntry), builder.WithPredicates(contentChanged()))
 }
 
+// watchGarden wakes the Etcds beside the Garden when the rotation of its CAs goes on.
+func (r *Reconciler) watchGarden(b *builder.Builder) *builder.Builder {
+	return b.Watches(&operatorv1alpha1.Garden{}, handler.EnqueueRequestsFromMapFunc(r.etcdsForGarden), builder.WithPredicates(rotationChanged()))
+}
+
+// etcdsForGarden maps the Garden to the Etcds of the virtual garden.
+func (r *Reconciler) etcdsForGarden(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requestsFor(ctx, client.InNamespace(v1beta1constants.GardenNamespace))
+}
+
 // etcdsForCluster maps a Cluster to the Etcds of its namespace.
 func (r *Reconciler) etcdsForCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
 	return r.requestsFor(ctx, client.InNamespace(cluster.GetName()))
@@ -85,8 +97,8 @@ func (r *Reconciler) requestsFor(ctx context.Context, options ...client.ListOpti
 	return requests
 }
 
-// rotationChanged passes Clusters that come and go, and those whose rotation of CAs goes on. gardenlet writes Clusters with
-// every change of a Shoot.
+// rotationChanged passes Clusters and Gardens that come and go, and those whose rotation of CAs goes on. gardenlet writes
+// Clusters with every change of a Shoot, and gardener-operator the status of the Garden all the time.
 func rotationChanged() predicate.Predicate {
 	return predicate.Funcs{
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -97,15 +109,21 @@ func rotationChanged() predicate.Predicate {
 }
 
 func rotationIn(obj client.Object) string {
-	cluster, ok := obj.(*extensionsv1alpha1.Cluster)
-	if !ok {
+	switch object := obj.(type) {
+	case *extensionsv1alpha1.Cluster:
+		shoot, err := extensions.ShootFromCluster(object)
+		if err != nil || shoot == nil || shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
+			return ""
+		}
+		return describeRotation(shoot.Status.Credentials.Rotation.CertificateAuthorities)
+	case *operatorv1alpha1.Garden:
+		if object.Status.Credentials == nil || object.Status.Credentials.Rotation == nil {
+			return ""
+		}
+		return describeRotation(object.Status.Credentials.Rotation.CertificateAuthorities)
+	default:
 		return ""
 	}
-	shoot, err := extensions.ShootFromCluster(cluster)
-	if err != nil || shoot == nil || shoot.Status.Credentials == nil || shoot.Status.Credentials.Rotation == nil {
-		return ""
-	}
-	return describeRotation(shoot.Status.Credentials.Rotation.CertificateAuthorities)
 }
 
 func describeRotation(rotation *gardencorev1beta1.CARotation) string {

@@ -77,6 +77,7 @@ var _ = BeforeSuite(func() {
 		}}},
 		Observer: observer,
 		Gardener: observer.Gardener,
+		Garden:   observer.Garden,
 	})).To(Succeed())
 	DeferCleanup(start(mgr))
 })

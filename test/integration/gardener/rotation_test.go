@@ -8,12 +8,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
 var _ = Describe("The rotation of CAs", func() {
@@ -119,17 +117,10 @@ var _ = Describe("The rotation of CAs", func() {
 		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())
 		Expect(s.cas(ctx, Default)).To(HaveLen(1))
 
-		// gardener-operator asks for a reconciliation of its Etcds whenever it has reconciled the Garden.
 		initiatedAt := time.Now().Add(-time.Second).Truncate(time.Second)
 		rotate(ctx, s,
-			func() {
-				s.writeGarden(ctx, "Preparing", &initiatedAt)
-				s.update(ctx, func(*druidv1alpha1.Etcd) {})
-			},
-			func() {
-				s.writeGarden(ctx, "Completing", &initiatedAt)
-				s.update(ctx, func(*druidv1alpha1.Etcd) {})
-			})
+			func() { s.writeGarden(ctx, "Preparing", &initiatedAt) },
+			func() { s.writeGarden(ctx, "Completing", &initiatedAt) })
 		started := strconv.FormatInt(initiatedAt.Unix(), 10)
 		ca := &corev1.Secret{}
 		s.get(ctx, Default, ca, s.cas(ctx, Default)[0])
