@@ -15,6 +15,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
@@ -71,7 +72,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 		pass.readVolumes(ctx)
 	}
 	pass.readLeases(ctx)
-	pass.readSecrets(ctx, append(helper.NeededSecrets(etcd), request.Secrets...))
+	pass.readSecrets(ctx, append(helper.NeededSecrets(pass.effective()), request.Secrets...))
 	if request.Gardener {
 		pass.readIssued(ctx)
 		pass.readGardener(ctx)
@@ -91,6 +92,17 @@ type pass struct {
 	// clientTLS are the Secrets with which members are asked. Nil: their own.
 	clientTLS *etcdcluster.ClientSecrets
 	seen      etcdcluster.Observation
+}
+
+// effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know
+// spec.etcd.enableTLS has pruned the field since, no pod needs the Secrets that the spec still names.
+func (p *pass) effective() *druidv1alpha1.Etcd {
+	modes, errs := secrets.Decide(p.etcd, secrets.ParseModes(p.seen.ManagedResource.TLSMode))
+	if len(errs) > 0 {
+		return p.etcd
+	}
+
+	return secrets.Effective(p.etcd, modes, secrets.Names{})
 }
 
 // failed records what could not be read.

@@ -88,6 +88,29 @@ var _ = Describe("Certificates", func() {
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
 	})
 
+	It("should not be waited for where they are switched off, though the field is pruned and the Secrets that are named are missing", func(ctx SpecContext) {
+		s := newStory(ctx)
+		tls := &druidv1alpha1.TLSConfig{}
+		tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name = "missing-ca", "missing-server", "missing-client"
+		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.EnableTLS, etcd.Spec.Etcd.ClientUrlTLS = new(false), tls
+		})
+		s.ready(ctx)
+		uid := s.pod(ctx, Default).UID
+
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = nil })
+		s.ready(ctx)
+		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
+		Expect(s.pod(ctx, Default).UID).To(Equal(uid), "nothing changed")
+
+		By("waiting for them once they are asked for")
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.LastOperation.Description).To(ContainSubstring("missing-ca"))
+		}).Should(Succeed())
+		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
+	})
+
 	It("should be switched on and off on demand", func(ctx SpecContext) {
 		s := newStory(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
