@@ -10,12 +10,13 @@ import (
 	"crypto/rsa"
 	"io"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
-	upstreamv1alpha1 "github.com/gardener/etcd-druid/api/core/v1alpha1"
-	"github.com/gardener/etcd-druid/api/validation"
+	"github.com/gardener/gardener/pkg/client/kubernetes"
 	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
+	"github.com/gardener/gardener/pkg/resourcemanager/webhook/extensionvalidation"
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -24,7 +25,6 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -32,9 +32,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-
-	"github.com/gardener/gardener/pkg/client/kubernetes"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
@@ -104,23 +101,15 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(start(mgr))
 })
 
-// validateAsOnSeeds puts the webhook in front of Etcds that gardener-resource-manager runs on seeds.
+// validateAsOnSeeds puts the webhooks of gardener-resource-manager in front of the kinds that the stories write.
 func validateAsOnSeeds() {
 	GinkgoHelper()
-	path := "/validate-druid-gardener-cloud-v1alpha1-etcd"
 	install := envtest.WebhookInstallOptions{ValidatingWebhooks: []*admissionregistrationv1.ValidatingWebhookConfiguration{{
-		ObjectMeta: metav1.ObjectMeta{Name: "extension-validation"},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "validation.extensions.etcd.druid.gardener.cloud",
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"druid.gardener.cloud"}, APIVersions: []string{"v1alpha1"}, Resources: []string{"etcds"}},
-			}},
-			ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "garden", Name: "gardener-resource-manager", Path: &path}},
-			AdmissionReviewVersions: []string{"v1"},
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			FailurePolicy:           new(admissionregistrationv1.Fail),
-		}},
+		ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{
+			validating("etcds.druid.gardener.cloud", extensionvalidation.WebhookPathEtcd),
+			validating("backupentries.extensions.gardener.cloud", extensionvalidation.WebhookPathBackupEntry),
+		},
 	}}}
 	Expect(install.PrepWithoutInstalling()).To(Succeed())
 	DeferCleanup(func() { Expect(install.Cleanup()).To(Succeed()) })
@@ -128,28 +117,26 @@ func validateAsOnSeeds() {
 	mgr := newManager(env.Config, manager.Options{Scheme: kubernetes.SeedScheme, WebhookServer: webhook.NewServer(webhook.Options{
 		Host: install.LocalServingHost, Port: install.LocalServingPort, CertDir: install.LocalServingCertDir,
 	})})
-	Expect(builder.WebhookManagedBy(mgr, &upstreamv1alpha1.Etcd{}).WithValidator(validator{}).Complete()).To(Succeed())
+	Expect(extensionvalidation.AddToManager(mgr)).To(Succeed())
 	DeferCleanup(start(mgr))
 	Eventually(func() error { return mgr.GetWebhookServer().StartedChecker()(nil) }).Should(Succeed())
 	Expect(install.Install(env.Config)).To(Succeed())
 }
 
-// validator calls what the handler of gardener-resource-manager calls.
-type validator struct{}
-
-// ValidateCreate implements admission.Validator.
-func (validator) ValidateCreate(_ context.Context, etcd *upstreamv1alpha1.Etcd) (admission.Warnings, error) {
-	return nil, validation.ValidateEtcd(etcd).ToAggregate()
-}
-
-// ValidateUpdate implements admission.Validator.
-func (validator) ValidateUpdate(_ context.Context, before, after *upstreamv1alpha1.Etcd) (admission.Warnings, error) {
-	return nil, validation.ValidateEtcdUpdate(after, before).ToAggregate()
-}
-
-// ValidateDelete implements admission.Validator.
-func (validator) ValidateDelete(context.Context, *upstreamv1alpha1.Etcd) (admission.Warnings, error) {
-	return nil, nil
+// validating is a webhook that validates one resource, in the form `<plural>.<group>`.
+func validating(resource, path string) admissionregistrationv1.ValidatingWebhook {
+	plural, group, _ := strings.Cut(resource, ".")
+	return admissionregistrationv1.ValidatingWebhook{
+		Name: "validation." + resource,
+		Rules: []admissionregistrationv1.RuleWithOperations{{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{"v1alpha1"}, Resources: []string{plural}},
+		}},
+		ClientConfig:            admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "garden", Name: "gardener-resource-manager", Path: &path}},
+		AdmissionReviewVersions: []string{"v1"},
+		SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+		FailurePolicy:           new(admissionregistrationv1.Fail),
+	}
 }
 
 func newManager(config *rest.Config, options manager.Options) manager.Manager {
