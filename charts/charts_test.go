@@ -13,13 +13,16 @@ import (
 	"github.com/gardener/gardener/pkg/chartrenderer"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/version"
+	vpaautoscalingv1 "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/apis/autoscaling.k8s.io/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -66,6 +69,8 @@ func objects(documents []string) []client.Object {
 	types := runtime.NewScheme()
 	Expect(scheme.AddToScheme(types)).To(Succeed())
 	Expect(apiextensionsscheme.AddToScheme(types)).To(Succeed())
+	Expect(vpaautoscalingv1.AddToScheme(types)).To(Succeed())
+	Expect(monitoringv1.AddToScheme(types)).To(Succeed())
 
 	decoder := serializer.NewCodecFactory(types, serializer.EnableStrict).UniversalDeserializer()
 	decoded := make([]client.Object, 0, len(documents))
@@ -211,6 +216,38 @@ var _ = Describe("the operator's chart", func() {
 			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())
 		}),
 	)
+
+	It("lets the network policies of a seed pass the operator to the members", func() {
+		configMap := find[*corev1.ConfigMap](objects(manifests("")), "gardener-extension-etcd-druid-config")
+
+		config, err := configv1alpha1.Decode([]byte(configMap.Data["config.yaml"]))
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Rendering.NamespaceSelectors).To(ConsistOf(metav1.LabelSelector{MatchLabels: map[string]string{
+			"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": "gardener-extension-etcd-druid",
+		}}))
+	})
+
+	DescribeTable("refuses values that do not exist, and says which",
+		func(overwrite, key string) {
+			_, err := render(overwrite)
+			Expect(err).To(MatchError(ContainSubstring(key)))
+		},
+		Entry("at the top", "replicas: 3", "replicas"),
+		Entry("further down", "vpa: {enable: true}", "enable"),
+		Entry("of another type", "replicaCount: two", "replicaCount"),
+		Entry("that would be rendered as something else", "podLabels: {a: 1}", "podLabels"),
+	)
+
+	It("takes whatever Gardener adds", func() {
+		_, err := render("gardener: {version: v1.150.0, garden: {clusterIdentity: g}, gardenlet: {featureGates: {A: true}}, seed: {name: s, spec: {}}}\nusablePorts: [1, 2]\n")
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("runs with the priority of extensions in the runtime cluster of a garden", func() {
+		deployment := find[*appsv1.Deployment](objects(manifests("gardener: {runtimeCluster: {enabled: true, priorityClassName: gardener-garden-system-200}}")), "gardener-extension-etcd-druid")
+		Expect(deployment.Spec.Template.Spec.PriorityClassName).To(Equal("gardener-garden-system-200"))
+	})
 
 	It("refuses the one setting that needs rights of its own", func() {
 		_, err := render("config: {resourceManager: {embedded: true}}")

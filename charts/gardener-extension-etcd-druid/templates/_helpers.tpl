@@ -27,6 +27,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{- /* A switch that is unset is on where Gardener is. Call with the switch and the root: (list .Values.x.enabled .) */ -}}
+{{- define "inGardener" -}}
+{{- $switch := index . 0 -}}
+{{- if kindIs "invalid" $switch -}}
+{{- (index . 1).Values.gardener.enabled -}}
+{{- else -}}
+{{- $switch -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "embedded" -}}
 {{- include "enabled" (list .Values.embeddedResourceManager.enabled .) -}}
 {{- end -}}
@@ -40,5 +50,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
   "kind" "OperatorConfiguration"
   "controllers" (dict "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled)))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
+{{- if .Values.gardener.enabled -}}
+{{- /* gardenlet lets its own etcd-druid reach the members, from the namespace garden. */ -}}
+{{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension" "controllerregistration.core.gardener.cloud/name" (include "name" .)) -}}
+{{- $_ := set $own "rendering" (dict "namespaceSelectors" (list $selector)) -}}
+{{- end -}}
 {{- mergeOverwrite $own (deepCopy .Values.config) | toYaml -}}
 {{- end -}}

@@ -6,12 +6,14 @@
 package chart_test
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gexec"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -39,4 +41,10 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 
 	env = environment.Start()
+	definitions := filepath.Join(environment.ModuleDirectory("github.com/gardener/gardener"), "example", "seed-crds")
+	_, err = envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{ErrorIfPathMissing: true, Paths: []string{
+		filepath.Join(definitions, "10-crd-autoscaling.k8s.io_verticalpodautoscalers.yaml"),
+		filepath.Join(definitions, "10-crd-monitoring.coreos.com_servicemonitors.yaml"),
+	}})
+	Expect(err).NotTo(HaveOccurred())
 })

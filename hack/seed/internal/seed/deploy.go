@@ -90,6 +90,7 @@ func (s *Seed) writeValues(tag string) (string, error) {
 
 	values, err := json.MarshalIndent(map[string]any{
 		"image":                   map[string]any{"repository": image.OperatorRepository, "tag": tag},
+		"replicaCount":            1, // the machine is small, and stories look into the one pod's log
 		"gardener":                map[string]any{"enabled": false},
 		"crds":                    map[string]any{"enabled": true},
 		"embeddedResourceManager": map[string]any{"enabled": false},
