@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
 var _ = Describe("The rotation of CAs", func() {
