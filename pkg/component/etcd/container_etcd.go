@@ -9,6 +9,8 @@ import (
 	"path"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
@@ -20,14 +22,14 @@ func etcdContainer(v Values) corev1.Container {
 		Image:           v.Etcd.Image,
 		ImagePullPolicy: v.Pod.ImagePullPolicy,
 		Args:            etcdArgs(v),
-		Env:             []corev1.EnvVar{{Name: "HOME", Value: home(v)}},
+		Env:             []corev1.EnvVar{{Name: "HOME", Value: podspec.Home(v.Pod.RunAsRoot)}},
 		Ports: []corev1.ContainerPort{
 			{Name: "server", ContainerPort: v.Ports.Peer, Protocol: corev1.ProtocolTCP},
 			{Name: "client", ContainerPort: v.Ports.Client, Protocol: corev1.ProtocolTCP},
 		},
 		ReadinessProbe:  readinessProbe(v),
 		Resources:       v.Etcd.Resources,
-		SecurityContext: containerSecurityContext(v),
+		SecurityContext: podspec.ContainerSecurityContext(v.Pod.RunAsRoot),
 		VolumeMounts:    etcdMounts(v),
 	}
 }
@@ -91,5 +93,5 @@ func etcdMounts(v Values) []corev1.VolumeMount {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeBackupCA, MountPath: pathBackupCA})
 	}
 
-	return append(mounts, corev1.VolumeMount{Name: volumeEtcdHome, MountPath: home(v)})
+	return append(mounts, corev1.VolumeMount{Name: volumeEtcdHome, MountPath: podspec.Home(v.Pod.RunAsRoot)})
 }

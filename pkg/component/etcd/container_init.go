@@ -5,11 +5,10 @@
 package etcd
 
 import (
-	"fmt"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
 // initContainers give the directory of a Local store to the user of the sidecar: Kubernetes does not change the owner of a
@@ -20,7 +19,7 @@ func initContainers(v Values) []corev1.Container {
 	}
 
 	mount := storeMount(v).VolumeMount
-	security := securityContext("CHOWN", "DAC_OVERRIDE")
+	security := podspec.WithCapabilities("CHOWN", "DAC_OVERRIDE")
 	security.RunAsNonRoot = new(false)
 	security.RunAsUser = new(int64(0))
 	security.RunAsGroup = new(int64(0))
@@ -29,7 +28,7 @@ func initContainers(v Values) []corev1.Container {
 		Name:            "change-backup-bucket-permissions",
 		Image:           v.Pod.InitImage,
 		ImagePullPolicy: v.Pod.ImagePullPolicy,
-		Command:         []string{"chown", "-R", fmt.Sprintf("%d:%d", nonRootID, nonRootID), mount.MountPath},
+		Command:         []string{"chown", "-R", podspec.NonRootOwner, mount.MountPath},
 		SecurityContext: security,
 		VolumeMounts:    []corev1.VolumeMount{mount},
 	}}

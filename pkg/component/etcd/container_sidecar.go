@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
 // sidecarContainer runs etcd-backup-restore. It has no probes: etcd serves without it, and its health endpoint says yes on
@@ -21,7 +22,7 @@ func sidecarContainer(v Values) corev1.Container {
 		Env:             sidecarEnvironment(v),
 		Ports:           []corev1.ContainerPort{{Name: "server", ContainerPort: v.Ports.Backup, Protocol: corev1.ProtocolTCP}},
 		Resources:       v.Sidecar.Resources,
-		SecurityContext: containerSecurityContext(v),
+		SecurityContext: podspec.ContainerSecurityContext(v.Pod.RunAsRoot),
 		VolumeMounts:    sidecarMounts(v),
 	}
 }
@@ -31,20 +32,16 @@ func sidecarEnvironment(v Values) []corev1.EnvVar {
 	var environment []corev1.EnvVar
 	if v.MembersByAddress {
 		environment = append(environment,
-			fieldVariable("POD_IP", "status.podIP"), corev1.EnvVar{Name: "POD_NAME", Value: v.Name + "-$(POD_IP)"})
+			podspec.FieldVariable("POD_IP", "status.podIP"), corev1.EnvVar{Name: "POD_NAME", Value: v.Name + "-$(POD_IP)"})
 	} else {
-		environment = append(environment, fieldVariable("POD_NAME", "metadata.name"))
+		environment = append(environment, podspec.FieldVariable("POD_NAME", "metadata.name"))
 	}
-	environment = append(environment, fieldVariable("POD_NAMESPACE", "metadata.namespace"))
+	environment = append(environment, podspec.FieldVariable("POD_NAMESPACE", "metadata.namespace"))
 	if v.Store != nil {
 		environment = append(environment, v.Store.Environment(backupstore.Primary)...)
 	}
 
-	return append(environment, corev1.EnvVar{Name: "HOME", Value: home(v)})
-}
-
-func fieldVariable(name, path string) corev1.EnvVar {
-	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
+	return append(environment, corev1.EnvVar{Name: "HOME", Value: podspec.Home(v.Pod.RunAsRoot)})
 }
 
 func sidecarMounts(v Values) []corev1.VolumeMount {
@@ -61,12 +58,12 @@ func sidecarMounts(v Values) []corev1.VolumeMount {
 	if v.BackupTLS != nil {
 		mounts = append(mounts, corev1.VolumeMount{Name: volumeBackupServer, MountPath: pathBackupServer})
 	}
-	mounts = append(mounts, corev1.VolumeMount{Name: volumeSidecarHome, MountPath: home(v)})
+	mounts = append(mounts, corev1.VolumeMount{Name: volumeSidecarHome, MountPath: podspec.Home(v.Pod.RunAsRoot)})
 	if mount := storeMount(v); mount != nil {
 		mounts = append(mounts, mount.VolumeMount)
 	}
 	if v.Components.Network {
-		mounts = append(mounts, corev1.VolumeMount{Name: volumeToken, MountPath: pathToken, ReadOnly: true})
+		mounts = append(mounts, corev1.VolumeMount{Name: volumeToken, MountPath: podspec.TokenPath, ReadOnly: true})
 	}
 
 	return append(mounts, corev1.VolumeMount{Name: volumeSidecarTmp, MountPath: pathTmp})

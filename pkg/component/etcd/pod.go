@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
 // podTemplate is the pod of a member. No container gets a token by itself: the sidecar mounts the one that it needs.
@@ -22,7 +23,7 @@ func podTemplate(v Values, configChecksum string) corev1.PodTemplateSpec {
 			HostAliases:                  []corev1.HostAlias{{IP: loopback(v.IPFamilies), Hostnames: []string{v.Names.LocalHost}}},
 			AutomountServiceAccountToken: new(false),
 			ShareProcessNamespace:        new(true),
-			SecurityContext:              podSecurityContext(v.Pod.RunAsRoot),
+			SecurityContext:              podspec.SecurityContext(v.Pod.RunAsRoot),
 			PriorityClassName:            v.Pod.PriorityClassName,
 			Affinity:                     v.Pod.Affinity,
 			TopologySpreadConstraints:    v.Pod.TopologySpreadConstraints,

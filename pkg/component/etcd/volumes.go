@@ -6,9 +6,9 @@ package etcd
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
 // Names of volumes.
@@ -40,18 +40,8 @@ const (
 	pathPeerServer   = "/var/etcd/ssl/peer/server"
 	pathBackupCA     = "/var/etcdbr/ssl/ca"
 	pathBackupServer = "/var/etcdbr/ssl/server"
-	pathToken        = "/var/run/secrets/kubernetes.io/serviceaccount" // #nosec G101 -- No credential.
 	pathTmp          = "/tmp"
 )
-
-// home is the home directory of both containers, for the user that they run as.
-func home(v Values) string {
-	if v.Pod.RunAsRoot {
-		return "/root"
-	}
-
-	return "/home/nonroot"
-}
 
 // volumes are those of the pod, but for the claim.
 func volumes(v Values) []corev1.Volume {
@@ -79,11 +69,11 @@ func volumes(v Values) []corev1.Volume {
 		volumes = append(volumes, mount.Volume)
 	}
 	if v.Components.Network {
-		volumes = append(volumes, tokenVolume())
+		volumes = append(volumes, podspec.TokenVolume(volumeToken))
 	}
 
 	return append(volumes,
-		scratchVolume(volumeEtcdHome, "16Mi"), scratchVolume(volumeSidecarHome, "16Mi"), scratchVolume(volumeSidecarTmp, "64Mi"))
+		podspec.ScratchVolume(volumeEtcdHome, "16Mi"), podspec.ScratchVolume(volumeSidecarHome, "16Mi"), podspec.ScratchVolume(volumeSidecarTmp, "64Mi"))
 }
 
 // storeMount is the volume of the store and its mount in the sidecar. Nil: it needs none.
@@ -93,7 +83,7 @@ func storeMount(v Values) *backupstore.Mount {
 	}
 	names := backupstore.VolumeNames{Credentials: backupstore.VolumeNameCredentials, Local: backupstore.VolumeNameLocal}
 
-	return v.Store.Mount(backupstore.Primary, names, home(v))
+	return v.Store.Mount(backupstore.Primary, names, podspec.Home(v.Pod.RunAsRoot))
 }
 
 func configVolume(configMapName string) corev1.Volume {
@@ -108,32 +98,5 @@ func secretVolume(name, secretName string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
 		SecretName:  secretName,
 		DefaultMode: new(int32(0o640)),
-	}}}
-}
-
-// tokenVolume is what Kubernetes would mount into every container by itself.
-func tokenVolume() corev1.Volume {
-	return corev1.Volume{Name: volumeToken, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
-		DefaultMode: new(int32(0o640)),
-		Sources: []corev1.VolumeProjection{
-			{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{Path: "token", ExpirationSeconds: new(int64(43200))}},
-			{ConfigMap: &corev1.ConfigMapProjection{
-				LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
-				Items:                []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}},
-			}},
-			{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{
-				Path:     "namespace",
-				FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"},
-			}}}},
-		},
-	}}}
-}
-
-// scratchVolume is a small directory beside the read-only root file system. It lies in memory: on disk it would keep
-// cluster-autoscaler from draining the node.
-func scratchVolume(name, limit string) corev1.Volume {
-	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
-		Medium:    corev1.StorageMediumMemory,
-		SizeLimit: new(resource.MustParse(limit)),
 	}}}
 }
