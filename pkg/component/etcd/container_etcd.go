@@ -9,9 +9,9 @@ import (
 	"path"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // etcdContainer runs etcd-wrapper. There is neither a startup nor a liveness probe: etcd starts only when the sidecar has

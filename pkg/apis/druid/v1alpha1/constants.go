@@ -33,6 +33,8 @@ const (
 	ComponentNameSnapshotCompactionJob = "etcd-snapshot-compaction-job"
 	ComponentNameCopyBackupsJob        = "etcd-copy-backups-job"
 	ComponentNameConnection            = "etcd-connection"
+	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
+	ComponentNameOpsTask = "etcd-ops-task"
 )
 
 // Annotations of an Etcd, read by the operator.
@@ -68,6 +70,9 @@ const (
 	RunTaskCompaction = "compaction"
 	// RunTaskDefragmentation defragments the database of every member.
 	RunTaskDefragmentation = "defragmentation"
+	// TaskKindAnnotation is the key, on an EtcdOpsTask that the operator made because of RunTaskAnnotation, of the task that
+	// is meant, one of RunTask*. It wins over spec.config: definitions of etcd-druid prune the kinds that they do not know.
+	TaskKindAnnotation = "etcd-druid.extensions.gardener.cloud/task-kind"
 	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate without a snapshot taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
 	// RotateCAAnnotation asks for a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
@@ -98,6 +103,21 @@ const (
 	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
 	// that the current generation was rendered with.
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"
+)
+
+// Annotations of Jobs that compact snapshots, and of EtcdOpsTasks that take a full snapshot instead.
+const (
+	// CompactionAttemptAnnotation is the number of the attempt, from 1.
+	CompactionAttemptAnnotation = "etcd-druid.extensions.gardener.cloud/attempt"
+	// CompactionTaskAnnotation is the UID of the EtcdOpsTask that asked for the Job. Missing: nobody did.
+	CompactionTaskAnnotation = "etcd-druid.extensions.gardener.cloud/task"
+	// CompactionDisruptionAnnotation is why the pod of the Job was ended from outside. The pod is gone when the Job has
+	// failed.
+	CompactionDisruptionAnnotation = "etcd-druid.extensions.gardener.cloud/disruption"
+	// CompactionRecordedAnnotation is the outcome as the condition and the metrics show it. Missing: they do not yet.
+	CompactionRecordedAnnotation = "etcd-druid.extensions.gardener.cloud/recorded"
+	// CompactionBaseAnnotation is the revision of the full snapshot that there was before.
+	CompactionBaseAnnotation = "etcd-druid.extensions.gardener.cloud/base-revision"
 )
 
 // Finalizers.

@@ -66,7 +66,21 @@ type EtcdOpsTaskConfig struct {
 	// OnDemandSnapshot takes a snapshot now.
 	// +optional
 	OnDemandSnapshot *OnDemandSnapshotConfig `json:"onDemandSnapshot,omitempty"`
+	// Compaction compacts the snapshots now, however few events there are.
+	// +optional
+	Compaction *CompactionConfig `json:"compaction,omitempty"`
+	// Defragmentation defragments the database of every member now, one after the other and the leader last.
+	// +optional
+	Defragmentation *DefragmentationConfig `json:"defragmentation,omitempty"`
 }
+
+// CompactionConfig configures a compaction that is run now. How the Job runs is configured in
+// spec.backup.snapshotCompaction of the Etcd.
+type CompactionConfig struct{}
+
+// DefragmentationConfig configures a defragmentation that is run now. Its time limit for a member is
+// spec.etcd.etcdDefragTimeout of the Etcd.
+type DefragmentationConfig struct{}
 
 // OnDemandSnapshotConfig configures a snapshot that is taken now.
 // +kubebuilder:validation:XValidation:rule="self.type != 'delta' || !has(self.isFinal) || !self.isFinal",message="isFinal can only be true with type full"
@@ -118,6 +132,40 @@ type EtcdOpsTaskStatus struct {
 	// LastOperation is the last thing that the operator did with the task.
 	// +optional
 	LastOperation *LastOperation `json:"lastOperation,omitempty"`
+	// Snapshot is the snapshot that the task took, or that a compaction wrote. Unset: none, also where nothing had changed
+	// since the last one.
+	// +optional
+	Snapshot *TaskSnapshot `json:"snapshot,omitempty"`
+	// Members are the members that the task defragmented so far, in that order.
+	// +optional
+	Members []DefragmentedMember `json:"members,omitempty"`
+}
+
+// TaskSnapshot is a snapshot in the store.
+type TaskSnapshot struct {
+	// Name of the snapshot in the store.
+	Name string `json:"name"`
+	// Revision of etcd up to which the snapshot holds everything.
+	Revision int64 `json:"revision"`
+	// CreatedAt is when the snapshot was taken.
+	// +optional
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+	// SizeBytes is the size of the database in use when the snapshot was taken; how large the snapshot is in the store, the
+	// sidecar does not tell. Only for full snapshots of a cluster that could be asked.
+	// +optional
+	SizeBytes *int64 `json:"sizeBytes,omitempty"`
+}
+
+// DefragmentedMember is a member whose database was defragmented.
+type DefragmentedMember struct {
+	// Name of the member.
+	Name string `json:"name"`
+	// Stall is how long the member did not serve.
+	Stall metav1.Duration `json:"stall"`
+	// SizeBytesBefore is the size of the database file before.
+	SizeBytesBefore int64 `json:"sizeBytesBefore"`
+	// SizeBytesAfter is the size of the database file after.
+	SizeBytesAfter int64 `json:"sizeBytesAfter"`
 }
 
 // TaskState is the state of an EtcdOpsTask. Succeeded, Failed and Rejected are final.
