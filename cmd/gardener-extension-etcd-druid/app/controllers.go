@@ -19,6 +19,7 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -37,6 +38,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 		extensionscmdcontroller.Switch(heartbeatController, o.addHeartbeat),
 		extensionscmdcontroller.Switch(etcd.ControllerName, o.addEtcd),
 		extensionscmdcontroller.Switch(care.ControllerName, o.addCare),
+		extensionscmdcontroller.Switch(compaction.ControllerName, o.addCompaction),
 	}
 }
 
@@ -88,6 +90,21 @@ func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
 	}
 	o.care.Completed().Apply(&options.Controller)
 	return care.AddToManager(ctx, mgr, options)
+}
+
+// addCompaction adds the controller that has snapshots compacted. It is added also where compaction is switched off, for the
+// tasks that ask for it.
+func (o *Options) addCompaction(ctx context.Context, mgr manager.Manager) error {
+	shared, err := o.sharedObserver(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	options := compaction.AddOptions{
+		Config:   compaction.ConfigFor(o.Config.Controllers.Compaction),
+		Observer: shared,
+	}
+	o.compaction.Completed().Apply(&options.Controller)
+	return compaction.AddToManager(ctx, mgr, options)
 }
 
 // renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable

@@ -154,6 +154,7 @@ func (o *Options) applyFlags(c *configv1alpha1.OperatorConfiguration) error {
 		{"etcd-member-notready-threshold", setDuration(&c.Controllers.Etcd.EtcdMember.NotReadyThreshold, v.memberNotReadyThreshold)},
 		{"etcd-member-unknown-threshold", setDuration(&c.Controllers.Etcd.EtcdMember.UnknownThreshold, v.memberUnknownThreshold)},
 		{"enable-backup-compaction", set(&c.Controllers.Compaction.Enabled, v.compaction)},
+		{"compaction-max-concurrent-reconciles", set(&c.Controllers.Compaction.ConcurrentSyncs, &o.compaction.MaxConcurrentReconciles)},
 		{"compaction-workers", set(&c.Controllers.Compaction.ConcurrentSyncs, &v.compactionWorkers)},
 		{"etcd-events-threshold", set(&c.Controllers.Compaction.EventsThreshold, v.eventsThreshold)},
 		{"active-deadline-duration", setDuration(&c.Controllers.Compaction.ActiveDeadlineDuration, v.activeDeadlineDuration)},

@@ -32,6 +32,7 @@ type Options struct {
 	heartbeat   *extensionsheartbeatcmd.Options
 	etcd        *extensionscmdcontroller.ControllerOptions
 	care        *extensionscmdcontroller.ControllerOptions
+	compaction  *extensionscmdcontroller.ControllerOptions
 	controllers *extensionscmdcontroller.SwitchOptions
 
 	configFile string
@@ -49,11 +50,12 @@ type Options struct {
 func NewOptions() *Options {
 	namespace := os.Getenv("LEADER_ELECTION_NAMESPACE")
 	o := &Options{
-		rest:      &extensionscmdcontroller.RESTOptions{},
-		manager:   &extensionscmdcontroller.ManagerOptions{LeaderElection: true, LeaderElectionNamespace: namespace},
-		heartbeat: &extensionsheartbeatcmd.Options{ExtensionName: Name, Namespace: namespace, RenewIntervalSeconds: 30},
-		etcd:      &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
-		care:      &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 15},
+		rest:       &extensionscmdcontroller.RESTOptions{},
+		manager:    &extensionscmdcontroller.ManagerOptions{LeaderElection: true, LeaderElectionNamespace: namespace},
+		heartbeat:  &extensionsheartbeatcmd.Options{ExtensionName: Name, Namespace: namespace, RenewIntervalSeconds: 30},
+		etcd:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
+		care:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 15},
+		compaction: &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
 	}
 	o.controllers = extensionscmdcontroller.NewSwitchOptions(o.switches()...)
 	return o
@@ -100,6 +102,7 @@ func (o *Options) aggregate() extensionscmdcontroller.Option {
 		extensionscmdcontroller.PrefixOption("heartbeat-", o.heartbeat),
 		extensionscmdcontroller.PrefixOption("etcd-", o.etcd),
 		extensionscmdcontroller.PrefixOption("care-", o.care),
+		extensionscmdcontroller.PrefixOption("compaction-", o.compaction),
 		o.controllers,
 	)
 	return &aggregator
@@ -142,6 +145,7 @@ func (o *Options) applyConfig() {
 	o.manager.LogLevel = string(c.Logging.LogLevel)
 	o.manager.LogFormat = string(c.Logging.LogFormat)
 	o.etcd.MaxConcurrentReconciles = *c.Controllers.Etcd.ConcurrentSyncs
+	o.compaction.MaxConcurrentReconciles = *c.Controllers.Compaction.ConcurrentSyncs
 }
 
 // isEnabled says whether a controller runs, by the rules of the library's switches.

@@ -47,7 +47,6 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 // are not refused, since gardenlet sets some of them, but must not be ignored silently.
 func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
 	settings := map[string]bool{
-		"controllers.compaction.enabled":           c.Controllers.Compaction.Enabled,
 		"controllers.etcdCopyBackupsTask.enabled":  c.Controllers.EtcdCopyBackupsTask.Enabled,
 		"webhooks.etcdComponentProtection.enabled": c.Webhooks.EtcdComponentProtection.Enabled,
 	}
@@ -137,9 +136,7 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 
 func validateTasks(c configv1alpha1.ControllerConfiguration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if c.Compaction.Enabled {
-		errs = append(errs, validateCompaction(c.Compaction, path.Child("compaction"))...)
-	}
+	errs = append(errs, validateCompaction(c.Compaction, path.Child("compaction"))...)
 	if c.EtcdCopyBackupsTask.Enabled {
 		errs = append(errs, workers(c.EtcdCopyBackupsTask.ConcurrentSyncs, path.Child("etcdCopyBackupsTask", "concurrentSyncs"))...)
 	}

@@ -63,7 +63,7 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 			c.Controllers.EtcdCopyBackupsTask.Enabled = true
 			c.Webhooks.EtcdComponentProtection.Enabled = true
 			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": true}
-		}, "controllers.compaction.enabled", "controllers.etcdCopyBackupsTask.enabled", "featureGates.UpgradeEtcdVersion", "webhooks.etcdComponentProtection.enabled"),
+		}, "controllers.etcdCopyBackupsTask.enabled", "featureGates.UpgradeEtcdVersion", "webhooks.etcdComponentProtection.enabled"),
 		Entry("what is switched off is not", func(c *configv1alpha1.OperatorConfiguration) {
 			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": false}
 		}),

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package helper
+
+import (
+	"slices"
+
+	"k8s.io/utils/ptr"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// TaskKinds are the kinds of tasks that there are.
+func TaskKinds() []string {
+	return []string{
+		druidv1alpha1.RunTaskFullSnapshot,
+		druidv1alpha1.RunTaskDeltaSnapshot,
+		druidv1alpha1.RunTaskCompaction,
+		druidv1alpha1.RunTaskDefragmentation,
+	}
+}
+
+// TaskKind is what the task does, one of TaskKinds: what the operator noted on it, else what its config says. Empty: nothing
+// that this version knows.
+func TaskKind(task *druidv1alpha1.EtcdOpsTask) string {
+	if kind := task.Annotations[druidv1alpha1.TaskKindAnnotation]; slices.Contains(TaskKinds(), kind) {
+		return kind
+	}
+	config := task.Spec.Config
+	switch {
+	case config.OnDemandSnapshot != nil && config.OnDemandSnapshot.Type == druidv1alpha1.OnDemandSnapshotTypeFull:
+		return druidv1alpha1.RunTaskFullSnapshot
+	case config.OnDemandSnapshot != nil && config.OnDemandSnapshot.Type == druidv1alpha1.OnDemandSnapshotTypeDelta:
+		return druidv1alpha1.RunTaskDeltaSnapshot
+	case config.Compaction != nil:
+		return druidv1alpha1.RunTaskCompaction
+	case config.Defragmentation != nil:
+		return druidv1alpha1.RunTaskDefragmentation
+	default:
+		return ""
+	}
+}
+
+// IsTaskFinished is true when nothing more is done for the task.
+func IsTaskFinished(task *druidv1alpha1.EtcdOpsTask) bool {
+	switch ptr.Deref(task.Status.State, "") {
+	case druidv1alpha1.TaskStateSucceeded, druidv1alpha1.TaskStateFailed, druidv1alpha1.TaskStateRejected:
+		return true
+	default:
+		return false
+	}
+}

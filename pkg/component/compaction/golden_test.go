@@ -1,0 +1,167 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction_test
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	podsecurityapi "k8s.io/pod-security-admission/api"
+	podsecuritypolicy "k8s.io/pod-security-admission/policy"
+	"sigs.k8s.io/yaml"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+type goldenCase struct {
+	name    string
+	options []func(*druidv1alpha1.Etcd)
+	level   podsecurityapi.Level
+}
+
+func goldenCases() []goldenCase {
+	return []goldenCase{
+		{"store-s3", []func(*druidv1alpha1.Etcd){fixture.WithStore("S3")}, podsecurityapi.LevelRestricted},
+		{"store-s3-ambient", []func(*druidv1alpha1.Etcd){fixture.WithStore("S3"), withoutSecret}, podsecurityapi.LevelRestricted},
+		{"store-gcs", []func(*druidv1alpha1.Etcd){fixture.WithStore("gcp")}, podsecurityapi.LevelRestricted},
+		{"store-ecs", []func(*druidv1alpha1.Etcd){fixture.WithStore("dell")}, podsecurityapi.LevelRestricted},
+		{"store-local", []func(*druidv1alpha1.Etcd){fixture.WithLocalStore()}, ""},
+		{"run-as-root", []func(*druidv1alpha1.Etcd){fixture.WithStore("S3"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.RunAsRoot = new(true) }}, podsecurityapi.LevelBaseline},
+		{"every-setting", []func(*druidv1alpha1.Etcd){fixture.WithStore("S3"), everySetting}, podsecurityapi.LevelRestricted},
+	}
+}
+
+func withoutSecret(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.SecretRef = nil }
+
+// everySetting is an Etcd whose members are placed, labelled and limited in every way.
+func everySetting(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Labels = map[string]string{
+		"app": "etcd-statefulset", "app.kubernetes.io/component": "something-else",
+		"networking.resources.gardener.cloud/to-store-tcp-9000": "allowed",
+	}
+	etcd.Spec.Annotations = map[string]string{"example.com/team": "storage", "cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
+	etcd.Spec.PriorityClassName = new("gardener-system-500")
+	etcd.Spec.SchedulingConstraints = druidv1alpha1.SchedulingConstraints{
+		Tolerations: []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}},
+		Affinity: &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "pool", Operator: corev1.NodeSelectorOpIn, Values: []string{"etcd"}}},
+			}}}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: "kubernetes.io/hostname", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "etcd-statefulset"}},
+			}}},
+		},
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "topology.kubernetes.io/zone", WhenUnsatisfiable: corev1.DoNotSchedule}},
+	}
+	etcd.Spec.Backup.Image = new("example.com/own-etcd-backup-restore:v4")
+	etcd.Spec.Backup.EtcdSnapshotTimeout = &metav1.Duration{Duration: 20 * time.Minute}
+	etcd.Spec.Backup.SnapshotCompaction = &druidv1alpha1.SnapshotCompactionSpec{Resources: &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("4Gi"), "ephemeral-storage": resource.MustParse("10Gi")},
+		Limits:   corev1.ResourceList{"memory": resource.MustParse("8Gi"), "ephemeral-storage": resource.MustParse("20Gi")},
+	}}
+}
+
+func jobFor(options []func(*druidv1alpha1.Etcd), change ...func(*compaction.Values)) *batchv1.Job {
+	GinkgoHelper()
+	etcd := fixture.Etcd(options...)
+	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
+	Expect(errs).To(BeEmpty())
+	values := compaction.Values{Etcd: etcd, Store: store, Image: "example.com/etcd-backup-restore:v2", Deadline: 3 * time.Hour, Attempt: 1}
+	for _, one := range change {
+		one(&values)
+	}
+
+	return compaction.Job(values)
+}
+
+func manifest(job *batchv1.Job) string {
+	GinkgoHelper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
+	Expect(err).NotTo(HaveOccurred())
+	delete(content, "status")
+	document, err := yaml.Marshal(content)
+	Expect(err).NotTo(HaveOccurred())
+
+	return string(document)
+}
+
+func goldenPath(name string) string { return filepath.Join("testdata", name+".golden.yaml") }
+
+var _ = Describe("Job", func() {
+	for _, c := range goldenCases() {
+		Describe(c.name, func() {
+			It("should be rendered as its file says", func() {
+				rendered := manifest(jobFor(c.options))
+				if os.Getenv("UPDATE_GOLDEN") == "1" {
+					Expect(os.WriteFile(goldenPath(c.name), []byte(rendered), 0o600)).To(Succeed())
+				}
+				golden, err := os.ReadFile(goldenPath(c.name))
+				Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
+				Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+			})
+
+			It("should mount every volume, and no other", func() {
+				pod := jobFor(c.options).Spec.Template.Spec
+				volumes, mounted, paths := sets.New[string](), sets.New[string](), sets.New[string]()
+				for _, volume := range pod.Volumes {
+					volumes.Insert(volume.Name)
+				}
+				for _, mount := range pod.Containers[0].VolumeMounts {
+					mounted.Insert(mount.Name)
+					paths.Insert(mount.MountPath)
+				}
+				Expect(mounted).To(Equal(volumes))
+				Expect(paths).To(HaveLen(len(pod.Containers[0].VolumeMounts)), "two mounts at the same path")
+			})
+
+			It("should meet its pod security standard", func() {
+				if c.level == "" {
+					return // a directory of the node meets none
+				}
+				evaluator, err := podsecuritypolicy.NewEvaluator(podsecuritypolicy.DefaultChecks(), nil)
+				Expect(err).NotTo(HaveOccurred())
+				job := jobFor(c.options)
+				for _, result := range evaluator.EvaluatePod(podsecurityapi.LevelVersion{Level: c.level, Version: podsecurityapi.LatestVersion()}, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec) {
+					Expect(result.Allowed).To(BeTrue(), result.ForbiddenDetail)
+				}
+			})
+
+			It("should never be taken for a member", func() {
+				labels := jobFor(c.options).Spec.Template.Labels
+				Expect(labels).To(HaveKeyWithValue("app.kubernetes.io/component", "etcd-snapshot-compaction-job"))
+				Expect(labels).NotTo(HaveKey("app"))
+			})
+		})
+	}
+
+	It("should have no golden file without a case", func() {
+		var expected []string
+		for _, c := range goldenCases() {
+			expected = append(expected, goldenPath(c.name))
+		}
+		Expect(filepath.Glob("testdata/*.golden.yaml")).To(ConsistOf(expected))
+	})
+
+	It("should remember which attempt it is, and who asked for it", func() {
+		job := jobFor(goldenCases()[0].options, func(v *compaction.Values) { v.Attempt, v.Task = 2, "1234" })
+		Expect(job.Annotations).To(Equal(map[string]string{
+			"etcd-druid.extensions.gardener.cloud/attempt": "2",
+			"etcd-druid.extensions.gardener.cloud/task":    "1234",
+		}))
+	})
+})

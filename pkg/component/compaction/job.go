@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package compaction renders the Job that compacts the snapshots of one Etcd: it restores the newest full snapshot and all
+// delta snapshots since then into an etcd of its own, and writes the result to the store as a new full snapshot.
+//
+// What may not live here: clients, clocks, and the decision when a Job runs.
+package compaction
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
+)
+
+// safeToEvict is an annotation of cluster-autoscaler. Members carry it so that their node is not drained; for a Job it would
+// keep a node that nothing else needs.
+const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
+
+// Values are what a Job is rendered from.
+type Values struct {
+	// Etcd in its canonical form. It is not changed.
+	Etcd *druidv1alpha1.Etcd
+	// Store is the resolved store.
+	Store backupstore.Store
+	// Image is the image of the container where the Etcd names none.
+	Image string
+	// Deadline is how long the Job may take.
+	Deadline time.Duration
+	// MetricsScrapeWait is how long the process waits at its end for its metrics to be read.
+	MetricsScrapeWait time.Duration
+	// Attempt is the number of the attempt, from 1.
+	Attempt int
+	// Task is the UID of the EtcdOpsTask that asked for the Job. Empty: none did.
+	Task types.UID
+}
+
+// Job renders the Job. It runs once and is not repeated by Kubernetes: whether it is worth repeating depends on what has
+// happened to the store meanwhile.
+func Job(v Values) *batchv1.Job {
+	seconds := int64(v.Deadline.Seconds())
+
+	return &batchv1.Job{
+		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            helper.CompactionJobName(v.Etcd),
+			Namespace:       v.Etcd.Namespace,
+			Labels:          labels(v.Etcd),
+			Annotations:     annotations(v),
+			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
+		},
+		Spec: batchv1.JobSpec{
+			Completions:           new(int32(1)),
+			BackoffLimit:          new(int32(0)),
+			ActiveDeadlineSeconds: new(seconds),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
+				Spec:       podSpec(v, seconds),
+			},
+		},
+	}
+}
+
+func annotations(v Values) map[string]string {
+	annotations := map[string]string{druidv1alpha1.CompactionAttemptAnnotation: strconv.Itoa(v.Attempt)}
+	if v.Task != "" {
+		annotations[druidv1alpha1.CompactionTaskAnnotation] = string(v.Task)
+	}
+
+	return annotations
+}
+
+func labels(etcd *druidv1alpha1.Etcd) map[string]string {
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelAppNameKey] = helper.CompactionJobName(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameSnapshotCompactionJob
+
+	return labels
+}
+
+// podLabels are, beside those of the Job, the labels by which Gardener's network policies let the pod reach the store and the
+// API server. Of the spec's labels only those about networks are taken: others make a pod look like a member to the
+// scheduler, to autoscalers and to policies.
+func podLabels(etcd *druidv1alpha1.Etcd) map[string]string {
+	all := map[string]string{
+		"networking.gardener.cloud/to-dns":               "allowed",
+		"networking.gardener.cloud/to-private-networks":  "allowed",
+		"networking.gardener.cloud/to-public-networks":   "allowed",
+		"networking.gardener.cloud/to-runtime-apiserver": "allowed",
+	}
+	for key, value := range etcd.Spec.Labels {
+		if strings.HasPrefix(key, "networking.") {
+			all[key] = value
+		}
+	}
+	for key, value := range labels(etcd) {
+		all[key] = value
+	}
+
+	return all
+}
+
+func podAnnotations(etcd *druidv1alpha1.Etcd) map[string]string {
+	var annotations map[string]string
+	for key, value := range etcd.Spec.Annotations {
+		if key == safeToEvict && value == "false" {
+			continue
+		}
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[key] = value
+	}
+
+	return annotations
+}
+
+func podSpec(v Values, deadlineSeconds int64) corev1.PodSpec {
+	root := ptr.Deref(v.Etcd.Spec.RunAsRoot, false)
+
+	return corev1.PodSpec{
+		RestartPolicy:                corev1.RestartPolicyNever,
+		ActiveDeadlineSeconds:        new(deadlineSeconds),
+		ServiceAccountName:           helper.ServiceAccountName(v.Etcd),
+		AutomountServiceAccountToken: new(false),
+		SecurityContext:              podspec.SecurityContext(root),
+		PriorityClassName:            ptr.Deref(v.Etcd.Spec.PriorityClassName, ""),
+		Affinity:                     affinity(v),
+		Tolerations:                  v.Etcd.Spec.SchedulingConstraints.Tolerations,
+		// Long enough for the operator to see why a pod is ended before it is gone.
+		TerminationGracePeriodSeconds: new(int64(60)),
+		Containers:                    []corev1.Container{container(v, root)},
+		Volumes:                       volumes(v, root),
+	}
+}
+
+// affinity takes over the nodes that the spec allows. What it says about other pods, and topology spread constraints, place
+// members relative to each other: they would keep the Job away from every node with a member. A Local store, however, is a
+// directory of the node on which a member runs.
+func affinity(v Values) *corev1.Affinity {
+	var affinity corev1.Affinity
+	if spec := v.Etcd.Spec.SchedulingConstraints.Affinity; spec != nil {
+		affinity.NodeAffinity = spec.NodeAffinity
+	}
+	if v.Store.Provider == backupstore.ProviderLocal {
+		affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+			TopologyKey: corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
+				druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue,
+				druidv1alpha1.LabelPartOfKey:    v.Etcd.Name,
+				druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameStatefulSet,
+			}},
+		}}}
+	}
+	if affinity == (corev1.Affinity{}) {
+		return nil
+	}
+
+	return &affinity
+}

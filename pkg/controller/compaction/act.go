@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// snapshotTTL is how long a task that takes a full snapshot is remembered, in seconds. For so long no other is made while
+// the store holds no newer full snapshot.
+const snapshotTTL int32 = 3600
+
+// runJob creates the Job, in the place of the one that there may be. That one goes at once: what is remembered of it is in
+// the new one.
+func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision etcdcluster.CompactionDecision) (reconcile.Result, error) {
+	values, waitsFor, err := r.values(ctx, etcd)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if waitsFor != "" {
+		logf.FromContext(ctx).Info("Waiting before compacting snapshots", "for", waitsFor)
+		return reconcile.Result{RequeueAfter: storePause}, nil
+	}
+	values.Attempt, values.Task = decision.Attempt, seen.Task
+	if err := r.deleteJob(ctx, seen.job, metav1.DeletePropagationBackground); err != nil {
+		return reconcile.Result{}, err
+	}
+	job := componentcompaction.Job(values)
+	if err := r.Client.Create(ctx, job); err != nil {
+		return reconcile.Result{}, fmt.Errorf("creating Job %s: %w", job.Name, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "CompactionStarted", "Job %s compacts the snapshots (attempt %d): %s", job.Name, decision.Attempt, decision.Reason)
+
+	return reconcile.Result{}, nil
+}
+
+// values are what the Job is rendered from, as far as the Etcd's pods are rendered from it too; or what has to be waited for.
+func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (values componentcompaction.Values, waitsFor string, err error) {
+	observation := r.Observer.Observe(ctx, etcd, observer.Request{Gardener: true})
+	if observation.ManagedResource.Defaults == "" {
+		return values, "the Etcd to be rolled out", nil
+	}
+	defaults, err := componentetcd.PinnedDefaults(observation.ManagedResource.Defaults)
+	if err != nil {
+		return values, "", err
+	}
+	pinned, err := backupstore.ParsePin(observation.ManagedResource.Store)
+	if err != nil {
+		return values, "", err
+	}
+	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: observation.Gardener, Pinned: pinned})
+	if resolution.Store == nil {
+		return values, resolution.Message, nil
+	}
+	store := *resolution.Store
+	if store.HostPath, err = r.Observer.HostPath(ctx, etcd.Namespace, store); err != nil {
+		return values, "", err
+	}
+
+	return componentcompaction.Values{
+		Etcd:              etcd,
+		Store:             store,
+		Image:             defaults.Images.BackupRestore,
+		Deadline:          r.Config.Deadline,
+		MetricsScrapeWait: r.Config.MetricsScrapeWait,
+	}, "", nil
+}
+
+// deleteJob deletes this very Job. Nil: there is nothing to delete.
+func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job, propagation metav1.DeletionPropagation) error {
+	if job == nil {
+		return nil
+	}
+	if err := r.Client.Delete(ctx, job, client.PropagationPolicy(propagation), client.Preconditions{UID: &job.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Job %s: %w", job.Name, err)
+	}
+
+	return nil
+}
+
+// takeSnapshot asks for a full snapshot by a task, which calls the sidecar beside the workers, repeats it, and outlives this
+// process.
+func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision etcdcluster.CompactionDecision) error {
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
+	seconds := max(int32(helper.SnapshotTimeout(etcd).Seconds()), 120) // #nosec G115 -- a time limit of years is not meant
+	task := &druidv1alpha1.EtcdOpsTask{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            etcd.Name + "-compaction-" + seen.FullSnapshotLease.Holder,
+			Namespace:       etcd.Namespace,
+			Labels:          labels,
+			Annotations:     map[string]string{druidv1alpha1.CompactionBaseAnnotation: seen.FullSnapshotLease.Holder},
+			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
+		},
+		Spec: druidv1alpha1.EtcdOpsTaskSpec{
+			EtcdName:                new(etcd.Name),
+			TTLSecondsAfterFinished: new(snapshotTTL),
+			Config: druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{
+				Type: druidv1alpha1.OnDemandSnapshotTypeFull, TimeoutSecondsFull: new(seconds),
+			}},
+		},
+	}
+	if err := r.Client.Create(ctx, task); err != nil {
+		return fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "FullSnapshotTriggered", "EtcdOpsTask %s takes a full snapshot instead of a compaction: %s", task.Name, decision.Reason)
+
+	return nil
+}
+
+// recordJob shows how the Job ended, in the condition and then in the metrics, and notes on the Job that it is shown.
+func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight) error {
+	job := *seen.Job
+	status := druidv1alpha1.ConditionFalse
+	if job.Outcome == druidv1alpha1.PodSuccessReasonNone {
+		status = druidv1alpha1.ConditionTrue
+	}
+	if err := r.setCondition(ctx, etcd, status, job.Outcome, job.Message); err != nil {
+		return err
+	}
+	if err := r.annotate(ctx, seen.job, druidv1alpha1.CompactionRecordedAnnotation, job.Outcome); err != nil {
+		return err
+	}
+	countJob(client.ObjectKeyFromObject(etcd), job)
+
+	return nil
+}
+
+// recordSnapshot does the same for a full snapshot that was taken instead.
+func (r *Reconciler) recordSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight) error {
+	status, reason := druidv1alpha1.ConditionFalse, druidv1alpha1.FullSnapshotFailureReason
+	if seen.Snapshot.Taken {
+		status, reason = druidv1alpha1.ConditionTrue, druidv1alpha1.FullSnapshotSuccessReason
+	}
+	if err := r.setCondition(ctx, etcd, status, reason, seen.Snapshot.Message); err != nil {
+		return err
+	}
+	if err := r.annotate(ctx, seen.snapshot, druidv1alpha1.CompactionRecordedAnnotation, reason); err != nil {
+		return err
+	}
+	countSnapshot(client.ObjectKeyFromObject(etcd), seen.Snapshot.Taken)
+
+	return nil
+}
+
+// setCondition writes LastSnapshotCompactionSucceeded, which is this controller's own, and an event.
+func (r *Reconciler) setCondition(ctx context.Context, etcd *druidv1alpha1.Etcd, status druidv1alpha1.ConditionStatus, reason, message string) error {
+	const conditionType = druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded
+	stored := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(etcd), stored); err != nil {
+		return fmt.Errorf("reading the Etcd: %w", err)
+	}
+	updated := stored.DeepCopy()
+	updated.Status.Conditions = conditions.Merge(stored.Status.Conditions, []druidv1alpha1.ConditionType{conditionType},
+		[]druidv1alpha1.Condition{{Type: conditionType, Status: status, Reason: reason, Message: message}}, r.Clock.Now())
+	if err := r.Client.Status().Patch(ctx, updated, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patching the status: %w", err)
+	}
+	if status == druidv1alpha1.ConditionTrue {
+		r.event(etcd, corev1.EventTypeNormal, "CompactionSucceeded", "%s", message)
+	} else {
+		r.event(etcd, corev1.EventTypeWarning, "CompactionFailed", "%s: %s", reason, message)
+	}
+
+	return nil
+}
+
+func (r *Reconciler) event(etcd *druidv1alpha1.Etcd, eventType, reason, format string, args ...any) {
+	r.Recorder.Eventf(etcd, nil, eventType, reason, "Compact", format, args...)
+}

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// sight is what is decided from, with the objects that it was seen on.
+type sight struct {
+	etcdcluster.Compaction
+	// job is the Job. Nil: there is none.
+	job *batchv1.Job
+	// snapshot is the newest task that takes a full snapshot instead. Nil: there is none.
+	snapshot *druidv1alpha1.EtcdOpsTask
+}
+
+// look reads everything from the caches.
+func (r *Reconciler) look(ctx context.Context, etcd *druidv1alpha1.Etcd) (sight, error) {
+	seen := sight{Compaction: etcdcluster.Compaction{
+		HasStore:   helper.IsStoreConfigured(etcd) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
+		Suspended:  helper.IsSuspended(etcd),
+		Hibernated: helper.IsHibernated(etcd),
+	}}
+	r.setThresholds(&seen.Compaction, etcd)
+	var err error
+	if seen.FullSnapshotLease, err = r.lease(ctx, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
+		return sight{}, err
+	}
+	if seen.DeltaSnapshotLease, err = r.lease(ctx, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
+		return sight{}, err
+	}
+	if err := r.lookAtJob(ctx, etcd, &seen); err != nil {
+		return sight{}, err
+	}
+
+	return seen, r.lookAtTasks(ctx, etcd, &seen)
+}
+
+// setThresholds takes those of the Etcd, else those of the operator. Nothing is compacted by itself where the operator's
+// switch is off.
+func (r *Reconciler) setThresholds(c *etcdcluster.Compaction, etcd *druidv1alpha1.Etcd) {
+	if r.Config.EventsThreshold <= 0 {
+		return
+	}
+	spec := ptr.Deref(etcd.Spec.Backup.SnapshotCompaction, druidv1alpha1.SnapshotCompactionSpec{})
+	c.EventsThreshold = ptr.Deref(spec.EventsThreshold, r.Config.EventsThreshold)
+	c.FullSnapshotThreshold = ptr.Deref(spec.TriggerFullSnapshotThreshold, r.Config.FullSnapshotThreshold)
+}
+
+// lease reads a snapshot lease. The zero value: it does not exist.
+func (r *Reconciler) lease(ctx context.Context, etcd *druidv1alpha1.Etcd, name string) (etcdcluster.Lease, error) {
+	lease := &coordinationv1.Lease{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, lease); err != nil {
+		if apierrors.IsNotFound(err) {
+			return etcdcluster.Lease{}, nil
+		}
+
+		return etcdcluster.Lease{}, fmt.Errorf("reading Lease %s: %w", name, err)
+	}
+
+	return etcdcluster.Lease{Exists: true, Name: name, Holder: ptr.Deref(lease.Spec.HolderIdentity, "")}, nil
+}
+
+func (r *Reconciler) lookAtJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {
+	job := &batchv1.Job{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.CompactionJobName(etcd)}, job); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+
+		return fmt.Errorf("reading Job %s: %w", helper.CompactionJobName(etcd), err)
+	}
+	if !metav1.IsControlledBy(job, etcd) {
+		return fmt.Errorf("metadata.name: Job %s belongs to somebody else; delete it or name the Etcd otherwise", job.Name)
+	}
+	pods := &corev1.PodList{}
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameSnapshotCompactionJob
+	if err := r.Client.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
+		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	}
+	seen.job, seen.Job = job, new(etcdcluster.CompactionJobFor(job, pods.Items))
+
+	return nil
+}
+
+// lookAtTasks finds the running task that asks for a Job, and the newest that takes a full snapshot instead.
+func (r *Reconciler) lookAtTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := r.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
+		return fmt.Errorf("listing EtcdOpsTasks: %w", err)
+	}
+	for i := range tasks.Items {
+		task := &tasks.Items[i]
+		if ptr.Deref(task.Spec.EtcdName, "") != etcd.Name || task.DeletionTimestamp != nil {
+			continue
+		}
+		if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction && ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateInProgress {
+			seen.Task = task.UID
+		}
+		isInstead := metav1.HasAnnotation(task.ObjectMeta, druidv1alpha1.CompactionBaseAnnotation) && metav1.IsControlledBy(task, etcd)
+		if isInstead && (seen.snapshot == nil || seen.snapshot.CreationTimestamp.Before(&task.CreationTimestamp)) {
+			seen.snapshot = task
+		}
+	}
+	if seen.snapshot != nil {
+		seen.Snapshot = new(snapshotFor(seen.snapshot))
+	}
+
+	return nil
+}
+
+func snapshotFor(task *druidv1alpha1.EtcdOpsTask) etcdcluster.CompactionSnapshot {
+	snapshot := etcdcluster.CompactionSnapshot{
+		BaseRevision: task.Annotations[druidv1alpha1.CompactionBaseAnnotation],
+		Ended:        helper.IsTaskFinished(task),
+		Taken:        ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateSucceeded,
+		Recorded:     task.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
+		Message:      "EtcdOpsTask " + task.Name + " has taken a full snapshot instead",
+	}
+	if !snapshot.Taken {
+		var errs []string
+		for _, err := range task.Status.LastErrors {
+			errs = append(errs, err.Description)
+		}
+		snapshot.Message = "EtcdOpsTask " + task.Name + " has failed to take a full snapshot: " + strings.Join(errs, "; ")
+	}
+
+	return snapshot
+}

@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+const (
+	// conflictPause is how long to wait when somebody else wrote an object, so that the cache shows it.
+	conflictPause = 200 * time.Millisecond
+	// storePause is when to look again for a store that is not known.
+	storePause = time.Minute
+)
+
+// Observer reads about one Etcd.
+type Observer interface {
+	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
+	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
+	// HostPath reads where on a node a Local store lies. Empty for every other store, and where its Secret does not say.
+	HostPath(ctx context.Context, namespace string, store backupstore.Store) (string, error)
+}
+
+// Reconciler has snapshots compacted.
+type Reconciler struct {
+	// Client reads from the caches and writes.
+	Client client.Client
+	// Observer reads what a Job has to be rendered from.
+	Observer Observer
+	// Config says when to compact.
+	Config Config
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Recorder writes events.
+	Recorder events.EventRecorder
+}
+
+// Reconcile looks at the snapshots of one Etcd:
+//  1. guards: it is gone, and its metrics go with it; it is being deleted, and the etcd controller deletes its Jobs; its spec
+//     contradicts itself, which the etcd controller reports;
+//  2. see what there is: leases, Job, pods, tasks;
+//  3. decide;
+//  4. do that one thing; what it leads to wakes the controller up again.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	stored := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
+		if apierrors.IsNotFound(err) {
+			forget(request.NamespacedName)
+		}
+
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if stored.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	etcd, errs := helper.Canonical(stored)
+	if len(errs) > 0 {
+		return reconcile.Result{}, nil
+	}
+
+	seen, err := r.look(ctx, etcd)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	measure(client.ObjectKeyFromObject(etcd), seen.Compaction)
+	decision := seen.Decide(r.Clock.Now())
+	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "reason", decision.Reason)
+
+	result, err := r.do(ctx, etcd, seen, decision)
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+
+	return result, client.IgnoreNotFound(err)
+}
+
+// do carries out the decision.
+func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision etcdcluster.CompactionDecision) (reconcile.Result, error) {
+	switch decision.Action {
+	case etcdcluster.CompactionNoteDisruption:
+		return reconcile.Result{}, r.annotate(ctx, seen.job, druidv1alpha1.CompactionDisruptionAnnotation, seen.Job.Disruption)
+	case etcdcluster.CompactionRecordJob:
+		return reconcile.Result{}, r.recordJob(ctx, etcd, seen)
+	case etcdcluster.CompactionRecordSnapshot:
+		return reconcile.Result{}, r.recordSnapshot(ctx, etcd, seen)
+	case etcdcluster.CompactionDeleteJob:
+		return reconcile.Result{}, r.deleteJob(ctx, seen.job, metav1.DeletePropagationForeground)
+	case etcdcluster.CompactionRunJob:
+		return r.runJob(ctx, etcd, seen, decision)
+	case etcdcluster.CompactionTakeSnapshot:
+		return reconcile.Result{}, r.takeSnapshot(ctx, etcd, seen, decision)
+	default:
+		return reconcile.Result{RequeueAfter: decision.ComeBack}, nil
+	}
+}
+
+// annotate writes one annotation.
+func (r *Reconciler) annotate(ctx context.Context, object client.Object, key, value string) error {
+	before, is := object.DeepCopyObject().(client.Object)
+	if !is {
+		return fmt.Errorf("annotating %s: it is no object", object.GetName())
+	}
+	annotations := map[string]string{key: value}
+	for k, v := range object.GetAnnotations() {
+		if k != key {
+			annotations[k] = v
+		}
+	}
+	object.SetAnnotations(annotations)
+	if err := r.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("annotating %s: %w", object.GetName(), err)
+	}
+
+	return nil
+}

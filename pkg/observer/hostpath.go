@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+)
+
+// HostPath reads where on a node a Local store lies, which its Secret says. Empty for every other store, and where the Secret
+// does not say.
+func (o *Observer) HostPath(ctx context.Context, namespace string, store backupstore.Store) (string, error) {
+	if store.Provider != backupstore.ProviderLocal || store.SecretName == "" {
+		return "", nil
+	}
+	secret := &corev1.Secret{}
+	if err := o.APIReader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretName}, secret); err != nil {
+		return "", fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
+	}
+
+	return string(secret.Data[backupstore.KeyHostPath]), nil
+}

@@ -1,0 +1,231 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Compaction", func() {
+	It("runs a Job from the threshold on, with the image that the cluster was rolled out with, and deletes it when it is done", func() {
+		c := newCluster()
+		c.records(c.delta, 1099)
+		Consistently(c.jobNames).Should(BeEmpty())
+		c.records(c.delta, 1100)
+
+		job := c.job("1")
+		Expect(job.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/pinned:v1"))
+		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(3600)))
+		Eventually(c.metric).WithArguments("etcddruid_compaction_jobs_current").Should(Equal(1.0))
+		Expect(c.metric("etcddruid_compaction_num_delta_events")).To(Equal(100.0))
+
+		c.records(c.full, 1100)
+		c.ends(job, batchv1.JobComplete, "CompletionsReached")
+		Eventually(func(g Gomega) {
+			status, reason, message := c.condition(g)
+			g.Expect(status).To(Equal("True"))
+			g.Expect(reason).To(Equal("None"))
+			g.Expect(message).To(Equal("Job test-compactor has compacted the snapshots"))
+			g.Expect(c.metric("etcddruid_compaction_jobs_total", "succeeded=true", "failureReason=none")).To(Equal(1.0))
+			g.Expect(c.metric("etcddruid_compaction_job_duration_seconds", "succeeded=true", "failureReason=none")).To(Equal(1.0))
+			g.Expect(c.metric("etcddruid_compaction_jobs_current")).To(Equal(0.0))
+			g.Expect(c.metric("etcddruid_compaction_num_delta_events")).To(Equal(0.0))
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.DeletionTimestamp).NotTo(BeNil(), "nobody collects garbage here")
+		}).Should(Succeed())
+	})
+
+	It("takes the thresholds of the Etcd, and needs no Secret", func() {
+		c := newCluster(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store.SecretRef = nil
+			etcd.Spec.Backup.Store.Prefix = "elsewhere"
+			etcd.Spec.Backup.SnapshotCompaction = &druidv1alpha1.SnapshotCompactionSpec{EventsThreshold: new(int64(10))}
+		})
+		c.records(c.delta, 1010)
+		for _, variable := range c.job("1").Spec.Template.Spec.Containers[0].Env {
+			Expect(variable.Name).NotTo(ContainSubstring("CREDENTIALS"))
+		}
+	})
+
+	DescribeTable("says why a Job has failed, in the condition and in the metrics",
+		func(pod *corev1.PodStatus, jobReason, reason, metric string) {
+			c := newCluster()
+			c.records(c.delta, 1200)
+			job := c.job("1")
+			if pod != nil {
+				c.pod(job, *pod)
+			}
+			c.ends(job, batchv1.JobFailed, jobReason)
+			Eventually(func(g Gomega) {
+				status, is, message := c.condition(g)
+				g.Expect(status).To(Equal("False"))
+				g.Expect(is).To(Equal(reason))
+				g.Expect(message).To(HavePrefix("Attempt 1 of Job test-compactor has failed: "))
+				g.Expect(c.metric("etcddruid_compaction_jobs_total", "succeeded=false", "failureReason="+metric)).To(Equal(1.0))
+				g.Expect(c.metric("etcddruid_compaction_job_duration_seconds", "succeeded=false", "failureReason="+metric)).To(Equal(1.0))
+			}).Should(Succeed())
+		},
+		Entry("DeadlineExceeded", nil, "DeadlineExceeded", "DeadlineExceeded", "deadlineExceeded"),
+		Entry("PreemptionByScheduler", new(disrupted("PreemptionByScheduler")), "BackoffLimitExceeded", "PreemptionByScheduler", "preempted"),
+		Entry("DeletionByTaintManager", new(disrupted("DeletionByTaintManager")), "BackoffLimitExceeded", "DeletionByTaintManager", "evicted"),
+		Entry("EvictionByEvictionAPI", new(disrupted("EvictionByEvictionAPI")), "BackoffLimitExceeded", "EvictionByEvictionAPI", "evicted"),
+		Entry("TerminationByKubelet", new(disrupted("TerminationByKubelet")), "BackoffLimitExceeded", "TerminationByKubelet", "evicted"),
+		Entry("ProcessFailure", new(exited), "BackoffLimitExceeded", "ProcessFailure", "processFailure"),
+		Entry("Unknown", nil, "BackoffLimitExceeded", "Unknown", "unknown"),
+	)
+
+	It("knows why the pod was ended also when the pod is gone", func() {
+		c := newCluster()
+		c.records(c.delta, 1200)
+		job := c.job("1")
+		pod := c.pod(job, disrupted("PreemptionByScheduler"))
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/disruption", "PreemptionByScheduler"))
+		}).Should(Succeed())
+		Expect(env.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
+		c.ends(job, batchv1.JobFailed, "BackoffLimitExceeded")
+		Eventually(func(g Gomega) {
+			_, reason, _ := c.condition(g)
+			g.Expect(reason).To(Equal("PreemptionByScheduler"))
+		}).Should(Succeed())
+	})
+
+	It("repeats a Job that has failed after pauses, three times, and then has a full snapshot taken", func() {
+		c := newCluster()
+		c.records(c.delta, 1150)
+		first := c.job("1")
+		c.fails(first)
+		c.records(c.delta, 1151)
+		Consistently(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(first), first)).To(Succeed())
+		}).Should(Succeed(), "the pause is not over")
+
+		clock.Step(61 * time.Second)
+		c.records(c.delta, 1152)
+		second := c.job("2")
+		Expect(second.UID).NotTo(Equal(first.UID))
+		c.fails(second)
+		clock.Step(121 * time.Second)
+		c.records(c.delta, 1153)
+		c.fails(c.job("3"))
+		c.records(c.delta, 1154)
+
+		task := c.snapshotTask()
+		Expect(task.Spec.EtcdName).To(HaveValue(Equal("test")))
+		Expect(task.Spec.Config.OnDemandSnapshot.Type).To(BeEquivalentTo("full"))
+		Expect(task.Spec.Config.OnDemandSnapshot.IsFinal).To(BeNil())
+		Expect(c.metric("etcddruid_compaction_jobs_total", "succeeded=false", "failureReason=processFailure")).To(Equal(3.0))
+
+		c.taskEnds(task, "Succeeded")
+		Eventually(func(g Gomega) {
+			status, reason, message := c.condition(g)
+			g.Expect(status).To(Equal("True"))
+			g.Expect(reason).To(Equal("FullSnapshotTakenSuccessfully"))
+			g.Expect(message).To(ContainSubstring("test-compaction-1000"))
+			g.Expect(c.metric("etcddruid_compaction_full_snapshot_triggered_total", "succeeded=true")).To(Equal(1.0))
+		}).Should(Succeed())
+
+		c.records(c.full, 1154)
+		Eventually(func(g Gomega) {
+			job := &batchv1.Job{}
+			g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: c.etcd.Namespace, Name: "test-compactor"}, job)).To(Succeed())
+			g.Expect(job.DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed(), "the Job that has failed is of no use any more")
+	})
+
+	It("has a full snapshot taken at once where there are too many events, and says when that has failed", func() {
+		c := newCluster()
+		c.records(c.delta, 1300)
+		c.taskEnds(c.snapshotTask(), "Failed", druidv1alpha1.LastError{Code: "ERR_CREATE_SNAPSHOT", Description: "the store is full", ObservedAt: metav1.Now()})
+		Eventually(func(g Gomega) {
+			status, reason, message := c.condition(g)
+			g.Expect(status).To(Equal("False"))
+			g.Expect(reason).To(Equal("ErrorTriggeringFullSnapshot"))
+			g.Expect(message).To(ContainSubstring("the store is full"))
+			g.Expect(c.metric("etcddruid_compaction_full_snapshot_triggered_total", "succeeded=false")).To(Equal(1.0))
+		}).Should(Succeed())
+		Expect(c.jobNames()).To(BeEmpty())
+	})
+
+	It("has a full snapshot taken after a Job that took too long", func() {
+		c := newCluster()
+		c.records(c.delta, 1100)
+		c.ends(c.job("1"), batchv1.JobFailed, "DeadlineExceeded")
+		c.snapshotTask()
+	})
+
+	It("begins nothing while the Etcd is suspended, and goes on afterwards", func() {
+		c := newCluster(fixture.WithAnnotation("druid.gardener.cloud/suspend-etcd-spec-reconcile", ""))
+		c.records(c.delta, 1100)
+		Consistently(c.jobNames).Should(BeEmpty())
+		before := c.etcd.DeepCopy()
+		c.etcd.Annotations = nil
+		Expect(env.Client.Patch(ctx, c.etcd, client.MergeFrom(before))).To(Succeed())
+		c.job("1")
+	})
+
+	It("runs a Job for a task, and keeps it until the task has ended", func() {
+		c := newCluster()
+		task := &druidv1alpha1.EtcdOpsTask{
+			ObjectMeta: metav1.ObjectMeta{Namespace: c.etcd.Namespace, Name: "compact"},
+			Spec:       druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}},
+		}
+		Expect(env.Client.Create(ctx, task)).To(Succeed())
+		Consistently(c.jobNames).Should(BeEmpty(), "its turn has not come")
+		c.taskEnds(task, "InProgress")
+		job := c.job("1")
+		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/task", string(task.UID)))
+
+		c.ends(job, batchv1.JobComplete, "CompletionsReached")
+		Eventually(func(g Gomega) {
+			_, reason, _ := c.condition(g)
+			g.Expect(reason).To(Equal("None"))
+		}).Should(Succeed())
+		Consistently(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.DeletionTimestamp).To(BeNil())
+		}).Should(Succeed())
+		c.taskEnds(task, "Succeeded")
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed())
+	})
+
+	It("ends a Job when the store is gone, and the metrics with the Etcd", func() {
+		c := newCluster()
+		c.records(c.delta, 1100)
+		job := c.job("1")
+		Eventually(c.metrics).Should(ContainElements("etcddruid_compaction_jobs_current", "etcddruid_compaction_num_delta_events"))
+
+		c.fails(job)
+		Expect(c.metrics()).To(ContainElement("etcddruid_compaction_jobs_total"))
+		Expect(env.Client.Delete(ctx, c.etcd)).To(Succeed())
+		Eventually(c.metrics).Should(BeEmpty())
+
+		other := newCluster()
+		other.records(other.delta, 1100)
+		job = other.job("1")
+		before := other.etcd.DeepCopy()
+		other.etcd.Spec.Backup.Store = nil
+		Expect(env.Client.Patch(ctx, other.etcd, client.MergeFrom(before))).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
+			g.Expect(job.DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed())
+		Eventually(other.metrics).Should(BeEmpty())
+	})
+})
