@@ -48,7 +48,12 @@ var _ = Describe("Pruning", func() {
 			"spec.sourceStore.backupEntryRef",
 			"spec.targetStore.backupEntryRef",
 		),
-		Entry("of an EtcdOpsTask", "etcdopstasks.druid.gardener.cloud", &druidv1alpha1.EtcdOpsTask{}),
+		Entry("of an EtcdOpsTask", "etcdopstasks.druid.gardener.cloud", &druidv1alpha1.EtcdOpsTask{},
+			"spec.config.compaction",
+			"spec.config.defragmentation",
+			"status.members",
+			"status.snapshot",
+		),
 	)
 
 	DescribeTable("our own definitions take away nothing",
