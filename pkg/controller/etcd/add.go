@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -29,6 +30,9 @@ import (
 
 // ControllerName is the name of the controller in logs, metrics and events.
 const ControllerName = "etcd"
+
+// rememberedPayloads is how many payloads of ManagedResources are remembered, of some kilobytes each.
+const rememberedPayloads = 1000
 
 // AddOptions are what the controller needs beside the manager.
 type AddOptions struct {
@@ -55,6 +59,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),
 		Config:   o.Config,
+		Payloads: lru.New(rememberedPayloads),
 	}
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}

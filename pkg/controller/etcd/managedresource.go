@@ -38,8 +38,13 @@ type desiredResource struct {
 	annotations map[string]string
 }
 
-// serialize turns objects into the payload of a ManagedResource. The same objects give the same secret name.
-func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, objects []client.Object, annotations map[string]string) (desiredResource, error) {
+// serialize turns objects into the payload of a ManagedResource. The same objects give the same secret name. It takes some
+// milliseconds, so that the outcome is remembered by the checksum of the rendering.
+func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, objects []client.Object, annotations map[string]string) (desiredResource, error) {
+	if known, found := r.recall(checksum); found {
+		known.annotations = annotations
+		return known, nil
+	}
 	scheme := r.Client.Scheme()
 	registry := managedresources.NewRegistry(scheme, serializer.NewCodecFactory(scheme),
 		jsonserializer.NewSerializerWithOptions(jsonserializer.DefaultMetaFactory, scheme, scheme, jsonserializer.SerializerOptions{Yaml: true}))
@@ -48,7 +53,23 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, objects []client.Object
 		return desiredResource{}, fmt.Errorf("serializing the rendered objects: %w", err)
 	}
 	name, _ := managedresources.NewSecret(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), data, true)
-	return desiredResource{secretName: name, data: data, annotations: annotations}, nil
+	desired := desiredResource{secretName: name, data: data}
+	if r.Payloads != nil {
+		r.Payloads.Add(checksum, desired)
+	}
+	desired.annotations = annotations
+	return desired, nil
+}
+
+func (r *Reconciler) recall(checksum string) (desiredResource, bool) {
+	if r.Payloads == nil {
+		return desiredResource{}, false
+	}
+	known, found := r.Payloads.Get(checksum)
+	if !found {
+		return desiredResource{}, false
+	}
+	return known.(desiredResource), true
 }
 
 // carries says whether a ManagedResource refers to the payload already. Its annotations may still differ.

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -55,6 +56,8 @@ type Reconciler struct {
 	Recorder events.EventRecorder
 	// Config is what the operator's configuration says.
 	Config Config
+	// Payloads remembers the payloads of ManagedResources by the checksum of what they hold. Nil: each is made anew.
+	Payloads *lru.Cache
 }
 
 // pass is what one reconciliation learns on its way to the status.

@@ -148,7 +148,7 @@ func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, accepted *acceptance
 	if err != nil {
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
-	out.resource, err = r.serialize(p.canonical, objects, annotations)
+	out.resource, err = r.serialize(p.canonical, out.statefulSet.Annotations[etcdcluster.RenderingAnnotation], objects, annotations)
 	return out, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 }
 
