@@ -58,6 +58,47 @@ func (c *Cluster) AddMember(id uint64, name, address string) {
 	})
 }
 
+// AddLearner adds a running member without a vote.
+func (c *Cluster) AddLearner(id uint64, name, address string) {
+	c.change(func() {
+		c.members = append(c.members, &memberState{
+			ListedMember: etcdcluster.ListedMember{
+				ID: id, Name: name, PeerURLs: []string{"http://" + name + ":2380"}, ClientURLs: []string{"http://" + address}, Learner: true,
+			},
+			address: address,
+		})
+	})
+}
+
+// SetPeerURLs changes the peer URLs that a member advertises.
+func (c *Cluster) SetPeerURLs(id uint64, urls ...string) {
+	c.change(func() { c.find(id).PeerURLs = urls })
+}
+
+// Members are the members as they are listed, running or not.
+func (c *Cluster) Members() []etcdcluster.ListedMember {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	var listed []etcdcluster.ListedMember
+	for _, m := range c.members {
+		listed = append(listed, m.ListedMember)
+	}
+
+	return listed
+}
+
+// Clone is another cluster that is as this one is now.
+func (c *Cluster) Clone() *Cluster {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	other := &Cluster{ID: c.ID, Version: c.Version, leader: c.leader, term: c.term, revision: c.revision, alarms: slices.Clone(c.alarms)}
+	for _, m := range c.members {
+		other.members = append(other.members, new(*m))
+	}
+
+	return other
+}
+
 // RemoveMember removes a member from the list; it does not answer any more.
 func (c *Cluster) RemoveMember(id uint64) {
 	c.change(func() {
