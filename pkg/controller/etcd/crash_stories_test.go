@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+var _ = Describe("An operator that is killed at any of its writes", func() {
+	var (
+		one      = []func(*world.World){create(1)}
+		three    = []func(*world.World){create(3)}
+		rotating = update(func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
+		})
+		grow = func(replicas int32) func(*world.World) {
+			return update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
+		}
+		isGone = func(w *world.World) { Expect(w.EtcdObject()).To(BeNil()) }
+	)
+
+	DescribeTable("comes to what it would have come to", killedEverywhere,
+		Entry("while it creates a cluster of one member, with a store", story{when: create(1, withStore), then: succeeded(1, 1)}),
+		Entry("while it creates a cluster of three members", story{when: create(3), then: succeeded(3, 4)}),
+		Entry("while it creates a cluster of three members without TLS", story{when: create(3, plaintext), then: succeeded(3, 4)}),
+		Entry("while one member becomes three", story{given: one, when: grow(3), then: succeeded(3, 4)}),
+		Entry("while three members become five", story{given: three, when: grow(5), then: succeeded(5, 9)}),
+		Entry("while it replaces the pods of three members", story{given: three, when: update(relabel), then: succeeded(3, 7)}),
+		Entry("while it hibernates three members", story{given: three, when: grow(0), then: succeeded(0, 4)}),
+		Entry("while it wakes three members", story{given: append(three[:1:1], grow(0)), when: grow(3), then: succeeded(3, 7)}),
+		Entry("while it begins to rotate the CAs of three members", story{given: three, when: rotating, then: succeeded(3, 10)}),
+		Entry("while it completes the rotation of the CAs of three members", story{given: append(three[:1:1], rotating), when: update(completeRotation), then: succeeded(3, 16)}),
+		Entry("while it replaces the volume of a member whose node is gone", story{given: three, when: loseNode, then: hasNewVolume}),
+		Entry("while volumes grow", story{given: three, when: update(growVolumes), then: succeeded(3, 4)}),
+		Entry("while it deletes a cluster and keeps its volumes", story{given: three, when: deleteEtcd, then: isGone}),
+		Entry("while it deletes a cluster and its volumes", story{given: []func(*world.World){create(3, deletingAll)}, when: deleteEtcd, then: isGone}),
+	)
+})
+
+// create creates an Etcd.
+func create(replicas int32, options ...func(*druidv1alpha1.Etcd)) func(*world.World) {
+	return func(w *world.World) {
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: w.Etcd.Name}}
+		etcd.Spec.Replicas, etcd.Spec.Labels = replicas, map[string]string{"role": "main"}
+		for _, option := range options {
+			option(etcd)
+		}
+		must(w.Client(nil).Create(context.Background(), etcd))
+	}
+}
+
+func plaintext(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }
+
+// update changes the Etcd and asks for that to be carried out.
+func update(mutate func(*druidv1alpha1.Etcd)) func(*world.World) {
+	return func(w *world.World) {
+		etcd := w.EtcdObject().DeepCopy()
+		mutate(etcd)
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
+		must(w.Client(nil).Update(context.Background(), etcd))
+	}
+}
+
+func deleteEtcd(w *world.World) {
+	must(w.Client(nil).Delete(context.Background(), w.EtcdObject().DeepCopy()))
+}
+
+func must(err error) {
+	if client.IgnoreNotFound(err) != nil {
+		panic(err)
+	}
+}
+
+// succeeded expects a cluster of so many voters, an operation that succeeded, and as many pods to have been made since the world
+// began: each that is replaced needlessly is a restart of a member.
+func succeeded(members, podsMade int) func(*world.World) {
+	return func(w *world.World) {
+		GinkgoHelper()
+		Expect(w.PodsMade).To(Equal(podsMade), "pods made")
+		etcd := w.EtcdObject()
+		Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", etcd.Status)
+		Expect(etcd.Status.ReadyReplicas).To(BeEquivalentTo(members))
+		voters := 0
+		for _, member := range w.Cluster().Members() {
+			if !member.Learner {
+				voters++
+			}
+		}
+		if members > 0 {
+			Expect(voters).To(Equal(members))
+		}
+	}
+}
+
+func relabel(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" }
+
+func completeRotation(etcd *druidv1alpha1.Etcd) {
+	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "complete")
+}
+
+func growVolumes(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
+}
+
+func deletingAll(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+}
+
+func withStore(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "snapshots"}
+}
+
+func loseNode(w *world.World) { w.RemoveNode("n2") }
+
+func hasNewVolume(w *world.World) {
+	GinkgoHelper()
+	succeeded(3, 5)(w)
+}

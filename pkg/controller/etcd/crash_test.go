@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+// moment is the world just before or just after a write of the operator, in which it dies.
+type moment struct {
+	what  string
+	world *world.World
+}
+
+// tally counts what all stories came to.
+var tally struct {
+	sync.Mutex
+	stories, writes, kills, runs int
+}
+
+var _ = AfterSuite(func() {
+	fmt.Printf("\nThe operator was killed before and after every write: %d stories, %d writes, %d kills, %d runs (kills that leave the same world behind are one run)\n",
+		tally.stories, tally.writes, tally.kills, tally.runs)
+})
+
+// story is something that happens to an Etcd. The operator has come to rest before it begins.
+type story struct {
+	// given makes the world before; it may be run by an undisturbed operator.
+	given []func(*world.World)
+	// when is what happens.
+	when func(*world.World)
+	// then is what the undisturbed run has to come to, for the story to be one.
+	then func(*world.World)
+}
+
+// begin makes the world in which the story begins.
+func (s story) begin() *world.World {
+	w := world.New(scheme)
+	for _, happen := range s.given {
+		happen(w)
+		startOperator(w, nil).run()
+	}
+	s.when(w)
+	return w
+}
+
+// record plays the story with an undisturbed operator.
+func (s story) record() (*world.World, []moment) {
+	w := s.begin()
+	var moments []moment
+	o := startOperator(w, func(write world.Write) {
+		when := "before"
+		if write.Done {
+			when = "after"
+		}
+		moments = append(moments, moment{what: when + " " + write.What, world: w.Fork()})
+	})
+	o.run()
+	Expect(o.err).NotTo(HaveOccurred())
+	return w, moments
+}
+
+// distinct leaves out the moments that leave the same world behind as the one before: after a write and before the next one
+// of the same pass nothing has happened.
+func distinct(moments []moment) []moment {
+	return slices.CompactFunc(slices.Clone(moments), func(a, b moment) bool {
+		return a.world.State() == b.world.State() && a.world.Clock.Now().Equal(b.world.Clock.Now())
+	})
+}
+
+// killedEverywhere plays the story, and then again with an operator that dies before and after each of its writes, all of them,
+// and one that takes over. What each comes to has to be the same.
+func killedEverywhere(s story) {
+	GinkgoHelper()
+	undisturbed, moments := s.record()
+	s.then(undisturbed)
+	Expect(undisturbed.Violations).To(BeEmpty())
+	want, runs := undisturbed.Snapshot(), distinct(moments)
+
+	failures := make([]string, len(runs))
+	var group sync.WaitGroup
+	next := make(chan int)
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			for i := range next {
+				failures[i] = takeOver(runs[i], undisturbed, want)
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	group.Wait()
+
+	tally.Lock()
+	tally.stories, tally.writes, tally.kills, tally.runs = tally.stories+1, tally.writes+len(moments)/2, tally.kills+len(moments), tally.runs+len(runs)
+	tally.Unlock()
+	failures = slices.DeleteFunc(failures, func(failure string) bool { return failure == "" })
+	if len(failures) > 0 {
+		Fail(fmt.Sprintf("%d of %d runs came to something else\n%s", len(failures), len(runs), strings.Join(failures, "\n")))
+	}
+}
+
+// takeOver lets a new operator go on from the moment, and says what is different in the end; empty: nothing.
+func takeOver(m moment, undisturbed *world.World, want []string) string {
+	w := m.world
+	startOperator(w, nil).run()
+	got := w.Snapshot()
+	var differences []string
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			differences = append(differences, "  - "+line)
+		}
+	}
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			differences = append(differences, "  + "+line)
+		}
+	}
+	for _, violation := range w.Violations {
+		differences = append(differences, "  ! "+violation)
+	}
+	if w.PodsMade > undisturbed.PodsMade {
+		differences = append(differences, fmt.Sprintf("  ! %d pods were made instead of %d", w.PodsMade, undisturbed.PodsMade))
+	}
+	if len(differences) == 0 {
+		return ""
+	}
+	return "killed " + m.what + ":\n" + strings.Join(differences, "\n")
+}

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
+	"sync"
+	"testing"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+func TestEtcd(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Controller Etcd Suite")
+}
+
+var _ = BeforeSuite(func() {
+	logf.SetLogger(logr.Discard())
+	// Nobody makes a handshake here: one key does for all certificates.
+	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
+	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
+})

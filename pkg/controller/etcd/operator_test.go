@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+var (
+	scheme = app.NewScheme()
+	// payloads are remembered beyond the life of an operator: they follow from what is in them.
+	payloads = lru.New(1000)
+)
+
+// operator is one life of the operator's process: everything that it remembers ends with it.
+type operator struct {
+	world      *world.World
+	reconciler *etcd.Reconciler
+	// due is when it looks at the Etcd next. Zero: when something happens.
+	due time.Time
+	// err is what the last pass failed with.
+	err error
+	// events are the reasons and notes of all events.
+	events []string
+}
+
+// startOperator starts the operator; it looks at the Etcd at once. onWrite as in world.Client.
+func startOperator(w *world.World, onWrite func(world.Write)) *operator {
+	client := w.Client(onWrite)
+	o := &operator{world: w, due: w.Clock.Now()}
+	o.reconciler = &etcd.Reconciler{
+		Client:   client,
+		Reader:   client,
+		Observer: &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite)},
+		Clock:    w.Clock,
+		Recorder: o,
+		Payloads: payloads,
+		Config: etcd.Config{Defaults: componentetcd.Defaults{Images: componentetcd.Images{
+			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
+		}}},
+	}
+	return o
+}
+
+// Eventf implements events.EventRecorder.
+func (o *operator) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	o.events = append(o.events, reason+": "+fmt.Sprintf(note, args...))
+}
+
+// pass is what the queue does with the Etcd.
+func (o *operator) pass() {
+	result, err := o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.world.Etcd})
+	o.due, o.err = time.Time{}, err
+	switch {
+	case err != nil:
+		o.due = o.world.Clock.Now().Add(5 * time.Second)
+	case result.RequeueAfter > 0:
+		o.due = o.world.Clock.Now().Add(result.RequeueAfter)
+	}
+}
+
+// run lets the operator and the world go on until nothing happens any more.
+func (o *operator) run() {
+	for idle := 0; idle < 30; {
+		before := o.world.State()
+		if isDue := !o.due.IsZero() && !o.due.After(o.world.Clock.Now()); isDue {
+			o.pass()
+		}
+		wrote := o.world.State() != before
+		happened := o.world.Tick()
+		switch now := o.world.Clock.Now(); {
+		case happened:
+			o.due, idle = now, 0
+		case wrote:
+			idle = 0
+		case o.due.IsZero() || o.due.Sub(now) > time.Hour:
+			return
+		default:
+			idle++
+			if o.due.After(now) {
+				o.world.Clock.SetTime(o.due)
+			}
+		}
+	}
+}

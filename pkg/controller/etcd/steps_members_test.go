@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+var _ = Describe("Steps of clusters of several members", func() {
+	var (
+		ctx   = context.Background()
+		w     *world.World
+		acts  []string
+		drive *operator
+		// meanwhile is done just before the first act whose description contains the key.
+		meanwhile map[string]func()
+	)
+
+	// An operator whose acts on pods, claims and leaders are written down.
+	watched := func(write world.Write) {
+		isAct := strings.Contains(write.What, " Pod ") || strings.Contains(write.What, " PersistentVolumeClaim ") || strings.HasPrefix(write.What, "move ")
+		if !isAct {
+			return
+		}
+		if !write.Done {
+			for part, do := range meanwhile {
+				if strings.Contains(write.What, part) {
+					delete(meanwhile, part)
+					do()
+				}
+			}
+			return
+		}
+		if write.Err != nil {
+			write.What += ": refused"
+		}
+		acts = append(acts, write.What)
+	}
+	get := func(obj client.Object, name string) {
+		GinkgoHelper()
+		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
+	}
+	uidOf := func(obj client.Object, name string) string {
+		GinkgoHelper()
+		get(obj, name)
+		return string(obj.GetUID())
+	}
+	idOf := func(name string) string {
+		for _, member := range w.Cluster().Members() {
+			if member.Name == name {
+				return fmt.Sprintf("%x", member.ID)
+			}
+		}
+		return "none"
+	}
+	progress := func() string {
+		for _, condition := range w.EtcdObject().Status.Conditions {
+			if condition.Type == "Progressing" {
+				return condition.Message
+			}
+		}
+		return ""
+	}
+	// until lets everybody go on until the condition holds.
+	until := func(is func() bool) {
+		GinkgoHelper()
+		for range 500 {
+			if is() {
+				return
+			}
+			drive.pass()
+			w.Tick()
+		}
+		Fail("it never came to that: " + progress())
+	}
+
+	BeforeEach(func() {
+		w, acts, meanwhile = world.New(scheme), nil, map[string]func(){}
+		create(3, plaintext)(w)
+		startOperator(w, nil).run()
+		succeeded(3, 4)(w)
+		drive = startOperator(w, watched)
+	})
+
+	It("evict the followers, move the leader to one that was replaced, and evict it last", func() {
+		Expect(fmt.Sprintf("%x", w.Cluster().Leader())).To(Equal(idOf("main-1")), "the restart of the first member has moved the leader")
+		update(relabel)(w)
+		drive.run()
+		Expect(acts).To(HaveExactElements("evict Pod main-0", "evict Pod main-2", "move the leader to "+idOf("main-0"), "evict Pod main-1"))
+		Expect(drive.events).To(ContainElement(And(ContainSubstring("MovedLeader"), ContainSubstring("main-1"), ContainSubstring(idOf("main-0")))))
+	})
+
+	It("wait for an eviction that the API server refuses, and take nothing by force", func() {
+		budget := &policyv1.PodDisruptionBudget{}
+		demand := func(ready int) {
+			get(budget, "main")
+			budget.Spec.MinAvailable = new(intstr.FromInt(ready))
+			Expect(w.Client(nil).Update(ctx, budget)).To(Succeed())
+		}
+		update(relabel)(w)
+		meanwhile["evict"] = func() { demand(3) }
+		until(func() bool { return len(acts) == 3 })
+		Expect(acts).To(HaveEach("evict Pod main-0: refused"))
+		Expect(drive.err).NotTo(HaveOccurred(), "a refusal is no failure")
+		Expect(progress()).To(And(ContainSubstring("Waiting for the eviction of pod main-0 to be allowed"), ContainSubstring("3 of 3 healthy")))
+		Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
+
+		demand(2)
+		drive.run()
+		succeeded(3, 7)(w)
+	})
+
+	It("leave a pod alone that somebody else has replaced meanwhile", func() {
+		before := uidOf(&corev1.Pod{}, "main-0")
+		update(relabel)(w)
+		meanwhile["evict Pod main-0"] = func() {
+			Expect(w.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-0"}})).To(Succeed())
+			for pod := (&corev1.Pod{}); pod.UID == "" || string(pod.UID) == before; {
+				w.Tick()
+				must(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-0"}, pod))
+			}
+		}
+		drive.run()
+		Expect(acts[0]).To(Equal("evict Pod main-0: refused"))
+		Expect(acts[1:]).NotTo(ContainElement(ContainSubstring("evict Pod main-0")), "the new pod is of the newest template already")
+		succeeded(3, 7)(w)
+	})
+
+	It("do not evict a leader that does not hand over", func() {
+		update(relabel)(w)
+		until(func() bool { return slices.Contains(acts, "evict Pod main-2") })
+		meanwhile["move"] = func() {
+			// Another one leads by now.
+			leader, err := w.Connector(nil).Connect(ctx, target(w, "main-1"))
+			Expect(err).NotTo(HaveOccurred())
+			for _, member := range w.Cluster().Members() {
+				if member.Name == "main-2" {
+					Expect(leader.MoveLeader(ctx, member.ID)).To(Succeed())
+				}
+			}
+		}
+		until(func() bool { return strings.HasSuffix(acts[len(acts)-1], ": refused") })
+		Expect(acts[len(acts)-1]).To(HavePrefix("move the leader to "))
+		Expect(progress()).To(ContainSubstring("Waiting for the member in pod main-1 to hand over"))
+		Expect(acts).NotTo(ContainElement("evict Pod main-1"))
+
+		drive.run()
+		succeeded(3, 7)(w)
+	})
+
+	It("replace the claim of a member whose node is gone, and its pod after that", func() {
+		kept := []string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}
+		lost := uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")
+		w.RemoveNode("n2")
+		drive.run()
+		Expect(acts[0]).To(Equal("delete PersistentVolumeClaim main-main-1"))
+		Expect(acts[1:]).NotTo(ContainElement(ContainSubstring("PersistentVolumeClaim")))
+		Expect(uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")).NotTo(Equal(lost))
+		Expect([]string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}).To(Equal(kept))
+		Expect(drive.events).To(ContainElement(And(HavePrefix("ReplacingVolume"), ContainSubstring("node n2 alone, which is gone"))))
+		succeeded(3, 5)(w)
+	})
+
+	It("leave a claim alone that somebody else has replaced meanwhile", func() {
+		var replaced string
+		meanwhile["PersistentVolumeClaim"] = func() {
+			claim := &corev1.PersistentVolumeClaim{}
+			get(claim, "main-main-1")
+			before := string(claim.UID)
+			Expect(w.Client(nil).Delete(ctx, claim)).To(Succeed())
+			Expect(client.IgnoreNotFound(w.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-1"}}))).To(Succeed())
+			for replaced = before; replaced == before; {
+				w.Tick()
+				if w.Client(nil).Get(ctx, client.ObjectKeyFromObject(claim), claim) == nil {
+					replaced = string(claim.UID)
+				}
+			}
+		}
+		w.RemoveNode("n2")
+		drive.run()
+		Expect(acts).To(ContainElement("delete PersistentVolumeClaim main-main-1: refused"))
+		Expect(uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")).To(Equal(replaced))
+		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+	})
+
+	It("let a cluster grow by one member at a time, each a voter before the next is told", func() {
+		var told []string
+		w = world.New(scheme)
+		drive = startOperator(w, func(write world.Write) {
+			if !write.Done || !strings.HasSuffix(write.What, " ManagedResource druid-main") {
+				return
+			}
+			mr := &resourcesv1alpha1.ManagedResource{}
+			get(mr, "druid-main")
+			voters := 0
+			for _, member := range w.Cluster().Members() {
+				if !member.Learner {
+					voters++
+				}
+			}
+			told = append(told, fmt.Sprintf("%s pods of %s with %d voters",
+				mr.Annotations["etcd-druid.extensions.gardener.cloud/replicas"], mr.Annotations["etcd-druid.extensions.gardener.cloud/size"], voters))
+		})
+		create(3, plaintext)(w)
+		drive.run()
+		Expect(slices.Compact(told)).To(HaveExactElements("1 pods of 1 with 0 voters", "2 pods of 3 with 1 voters", "3 pods of 3 with 2 voters"))
+		Expect(drive.events).To(ContainElement(HavePrefix("Growing: Starting member 2 of 3")))
+	})
+})
+
+// target is the way to the member in a pod.
+func target(w *world.World, podName string) etcdclient.Target {
+	pod := &corev1.Pod{}
+	must(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: podName}, pod))
+	return etcdclient.Target{Address: pod.Status.PodIP + ":2379"}
+}

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+)
+
+// Client is a client of the world's API server. What it cannot do, it says by a panic: the test is wrong then.
+type Client struct {
+	client.Client // nil: what is not here is not there
+
+	world *World
+	// onWrite is called around each write. Nil: nobody counts.
+	onWrite func(Write)
+	lock    *sync.Mutex
+}
+
+// Write is a write as somebody sees who stands beside the API server.
+type Write struct {
+	// What names verb and object.
+	What string
+	// Done is false just before the write, true just after it.
+	Done bool
+	// Err is what came of it.
+	Err error
+}
+
+// Client returns a client. onWrite is called just before and just after each write; nil: it is not.
+func (w *World) Client(onWrite func(Write)) *Client {
+	return &Client{world: w, onWrite: onWrite, lock: &sync.Mutex{}}
+}
+
+func (c *Client) write(verb string, obj client.Object, do func() error) error {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	what := fmt.Sprintf("%s %s %s", verb, c.world.api.kindOf(obj).Kind, obj.GetName())
+	if c.onWrite == nil {
+		return do()
+	}
+	c.onWrite(Write{What: what})
+	err := do()
+	c.onWrite(Write{What: what, Done: true, Err: err})
+	return err
+}
+
+// Scheme implements client.Client.
+func (c *Client) Scheme() *runtime.Scheme { return c.world.api.scheme }
+
+// GroupVersionKindFor implements client.Client.
+func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
+	return apiutil.GVKForObject(obj, c.world.api.scheme)
+}
+
+// Get implements client.Client.
+func (c *Client) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	found, err := c.world.api.get(c.world.api.kindOf(obj), key)
+	if err != nil {
+		return err
+	}
+	tell(found, obj)
+	return nil
+}
+
+// tell copies an object into one that was asked for, its metadata alone where that is all.
+func tell(found, obj client.Object) {
+	if metadata, is := obj.(*metav1.PartialObjectMetadata); is {
+		part(found.DeepCopyObject().(client.Object), "ObjectMeta").Addr().Interface().(*metav1.ObjectMeta).DeepCopyInto(&metadata.ObjectMeta)
+		return
+	}
+	copyInto(obj, found)
+}
+
+// List implements client.Client.
+func (c *Client) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	options := client.ListOptions{}
+	options.ApplyOptions(opts)
+	if options.FieldSelector != nil && !options.FieldSelector.Empty() {
+		panic(fmt.Sprintf("listing %T by fields is not played", list))
+	}
+	kind := c.world.api.kindOf(list)
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	partial, isPartial := list.(*metav1.PartialObjectMetadataList)
+	var items []runtime.Object
+	for _, obj := range c.world.api.list(kind) {
+		isIn := options.Namespace == "" || options.Namespace == obj.GetNamespace()
+		if !isIn || options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
+			continue
+		}
+		if isPartial {
+			item := metav1.PartialObjectMetadata{}
+			item.SetGroupVersionKind(kind)
+			tell(obj, &item)
+			partial.Items = append(partial.Items, item)
+		} else {
+			items = append(items, obj.DeepCopyObject())
+		}
+	}
+	if isPartial {
+		return nil
+	}
+	return meta.SetList(list, items)
+}
+
+// Create implements client.Client.
+func (c *Client) Create(_ context.Context, obj client.Object, opts ...client.CreateOption) error {
+	options := client.CreateOptions{}
+	options.ApplyOptions(opts)
+	if slices.Contains(options.DryRun, metav1.DryRunAll) {
+		return c.world.api.create(obj, true)
+	}
+	return c.write("create", obj, func() error { return c.world.api.create(obj, false) })
+}
+
+// Update implements client.Client.
+func (c *Client) Update(_ context.Context, obj client.Object, _ ...client.UpdateOption) error {
+	return c.write("update", obj, func() error { return c.world.api.replace(obj, false) })
+}
+
+// Patch implements client.Client, for merge patches.
+func (c *Client) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	return c.write("patch", obj, func() error { return c.world.patch(obj, patch, false) })
+}
+
+// Delete implements client.Client.
+func (c *Client) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
+	options := client.DeleteOptions{}
+	options.ApplyOptions(opts)
+	kind, key := c.world.api.kindOf(obj), client.ObjectKeyFromObject(obj)
+	return c.write("delete", obj, func() error {
+		if c.onWrite != nil {
+			c.world.checkDelete(kind.Kind, key, options)
+		}
+		return c.world.api.remove(kind, key, options)
+	})
+}
+
+// Status implements client.Client.
+func (c *Client) Status() client.SubResourceWriter { return subResource{Client: c, name: "status"} }
+
+// SubResource implements client.Client.
+func (c *Client) SubResource(name string) client.SubResourceClient {
+	return subResource{Client: c, name: name}
+}
+
+type subResource struct {
+	client.SubResourceClient // nil
+
+	*Client
+	name string
+}
+
+// Get implements client.SubResourceClient.
+func (subResource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
+	panic("reading subresources is not played")
+}
+
+// Create implements client.SubResourceClient, for evictions.
+func (s subResource) Create(_ context.Context, obj, sub client.Object, _ ...client.SubResourceCreateOption) error {
+	eviction, is := sub.(*policyv1.Eviction)
+	if s.name != "eviction" || !is {
+		panic("of subresources evictions alone are created")
+	}
+	return s.write("evict", obj, func() error { return s.world.evict(client.ObjectKeyFromObject(obj), eviction) })
+}
+
+// Update implements client.SubResourceClient.
+func (s subResource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
+	return s.write("update status of", obj, func() error { return s.world.api.replace(obj, true) })
+}
+
+// Patch implements client.SubResourceClient.
+func (s subResource) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.write("patch status of", obj, func() error { return s.world.patch(obj, patch, true) })
+}
+
+// Apply implements client.SubResourceClient.
+func (subResource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+	panic("server-side apply is not played")
+}
+
+// patch carries out a merge patch (RFC 7386).
+func (w *World) patch(obj client.Object, patch client.Patch, status bool) error {
+	if patch.Type() != types.MergePatchType {
+		panic(fmt.Sprintf("a patch of type %s is not played", patch.Type()))
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return err
+	}
+	kind := w.api.kindOf(obj)
+	current, err := w.api.get(kind, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		return err
+	}
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+	if err != nil {
+		return err
+	}
+	var changes map[string]any
+	if err := json.Unmarshal(data, &changes); err != nil {
+		return err
+	}
+	encoded, err := json.Marshal(mergePatch(before, changes))
+	if err != nil {
+		return err
+	}
+	next := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
+	if err := json.Unmarshal(encoded, next); err != nil {
+		return err
+	}
+	if err := w.api.replace(next, status); err != nil {
+		return err
+	}
+	tell(next, obj)
+	return nil
+}
+
+func mergePatch(target any, changes map[string]any) map[string]any {
+	merged, is := target.(map[string]any)
+	if !is {
+		merged = map[string]any{}
+	}
+	for key, change := range changes {
+		switch change := change.(type) {
+		case nil:
+			delete(merged, key)
+		case map[string]any:
+			merged[key] = mergePatch(merged[key], change)
+		default:
+			merged[key] = change
+		}
+	}
+	return merged
+}

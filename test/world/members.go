@@ -1,0 +1,288 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// heartbeat is how often leases are renewed.
+const heartbeat = 10 * time.Second
+
+// runs is true when the containers of a pod run.
+func runs(pod *corev1.Pod) bool {
+	if pod == nil || pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) == 0 {
+		return false
+	}
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.State.Running == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// alive is true when the member runs in the pod, on data of its own.
+func (w *World) alive(pod *corev1.Pod, member *etcdcluster.ListedMember) bool {
+	if member == nil || !runs(pod) {
+		return false
+	}
+	claim := w.claimOf(pod)
+	return claim != nil && w.data[claim.Spec.VolumeName] == member.ID
+}
+
+// listed is the member of a pod; nil when the cluster does not list it.
+func (w *World) listed(podName string) *etcdcluster.ListedMember {
+	for _, member := range w.cluster.Members() {
+		if member.Name == podName {
+			return &member
+		}
+	}
+	return nil
+}
+
+// connect lets members be reached where their pods run, and nowhere else.
+func (w *World) connect() {
+	for _, member := range w.cluster.Members() {
+		pod := one[*corev1.Pod](w, member.Name)
+		if !w.alive(pod, &member) {
+			w.cluster.Stop(member.ID)
+			continue
+		}
+		w.cluster.Move(member.ID, pod.Status.PodIP+":2379")
+		w.cluster.Start(member.ID)
+	}
+}
+
+// sidecars let members form, join and rejoin the cluster, and promote learners that have caught up.
+func (w *World) sidecars() bool {
+	happened := false
+	for _, pod := range every[*corev1.Pod](w) {
+		if claim := w.claimOf(pod); runs(pod) && claim != nil && claim.Spec.VolumeName != "" {
+			happened = w.sidecar(pod, claim) || happened
+		}
+	}
+	return happened
+}
+
+func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	member, volume, urls := w.listed(pod.Name), claim.Spec.VolumeName, peerURL(pod)
+	switch {
+	case len(w.cluster.Members()) == 0:
+		if size := w.initialSize(pod); size != 1 {
+			w.violated("member %s starts from nothing in a cluster of %d", pod.Name, size)
+		}
+		w.join(pod, volume, false)
+	case w.cluster.Leader() == 0:
+		return false
+	case member != nil && w.data[volume] != member.ID:
+		w.cluster.RemoveMember(member.ID) // it lost its data
+	case member == nil:
+		for _, other := range w.cluster.Members() {
+			if other.Learner {
+				return false
+			}
+		}
+		w.join(pod, volume, true)
+	case member.Learner && w.caught[member.ID] < 2:
+		w.caught[member.ID]++
+	case member.Learner:
+		w.cluster.SetLearner(member.ID, false)
+	case member.PeerURLs[0] != urls:
+		w.cluster.SetPeerURLs(member.ID, urls)
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *World) join(pod *corev1.Pod, volume string, learner bool) {
+	w.counter++
+	id := 0xa000 + w.counter
+	if learner {
+		w.cluster.AddLearner(id, pod.Name, pod.Status.PodIP+":2379")
+	} else {
+		w.cluster.AddMember(id, pod.Name, pod.Status.PodIP+":2379")
+	}
+	w.cluster.SetPeerURLs(id, peerURL(pod))
+	w.data[volume] = id
+}
+
+// initialSize is the number of members in etcd's configuration.
+func (w *World) initialSize(pod *corev1.Pod) int {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.ConfigMap == nil {
+			continue
+		}
+		configMap := one[*corev1.ConfigMap](w, volume.ConfigMap.Name)
+		if configMap == nil {
+			return 0
+		}
+		for line := range strings.Lines(configMap.Data["etcd.conf.yaml"]) {
+			if members, is := strings.CutPrefix(line, "initial-cluster:"); is {
+				return len(strings.Split(members, ","))
+			}
+		}
+	}
+	return 0
+}
+
+func peerTLS(pod *corev1.Pod) bool {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.Name == "etcd-peer-ca" || volume.Name == "peer-url-ca-etcd" {
+			return true
+		}
+	}
+	return false
+}
+
+func peerURL(pod *corev1.Pod) string {
+	scheme := "http"
+	if peerTLS(pod) {
+		scheme = "https"
+	}
+	name := pod.Name[:strings.LastIndex(pod.Name, "-")]
+	return fmt.Sprintf("%s://%s.%s-peer.%s.svc:2380", scheme, pod.Name, name, pod.Namespace)
+}
+
+// probes tell of pods whose members serve.
+func (w *World) probes() bool {
+	happened := false
+	for _, pod := range every[*corev1.Pod](w) {
+		member := w.listed(pod.Name)
+		serves := w.alive(pod, member) && !member.Learner && w.cluster.Leader() != 0
+		if pod.Status.PodIP == "" || isTold(pod) && isReady(pod) == serves {
+			continue
+		}
+		happened = change(w, pod, func(pod *corev1.Pod) {
+			setCondition(w, pod, corev1.ContainersReady, serves, "")
+			setCondition(w, pod, corev1.PodReady, serves, "")
+		}) || happened
+	}
+	return happened
+}
+
+// renewLeases is what the sidecars write of members and snapshots.
+func (w *World) renewLeases() {
+	for _, lease := range every[*coordinationv1.Lease](w) {
+		holder := ""
+		var tls *bool
+		if strings.HasSuffix(lease.Name, "-snap") && w.cluster.Leader() != 0 {
+			holder = "1"
+		} else if member, pod := w.listed(lease.Name), one[*corev1.Pod](w, lease.Name); w.alive(pod, member) && w.cluster.Leader() != 0 {
+			holder, tls = fmt.Sprintf("%x:Member", member.ID), new(strings.HasPrefix(member.PeerURLs[0], "https"))
+		}
+		if holder == "" || ptr.Deref(lease.Spec.HolderIdentity, "") == holder && w.now().Sub(lease.Spec.RenewTime.Time) < heartbeat {
+			continue
+		}
+		change(w, lease, func(lease *coordinationv1.Lease) {
+			lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, new(metav1.NewMicroTime(w.now()))
+			if tls != nil {
+				metav1.SetMetaDataAnnotation(&lease.ObjectMeta, druidv1alpha1.MemberTLSEnabledAnnotation, fmt.Sprint(*tls))
+			}
+		})
+	}
+}
+
+// Connector returns the way to the members. onWrite is called around what changes the cluster; nil: it is not.
+func (w *World) Connector(onWrite func(Write)) etcdclient.Connector {
+	return connector{world: w, onWrite: onWrite}
+}
+
+type connector struct {
+	world   *World
+	onWrite func(Write)
+}
+
+func (c connector) Connect(ctx context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	client, err := c.world.cluster.Connect(ctx, target)
+	return member{Client: client, connector: c}, err
+}
+
+func (connector) Forget(etcdclient.Target) {}
+
+type member struct {
+	etcdclient.Client
+	connector
+}
+
+// MoveLeader implements etcdclient.Client.
+func (m member) MoveLeader(ctx context.Context, to uint64) error {
+	if m.onWrite == nil {
+		return m.Client.MoveLeader(ctx, to)
+	}
+	what := fmt.Sprintf("move the leader to %x", to)
+	m.onWrite(Write{What: what})
+	err := m.Client.MoveLeader(ctx, to)
+	m.onWrite(Write{What: what, Done: true, Err: err})
+	return err
+}
+
+func (w *World) violated(format string, args ...any) {
+	w.Violations = append(w.Violations, w.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+}
+
+// checkDelete holds what the operator is about to delete against what it promises.
+func (w *World) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
+	if etcd := w.EtcdObject(); etcd == nil || etcd.DeletionTimestamp != nil {
+		return
+	}
+	switch kind {
+	case "Pod":
+		w.checkPod(key.Name, options)
+	case "PersistentVolumeClaim":
+		w.checkClaim(key.Name)
+	}
+}
+
+// voters are the members with a vote, and how many of them run.
+func (w *World) voters() (alive, all int) {
+	for _, member := range w.cluster.Members() {
+		if member.Learner {
+			continue
+		}
+		all++
+		if w.alive(one[*corev1.Pod](w, member.Name), &member) {
+			alive++
+		}
+	}
+	return alive, all
+}
+
+func (w *World) checkPod(name string, options client.DeleteOptions) {
+	pod, member := one[*corev1.Pod](w, name), w.listed(name)
+	if pod == nil || member == nil || options.Preconditions == nil || ptr.Deref(options.Preconditions.UID, "") != pod.UID {
+		return // it is refused
+	}
+	alive, all := w.voters()
+	if all > 1 && !member.Learner && w.alive(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
+		w.violated("pod %s is taken while %d of %d serve", name, alive, all)
+	}
+}
+
+func (w *World) checkClaim(name string) {
+	claim := one[*corev1.PersistentVolumeClaim](w, name)
+	if claim == nil {
+		return
+	}
+	volume := w.volume(claim.Spec.VolumeName)
+	isLost := volume == nil || !w.hasNode(nodeOf(volume))
+	if alive, all := w.voters(); !isLost || !etcdcluster.IsQuorate(alive, all) {
+		w.violated("claim %s is deleted with %d of %d serving, its volume lost: %t", name, alive, all, isLost)
+	}
+}
