@@ -5,8 +5,10 @@
 package world
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 // accidents are what differs between two runs that come to the same: identities, times, addresses, and names made of them.
@@ -24,19 +27,20 @@ var accidents = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
-	{regexp.MustCompile(`00000000-0000-0000-0000-\d{12}`), "<uid>"},
+	{regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`), "<uid>"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "<time>"},
-	{regexp.MustCompile(`10\.0\.\d+\.\d+`), "<address>"},
+	{regexp.MustCompile(`"10\.\d+\.\d+\.\d+"`), `"<address>"`},
 	{regexp.MustCompile(`[0-9a-f]{64}`), "<checksum>"},
 	{regexp.MustCompile(`reference\.resources\.gardener\.cloud/(secret|configmap)-[0-9a-f]{8}`), "<reference>"},
 	{regexp.MustCompile(`managedresource-druid-main-[0-9a-f]{8}`), "<payload>"},
+	{regexp.MustCompile(`initial-cluster-token: [^\\]+`), "<token>"},
 	{regexp.MustCompile(`"a[0-9a-f]{3}:Member"`), `"<id>:Member"`},
 }
 
 // dropped are the fields that say nothing about what a run came to.
 var dropped = [][]string{
 	{"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"metadata", "managedFields"},
-	{"data"}, {"status", "lastOperation", "runID"},
+	{"metadata", "deletionGracePeriodSeconds"}, {"status", "lastOperation", "runID"},
 }
 
 // certificateLabels are labels of issued Secrets that hold times and checksums.
@@ -44,59 +48,81 @@ var certificateLabels = []string{"checksum-of-config", "checksum-of-signing-ca",
 
 // Snapshot is everything in the world that a run came to, without accidents: a line for each object, sorted.
 func (w *World) Snapshot() []string {
-	names := w.accidentalNames()
-	var lines []string
-	for kind, objects := range w.api.objects {
-		for _, obj := range objects {
-			if w.isGarbage(obj) {
-				continue
-			}
-			line := fmt.Sprintf("%s %s", kind.Kind, w.normal(obj))
-			lines = append(lines, names.Replace(line))
+	var objects []client.Object
+	for _, kind := range w.api.objects {
+		for _, obj := range kind {
+			objects = append(objects, obj)
 		}
 	}
+	lines := SnapshotOf(w.api.scheme, objects)
 	for _, member := range w.cluster.Members() {
 		lines = append(lines, fmt.Sprintf("member %s learner=%t %v", member.Name, member.Learner, member.PeerURLs))
 	}
-	for i := range lines {
-		for _, accident := range accidents {
-			lines[i] = accident.pattern.ReplaceAllString(lines[i], accident.name)
+	return lines
+}
+
+// SnapshotOf is what is in objects of one namespace, without accidents: a line for each, sorted.
+func SnapshotOf(scheme *runtime.Scheme, objects []client.Object) []string {
+	names := accidentalNames(objects)
+	var lines []string
+	for _, obj := range objects {
+		if isGarbage(obj, objects) {
+			continue
 		}
+		kind, err := apiutil.GVKForObject(obj, scheme)
+		if err != nil {
+			panic(err)
+		}
+		line := names.Replace(fmt.Sprintf("%s %s", kind.Kind, normal(kind.Kind, obj)))
+		for _, accident := range accidents {
+			line = accident.pattern.ReplaceAllString(line, accident.name)
+		}
+		lines = append(lines, line)
 	}
 	slices.Sort(lines)
 	return lines
 }
 
-// accidentalNames are names of issued Secrets, and of revisions.
-func (w *World) accidentalNames() *strings.Replacer {
-	var pairs []string
-	for _, secret := range every[*corev1.Secret](w) {
-		if config := secret.Labels["name"]; config != "" {
-			pairs = append(pairs, secret.Name, "<"+config+">")
+// accidentalNames are names of namespaces, of issued Secrets, and of revisions.
+func accidentalNames(objects []client.Object) *strings.Replacer {
+	names := map[string]string{}
+	for _, obj := range objects {
+		switch obj := obj.(type) {
+		case *resourcesv1alpha1.ManagedResource:
+			names[obj.Namespace] = "<namespace>"
+		case *corev1.Secret:
+			if config := obj.Labels["name"]; config != "" {
+				names[obj.Name] = "<" + config + ">"
+			}
+		case *appsv1.StatefulSet:
+			names[obj.Status.UpdateRevision] = "<newest>"
 		}
 	}
-	for _, statefulSet := range every[*appsv1.StatefulSet](w) {
-		pairs = append(pairs, RevisionOf(statefulSet), "<newest>")
+	delete(names, "")
+	// A name may be the beginning of another one.
+	longestFirst := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	var pairs []string
+	for _, name := range longestFirst {
+		pairs = append(pairs, name, names[name])
 	}
 	return strings.NewReplacer(pairs...)
 }
 
 // isGarbage is true for payloads that no ManagedResource names. The resource manager collects them in time.
-func (w *World) isGarbage(obj client.Object) bool {
+func isGarbage(obj client.Object, objects []client.Object) bool {
 	if !strings.HasPrefix(obj.GetName(), "managedresource-") {
 		return false
 	}
-	for _, mr := range every[*resourcesv1alpha1.ManagedResource](w) {
-		for _, reference := range mr.Spec.SecretRefs {
-			if reference.Name == obj.GetName() {
-				return false
-			}
+	for _, other := range objects {
+		mr, is := other.(*resourcesv1alpha1.ManagedResource)
+		if is && slices.ContainsFunc(mr.Spec.SecretRefs, func(r corev1.LocalObjectReference) bool { return r.Name == obj.GetName() }) {
+			return false
 		}
 	}
 	return true
 }
 
-func (w *World) normal(obj client.Object) string {
+func normal(kind string, obj client.Object) string {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		panic(err)
@@ -104,7 +130,10 @@ func (w *World) normal(obj client.Object) string {
 	for _, path := range dropped {
 		unstructured.RemoveNestedField(content, path...)
 	}
-	if obj.GetNamespace() != w.Etcd.Namespace || obj.GetName() != w.Etcd.Name || w.api.kindOf(obj).Kind != "Etcd" {
+	if kind == "Secret" {
+		unstructured.RemoveNestedField(content, "data")
+	}
+	if kind != "Etcd" {
 		unstructured.RemoveNestedField(content, "status", "observedGeneration")
 	}
 	for _, label := range certificateLabels {
@@ -117,11 +146,18 @@ func (w *World) normal(obj client.Object) string {
 	return string(encoded)
 }
 
-// Claims are the identities of the volume claims by name.
-func (w *World) Claims() map[string]string {
-	claims := map[string]string{}
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
-		claims[claim.Name] = string(claim.UID)
+// Differences are the lines that one snapshot has and the other has not. Empty: they are the same.
+func Differences(want, got []string) []string {
+	var differences []string
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			differences = append(differences, "  - "+line)
+		}
 	}
-	return claims
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			differences = append(differences, "  + "+line)
+		}
+	}
+	return differences
 }

@@ -117,18 +117,7 @@ func killedEverywhere(s story) {
 func takeOver(m moment, undisturbed *world.World, want []string) string {
 	w := m.world
 	startOperator(w, nil).run()
-	got := w.Snapshot()
-	var differences []string
-	for _, line := range want {
-		if !slices.Contains(got, line) {
-			differences = append(differences, "  - "+line)
-		}
-	}
-	for _, line := range got {
-		if !slices.Contains(want, line) {
-			differences = append(differences, "  + "+line)
-		}
-	}
+	differences := world.Differences(want, w.Snapshot())
 	for _, violation := range w.Violations {
 		differences = append(differences, "  ! "+violation)
 	}

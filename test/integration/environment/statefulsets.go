@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -139,7 +140,25 @@ func (s *StatefulSets) play(ctx context.Context, statefulSet *appsv1.StatefulSet
 	statefulSet.Status.ObservedGeneration = statefulSet.Generation
 	statefulSet.Status.Replicas, statefulSet.Status.ReadyReplicas = live, ready
 	statefulSet.Status.UpdateRevision = revision
-	return s.client.Status().Patch(ctx, statefulSet, client.MergeFrom(before))
+	if err := s.client.Status().Patch(ctx, statefulSet, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	return s.allowDisruptions(ctx, client.ObjectKeyFromObject(statefulSet), live, ready)
+}
+
+// allowDisruptions is the controller of PodDisruptionBudgets, without which the API server lets nobody evict a pod.
+func (s *StatefulSets) allowDisruptions(ctx context.Context, key client.ObjectKey, live, ready int32) error {
+	budget := &policyv1.PodDisruptionBudget{}
+	if err := s.client.Get(ctx, key, budget); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	before := budget.DeepCopy()
+	desired := int32(budget.Spec.MinAvailable.IntValue()) // #nosec G115 -- a handful of members
+	budget.Status = policyv1.PodDisruptionBudgetStatus{
+		ObservedGeneration: budget.Generation, ExpectedPods: live, CurrentHealthy: ready, DesiredHealthy: desired,
+		DisruptionsAllowed: max(0, ready-desired),
+	}
+	return s.client.Status().Patch(ctx, budget, client.MergeFrom(before))
 }
 
 func (s *StatefulSets) ensurePod(ctx context.Context, statefulSet *appsv1.StatefulSet, pod *corev1.Pod, ordinal int, revision string) error {

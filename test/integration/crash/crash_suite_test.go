@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package crash_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+func TestCrash(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Test Integration Crash Suite")
+}
+
+var (
+	env          *environment.Environment
+	statefulSets = &environment.StatefulSets{}
+)
+
+var _ = BeforeSuite(func() {
+	logf.SetLogger(zap.New(zap.WriteTo(io.Discard)))
+	SetDefaultEventuallyTimeout(3 * time.Minute)
+	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
+	// Nobody makes a handshake here: one key does for all certificates.
+	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
+	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
+
+	env = environment.Start()
+	By("playing the rest of the cluster")
+	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
+	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
+	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	DeferCleanup(start(cluster))
+})
+
+func newManager(options manager.Options) manager.Manager {
+	GinkgoHelper()
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller.SkipNameValidation = new(true)
+	mgr, err := manager.New(env.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+	return mgr
+}
+
+// start starts a manager and returns what stops it and waits for its end.
+func start(mgr manager.Manager) func() {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+	return sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+}

@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package crash_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+const (
+	// sample is how many kills are tried. All of them are tried in memory: pkg/controller/etcd/crash_test.go.
+	sample = 30
+	// atOnce is how many runs share the API server.
+	atOnce = 6
+)
+
+// story is something that happens to an Etcd.
+type story struct {
+	name string
+	// given makes what was before, each carried out by an undisturbed operator.
+	given []func(context.Context, string)
+	// when is what happens.
+	when func(context.Context, string)
+}
+
+func create(replicas int32) func(context.Context, string) {
+	return func(ctx context.Context, namespace string) {
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"}}
+		etcd.Spec.Replicas, etcd.Spec.Labels = replicas, map[string]string{"role": "main"}
+		etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+	}
+}
+
+func update(mutate func(*druidv1alpha1.Etcd)) func(context.Context, string) {
+	return func(ctx context.Context, namespace string) {
+		Eventually(func() error {
+			etcd := &druidv1alpha1.Etcd{}
+			if err := env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd); err != nil {
+				return err
+			}
+			mutate(etcd)
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
+			return env.Client.Update(ctx, etcd)
+		}).Should(Succeed())
+	}
+}
+
+func resize(replicas int32) func(context.Context, string) {
+	return update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
+}
+
+func remove(ctx context.Context, namespace string) {
+	Expect(env.Client.Delete(ctx, &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"}})).To(Succeed())
+}
+
+func stories() []story {
+	one, three := []func(context.Context, string){create(1)}, []func(context.Context, string){create(3)}
+	return []story{
+		{name: "creating one member", when: create(1)},
+		{name: "creating three members", when: create(3)},
+		{name: "growing from one to three members", given: one, when: resize(3)},
+		{name: "replacing the pods of three members", given: three, when: update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" })},
+		{name: "hibernating three members", given: three, when: resize(0)},
+		{name: "waking three members", given: append(three[:1:1], resize(0)), when: resize(3)},
+		{name: "rotating the CAs of one member", given: one, when: update(func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
+		})},
+		{name: "growing the volume of one member", given: one, when: update(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
+		})},
+		{name: "deleting three members and their volumes", given: three, when: remove},
+	}
+}
+
+// play plays a story in a namespace of its own, with an operator that dies as life says, and returns the namespace when
+// everything has come to rest.
+func play(ctx context.Context, s story, l *life) string {
+	namespace := env.Namespace(ctx, "crash")
+	etcds := &members{namespace: namespace}
+	if len(s.given) > 0 {
+		stop := (&life{}).begin(namespace, etcds)
+		for _, happen := range s.given {
+			happen(ctx, namespace)
+			Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue())
+		}
+		stop()
+	}
+	s.when(ctx, namespace)
+	stop := l.begin(namespace, etcds)
+	Eventually(func() bool { return l.isDead() || isCarriedOut(ctx, namespace) }).Should(BeTrue(), s.name)
+	stop()
+	if l.isDead() {
+		stop := (&life{}).begin(namespace, etcds)
+		defer stop()
+		Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue(), "%s, killed at write %d", s.name, l.killAt)
+	}
+	return namespace
+}
+
+// isCarriedOut is true when the Etcd is as it was asked for, or gone.
+func isCarriedOut(ctx context.Context, namespace string) bool {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd); err != nil {
+		return client.IgnoreNotFound(err) == nil
+	}
+	_, isAsked := etcd.Annotations["druid.gardener.cloud/operation"]
+	last, observed := etcd.Status.LastOperation, etcd.Status.ObservedGeneration
+	return !isAsked && last != nil && last.State == "Succeeded" && observed != nil && *observed == etcd.Generation && etcd.DeletionTimestamp == nil
+}
+
+// snapshot is everything in a namespace that a run came to.
+func snapshot(ctx context.Context, namespace string) []string {
+	var objects []client.Object
+	for _, list := range []client.ObjectList{
+		&druidv1alpha1.EtcdList{}, &resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &corev1.PodList{},
+		&corev1.PersistentVolumeClaimList{}, &coordinationv1.LeaseList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{},
+		&corev1.ServiceAccountList{}, &policyv1.PodDisruptionBudgetList{}, &rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
+	} {
+		Expect(env.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+		Expect(meta.EachListItem(list, func(item runtime.Object) error {
+			if mr, is := item.(*resourcesv1alpha1.ManagedResource); is {
+				mr.Status = resourcesv1alpha1.ManagedResourceStatus{} // its health is told when it pleases
+			}
+			objects = append(objects, item.(client.Object))
+			return nil
+		})).To(Succeed())
+	}
+	return world.SnapshotOf(env.Client.Scheme(), objects)
+}
+
+// allAtOnce does things, some at the same time.
+func allAtOnce(count int, do func(int)) {
+	var group sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range count {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer GinkgoRecover()
+			defer func() { <-slots }()
+			do(i)
+		})
+	}
+	group.Wait()
+}
+
+var _ = Describe("An operator that is killed at some of its writes, with the real resource manager", func() {
+	It("comes to what it would have come to", func(ctx SpecContext) {
+		seed := seedOf(time.Now().UnixNano())
+		random := rand.New(rand.NewPCG(seed, seed)) // #nosec G404 -- a sample, no secret
+		fmt.Printf("\nCRASH_SEED=%d\n", seed)
+
+		all := stories()
+		references, writes := make([][]string, len(all)), make([]int, len(all))
+		allAtOnce(len(all), func(i int) {
+			undisturbed := &life{}
+			references[i] = snapshot(ctx, play(ctx, all[i], undisturbed))
+			writes[i] = undisturbed.writes
+		})
+		Expect(writes).NotTo(ContainElement(0))
+
+		type kill struct{ story, life int }
+		var kills []kill
+		for i, count := range writes {
+			for range 2 * count {
+				kills = append(kills, kill{story: i})
+			}
+		}
+		total := len(kills)
+		random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
+		kills = kills[:sample]
+		lives := make([]*life, sample)
+		for i, kill := range kills {
+			lives[i] = &life{killAt: 1 + random.IntN(writes[kill.story]), after: random.IntN(2) == 1}
+		}
+
+		reached := 0
+		var lock sync.Mutex
+		allAtOnce(sample, func(i int) {
+			s, l := all[kills[i].story], lives[i]
+			namespace := play(ctx, s, l)
+			for range 2 { // this time the story took fewer writes
+				if !l.isDead() {
+					l = &life{killAt: 1 + l.killAt%l.writes, after: l.after}
+					namespace = play(ctx, s, l)
+				}
+			}
+			what := fmt.Sprintf("%s, killed at write %d of %d, after it: %t", s.name, l.killAt, writes[kills[i].story], l.after)
+			Eventually(func() string {
+				return strings.Join(world.Differences(references[kills[i].story], snapshot(ctx, namespace)), "\n")
+			}).Should(BeEmpty(), what)
+			lock.Lock()
+			defer lock.Unlock()
+			if l.isDead() {
+				reached++
+			}
+		})
+		fmt.Printf("The operator was killed %d times of %d possible ones in %d stories with the real resource manager; %d were reached\n", sample, total, len(all), reached)
+		Expect(reached).To(BeNumerically(">=", sample-2), "runs differ a little in what they write, and no more than that")
+	}, SpecTimeout(15*time.Minute))
+})
+
+// seedOf is the seed in the environment, or another one.
+func seedOf(other int64) uint64 {
+	if text := os.Getenv("CRASH_SEED"); text != "" {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		Expect(err).NotTo(HaveOccurred())
+		return seed
+	}
+	return uint64(other) // #nosec G115 -- any number does
+}
