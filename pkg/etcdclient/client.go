@@ -29,6 +29,9 @@ type Client interface {
 	Revision(ctx context.Context) (int64, error)
 	// MoveLeader makes the member with the id the leader. Only the leader can do this; others refuse. Errors as for Status.
 	MoveLeader(ctx context.Context, to uint64) error
+	// Promote gives the learner with the id its vote. Any member can be asked that has a leader; the cluster refuses a learner
+	// that has not caught up. Errors as for Status.
+	Promote(ctx context.Context, learner uint64) error
 }
 
 // Connector makes Clients.

@@ -139,6 +139,17 @@ func (m *member) MoveLeader(ctx context.Context, to uint64) error {
 	return nil
 }
 
+// Promote implements Client.
+func (m *member) Promote(ctx context.Context, learner uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	if _, err := m.etcd.MemberPromote(ctx, learner); err != nil {
+		return explain("promoting the learner", err)
+	}
+
+	return nil
+}
+
 // alarmPattern is how a member names an alarm among its errors: in the text form of the alarm's message.
 var alarmPattern = regexp.MustCompile(`memberID:(\d+)\s+alarm:(\w+)`)
 

@@ -119,6 +119,12 @@ var _ = Describe("Pool", func() {
 		Expect(s.movedTo).To(BeEquivalentTo(5))
 	})
 
+	It("gives a learner its vote", func() {
+		s := serve(nil)
+		Expect(connect(etcdclient.Target{Address: s.address}).Promote(ctx, 6)).To(Succeed())
+		Expect(s.promoted).To(BeEquivalentTo(6))
+	})
+
 	It("gives up on a member that hangs", func() {
 		s := serve(nil)
 		s.hang = true

@@ -39,6 +39,7 @@ type server struct {
 	hang        bool
 	members     []*etcdserverpb.Member
 	movedTo     uint64
+	promoted    uint64
 	connections int
 	ranges      []*etcdserverpb.RangeRequest
 	linearized  bool
@@ -102,6 +103,12 @@ func (s *server) MoveLeader(_ context.Context, request *etcdserverpb.MoveLeaderR
 	s.movedTo = request.TargetID
 
 	return &etcdserverpb.MoveLeaderResponse{}, nil
+}
+
+func (s *server) MemberPromote(_ context.Context, request *etcdserverpb.MemberPromoteRequest) (*etcdserverpb.MemberPromoteResponse, error) {
+	s.promoted = request.ID
+
+	return &etcdserverpb.MemberPromoteResponse{}, nil
 }
 
 // pki makes a CA, and certificates signed by it.

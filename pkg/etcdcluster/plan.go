@@ -26,6 +26,9 @@ type Plan struct {
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
 	WaitsFor string
+	// Lively is true for several members while a pod of theirs is young: what no watch tells, such as votes and leaders, changes
+	// from one second to the next.
+	Lively bool
 	// Refusal is set when the spec cannot be carried out and its author has to act.
 	Refusal *Refusal
 }
@@ -59,6 +62,8 @@ const (
 	StageReplacePod Stage = "ReplacePod"
 	// StageGrow lets the next member join a running cluster.
 	StageGrow Stage = "Grow"
+	// StagePromote gives a learner that has caught up its vote.
+	StagePromote Stage = "Promote"
 	// StageRepair gives a member whose volume is lost for good a new one.
 	StageRepair Stage = "Repair"
 	// StageQuorumLost waits for members without which nothing can be read or written. Nothing is attempted.
@@ -85,6 +90,9 @@ const (
 	StepEvictPod StepKind = "EvictPod"
 	// StepMoveLeader asks the leader, the member in the pod, to hand over to the member with the id To.
 	StepMoveLeader StepKind = "MoveLeader"
+	// StepPromoteMember asks the cluster to give the learner with the id To, the member in the pod, its vote. The cluster refuses
+	// one that has not caught up, which means to wait.
+	StepPromoteMember StepKind = "PromoteMember"
 	// StepReplaceClaim deletes a claim whose volume is lost for good; the StatefulSet makes it anew.
 	StepReplaceClaim StepKind = "ReplaceClaim"
 	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
@@ -105,7 +113,7 @@ type Step struct {
 	// ResourceVersion is a precondition too, where the state of the object decided: a pod may have become ready meanwhile.
 	// Empty: its state does not matter.
 	ResourceVersion string
-	// To is the id of the member that is to lead. 0: the step is about no leader.
+	// To is the id of the member that is to lead, or to vote. 0: the step is about neither.
 	To uint64
 }
 

@@ -42,7 +42,7 @@ var _ = Describe("Random worlds", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d worlds from seed %d, %d faults, steps: %v", worlds, first, faults, steps), ReportEntryVisibilityAlways)
-		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "ReplaceClaim"} {
+		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim"} {
 			Expect(worlds < 100 || steps[kind] > 0).To(BeTrue(), "no world made us do %s", kind)
 		}
 	})

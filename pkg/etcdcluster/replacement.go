@@ -4,11 +4,7 @@
 
 package etcdcluster
 
-import (
-	"fmt"
-
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-)
+import "fmt"
 
 // replace decides about pods that were made from an older template: first those that do not serve, then followers, and the
 // leader after it handed over. Each waits for the one before to be back.
@@ -116,68 +112,6 @@ func (v view) moveLeader(plan Plan, leader Member) Plan {
 	}
 	plan.Reason += fmt.Sprintf(": allowed, once %s leads in its place", successor.Name)
 	plan.Step = &Step{Kind: StepMoveLeader, Object: leader.Pod.Name, UID: leader.Pod.UID, To: successor.ID()}
-
-	return plan
-}
-
-// settle waits for members that are not back.
-func (v view) settle(plan Plan) (Plan, bool) {
-	for _, member := range v.members {
-		awaited := v.awaited(member)
-		if awaited == "" {
-			continue
-		}
-		plan.Stage, plan.WaitsFor = StageSettle, awaited
-		plan.Reason = v.arithmetic() + "; the members come up by themselves"
-		if v.isGrowing() && v.hasBegunToGrow() {
-			plan.Stage = StageGrow
-			plan.Reason = fmt.Sprintf("%s; %d of %d members have been told to join", v.arithmetic(), len(v.members), v.etcd.Spec.Replicas)
-		}
-
-		return plan, true
-	}
-	if !v.isSeen() {
-		plan.Stage, plan.WaitsFor = StageSettle, "the list of members: "+v.o.Etcd.MemberListError
-		plan.Reason = v.arithmetic() + "; nothing goes on without knowing the members"
-
-		return plan, true
-	}
-
-	return plan, false
-}
-
-// isGrowing is true while members are missing that the spec asks for.
-func (v view) isGrowing() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
-
-// hasBegunToGrow is true when a larger size was rendered than members run: then the pods are outdated by that alone, and the
-// number of voters may be even, which spares none.
-func (v view) hasBegunToGrow() bool { return int(v.o.ManagedResource.Size) > len(v.members) }
-
-// grow lets the next member join when all others are voters and serve. Without one missing, all is done.
-func (v view) grow(plan Plan) Plan {
-	plan.Stage = StageDone
-	plan.Reason = v.arithmetic() + ", and all members run the newest rendering"
-	if !v.isGrowing() {
-		return plan
-	}
-	plan.Stage = StageGrow
-	next := helper.MemberName(v.etcd, len(v.members))
-	for _, listed := range v.o.Etcd.MemberList {
-		if listed.Learner && listed.Name != next { // the next one may have been added before
-			plan.Reason = v.arithmetic() + "; one joins at a time"
-			plan.WaitsFor = "learner " + FormatID(listed.ID) + " to get its vote or to be removed"
-
-			return plan
-		}
-	}
-	plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next, QuorumOf(v.size))
-	if !v.hasBegunToGrow() {
-		plan.Reason += fmt.Sprintf("; the %d running members learn of the others by a restart each, after the last has joined", len(v.members))
-		if len(v.members) == 1 {
-			plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d; %s restarts once, after the last has joined", v.arithmetic(), next, QuorumOf(v.size), v.members[0].Name)
-		}
-	}
-	plan.Growth = &Growth{Replicas: plan.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
 	return plan
 }

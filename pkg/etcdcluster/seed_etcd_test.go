@@ -148,13 +148,15 @@ func (s *seed) act(step etcdcluster.Step) {
 		s.takePod(step)
 	case etcdcluster.StepMoveLeader:
 		s.moveLeader(step)
+	case etcdcluster.StepPromoteMember:
+		s.promote(step)
 	case etcdcluster.StepReplaceClaim:
 		s.replaceClaim(step, aliveBefore, all)
 	default:
 		s.do(step)
 	}
-	aliveAfter, _ := s.voters()
-	if serves && all > 1 && etcdcluster.IsQuorate(aliveBefore, all) && !etcdcluster.IsQuorate(aliveAfter, all) {
+	aliveAfter, allAfter := s.voters()
+	if serves && all > 1 && etcdcluster.IsQuorate(aliveBefore, all) && !etcdcluster.IsQuorate(aliveAfter, allAfter) {
 		s.broken("%s %s took the quorum: %d, then %d of %d", step.Kind, step.Object, aliveBefore, aliveAfter, all)
 	}
 }
@@ -192,6 +194,18 @@ func (s *seed) moveLeader(step etcdcluster.Step) {
 		}
 	}
 	s.broken("the leader cannot move to %x", step.To)
+}
+
+// promote gives a learner its vote, as etcd does: never to one that has not caught up.
+func (s *seed) promote(step etcdcluster.Step) {
+	for _, member := range s.members {
+		if member.id == step.To && member.learner && member.caught >= s.catchUp && s.alive(member.ordinal) != nil && s.leader != 0 {
+			member.learner = false
+
+			return
+		}
+	}
+	s.broken("%x cannot get a vote", step.To)
 }
 
 func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {

@@ -351,6 +351,10 @@ func (s *seed) answers() etcdcluster.EtcdAnswers {
 		if member := s.alive(pod.Ordinal); member != nil {
 			answer.Reachable, answer.MemberID, answer.ClusterID, answer.LeaderID = true, member.id, 1, s.leader
 			answer.Learner = member.learner
+			answer.RaftIndex, answer.RaftAppliedIndex = 100, 100
+			if member.learner {
+				answer.RaftAppliedIndex = uint64(100 * member.caught / max(s.catchUp, 1)) // #nosec G115 -- never negative
+			}
 			answer.Serves = !member.learner && s.leader != 0
 		}
 		if answer.Serves {

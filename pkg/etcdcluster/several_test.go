@@ -186,8 +186,60 @@ var _ = Describe("PlanFor of several members", func() {
 		}, false),
 	)
 
+	Describe("with a learner", func() {
+		BeforeEach(func() {
+			for i := range o.Etcd.Members {
+				o.Etcd.Members[i].RaftIndex, o.Etcd.Members[i].RaftAppliedIndex = 1000, 1000
+			}
+			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Serves, o.Etcd.MemberList[2].Learner = true, false, true
+			o.Pods[2].Ready, o.Pods[2].ContainersReady = false, false
+		})
+
+		It("gives it its vote", func() {
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "PromoteMember", Object: "main-2", UID: "uid-of-main-2", To: 0xa3}))
+			Expect(plan().Reason).To(Equal("2 of 2 healthy; main-2 has caught up, and with its vote 3 of 3 are: allowed"))
+		})
+
+		DescribeTable("waits",
+			func(change func()) {
+				change()
+				Expect(plan().Step).To(BeNil(), plan().Reason)
+				Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeWaiting))
+			},
+			Entry("while it is behind", func() { o.Etcd.Members[2].RaftAppliedIndex = 899 }),
+			Entry("while it has nothing", func() {
+				for i := range o.Etcd.Members {
+					o.Etcd.Members[i].RaftIndex, o.Etcd.Members[i].RaftAppliedIndex = 5, 0
+				}
+			}),
+			Entry("while a voter does not serve", func() { silent(1) }),
+			Entry("while it does not answer", func() { silent(2) }),
+			Entry("while its pod goes", func() { o.Pods[2].Deleting = true }),
+			Entry("while there is no leader", func() {
+				for i := range o.Etcd.Members {
+					o.Etcd.Members[i].LeaderID = 0
+				}
+			}),
+			Entry("without a list of members", unlisted),
+			Entry("while the list knows it by another id", func() { o.Etcd.MemberList[2].ID = 0xff }),
+		)
+	})
+
+	It("asks more often while a pod is young", func() {
+		Expect(plan().Lively).To(BeFalse())
+		o.Pods[1].CreationTime = now.Add(-time.Minute)
+		Expect(plan().Lively).To(BeTrue())
+	})
+
 	Describe("that grows", func() {
 		BeforeEach(func() { etcd.Spec.Replicas = 5 })
+
+		It("does not wait for a member that serves to be behind the Service, as long as one is", func() {
+			o.Pods[1].Ready, o.Pods[2].Ready = false, false
+			Expect(plan().Growth).NotTo(BeNil())
+			o.Pods[0].Ready = false
+			Expect(plan().Growth).To(BeNil(), "who joins would find nobody")
+		})
 
 		It("lets one member join, and remembers the size that it grows to", func() {
 			Expect(plan().Growth).To(Equal(&etcdcluster.Growth{Replicas: 4, ClusterSize: 5}))

@@ -55,6 +55,11 @@ func (v view) anyServes() bool {
 	return slices.ContainsFunc(v.members, func(m Member) bool { return m.Serves() || m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
 }
 
+// isLively is true while a pod was made a short while ago.
+func (v view) isLively() bool {
+	return slices.ContainsFunc(v.members, func(m Member) bool { return m.Pod != nil && v.now.Sub(m.Pod.CreationTime) < startTime })
+}
+
 func (v view) arithmetic() string { return fmt.Sprintf("%d of %d healthy", v.healthy, v.size) }
 
 // missing says what the members wait for, the first of them that do not serve.
@@ -78,6 +83,20 @@ func (v view) awaited(m Member) string {
 	if sentence := awaitedOfPod(v.etcd, m); sentence != "" {
 		return sentence
 	}
+	return v.awaitedOfMember(m)
+}
+
+// awaitedToGrow says what a member has to come to before the next may join: it serves. That its pod is behind the Service as
+// well does not matter while another one is.
+func (v view) awaitedToGrow(m Member) string {
+	if m.Pod == nil || m.Pod.Deleting || !m.Serves() {
+		return v.awaited(m)
+	}
+
+	return v.awaitedOfMember(m)
+}
+
+func (v view) awaitedOfMember(m Member) string {
 	switch {
 	case m.Answer == nil || !m.Answer.Reachable:
 		return "member " + m.Name + " to answer"

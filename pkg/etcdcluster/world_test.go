@@ -55,7 +55,7 @@ func (m manifest) rendering() etcdcluster.Rendering {
 
 // revision changes with what pods are made of.
 func (m manifest) revision() string {
-	revision := fmt.Sprintf("rev-%s-%d", m.image, m.clusterSize)
+	revision := fmt.Sprintf("rev-%s-%d", m.image, min(m.clusterSize, 3))
 	if m.peerTLS {
 		revision += "-tls"
 	}

@@ -9,17 +9,36 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// configChecksum is the checksum of a configuration, as the predecessor computes it.
-func configChecksum(configMap *corev1.ConfigMap) (string, error) {
+// configMembers is the number of members from which on another one changes nothing for those that run: a sidecar wants to know
+// whether its member is alone, and finds the others in the cluster's own list.
+const configMembers = 3
+
+// configChecksum is the checksum of a configuration, as the predecessor computes it, except that members beyond configMembers
+// do not count. It makes pods outdated; that others join is no reason to restart them.
+func configChecksum(v Values) (string, error) {
+	var further []Member
+	if !v.MembersByAddress && len(v.Members) > configMembers {
+		v.Members, further = v.Members[:configMembers], v.Members[configMembers:]
+	}
+	configMap, err := configMap(v)
+	if err != nil {
+		return "", err
+	}
+	for _, member := range further {
+		if len(member.AdditionalPeerURLs) > 0 {
+			configMap.Data[member.Name] = strings.Join(member.AdditionalPeerURLs, ",")
+		}
+	}
+
 	return checksum(configMap.Data)
 }
 

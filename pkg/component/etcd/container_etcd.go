@@ -45,9 +45,10 @@ func readinessProbe(v Values) *corev1.Probe {
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 			Path: "/readyz", Port: intstr.FromInt32(v.Ports.Wrapper), Scheme: scheme,
 		}},
-		InitialDelaySeconds: 15,
-		PeriodSeconds:       5,
-		FailureThreshold:    5,
+		// Members join one after the other, each behind the Service that the next one looks through: this is time without a pod.
+		InitialDelaySeconds: 3,
+		PeriodSeconds:       2,
+		FailureThreshold:    12,
 	}
 }
 

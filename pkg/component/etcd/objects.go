@@ -19,7 +19,7 @@ func Objects(v Values) ([]client.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	checksum, err := configChecksum(configMap)
+	checksum, err := configChecksum(v)
 	if err != nil {
 		return nil, err
 	}

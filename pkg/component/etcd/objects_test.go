@@ -198,6 +198,26 @@ var _ = Describe("Objects", func() {
 		Expect(err).To(MatchError(ContainSubstring("spec.etcd.clientService.annotations[networking.resources.gardener.cloud/namespace-selectors]: Invalid value: \"garden\": must be a JSON list")))
 	})
 
+	It("should restart the first member when others join it, and nobody when more join", func() {
+		checksum := func(size int32, change ...func(*druidv1alpha1.Etcd)) string {
+			GinkgoHelper()
+			in := etcd.Input{Etcd: fixture.Etcd(append(change, fixture.WithReplicas(size))...), Replicas: size, ClusterSize: size}
+
+			return only[*appsv1.StatefulSet](render(in)).Spec.Template.Annotations["checksum/etcd-configmap"]
+		}
+		withURL := func(member, url string) func(*druidv1alpha1.Etcd) {
+			return func(e *druidv1alpha1.Etcd) {
+				e.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: member, URLs: []string{url}}}
+			}
+		}
+		Expect(checksum(1)).NotTo(Equal(checksum(3)))
+		Expect(checksum(5)).To(Equal(checksum(3)))
+		Expect(checksum(7)).To(Equal(checksum(3)))
+		Expect(checksum(5, fixture.WithPeerTLS())).NotTo(Equal(checksum(5)))
+		Expect(checksum(5, withURL("test-4", "http://a:1"))).NotTo(Equal(checksum(5)))
+		Expect(checksum(5, withURL("test-4", "http://a:1"))).NotTo(Equal(checksum(5, withURL("test-4", "http://b:1"))))
+	})
+
 	It("should annotate pods with the checksum of the configuration", func() {
 		objects := render(inputOf()())
 		data, err := json.Marshal(only[*corev1.ConfigMap](objects).Data)

@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,9 +25,11 @@ import (
 
 const (
 	// memberPeriod is when the members of a cluster are asked again while it changes: no watch tells of votes and leaders.
-	memberPeriod = 2 * time.Second
-	// repairPeriod is the same for a cluster that waits for a member to come back.
+	memberPeriod = time.Second
+	// repairPeriod is the same where no pod was made lately.
 	repairPeriod = 10 * time.Second
+	// evictionPeriod is when a refused eviction is tried again.
+	evictionPeriod = 3 * time.Second
 )
 
 // requestFor says what has to be observed of an Etcd: what several members say decides what is done to them.
@@ -38,16 +41,18 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 
 // periodFor is when a plan that waits is looked at again even if no watch tells anything.
 func periodFor(plan etcdcluster.Plan) time.Duration {
-	switch {
-	case plan.ClusterSize <= 1 && plan.Replicas > 0 && plan.Stage != etcdcluster.StageGrow:
-		return safetyNet
-	case plan.Stage == etcdcluster.StageGrow, plan.Stage == etcdcluster.StageReplacePod, plan.Stage == etcdcluster.StageRepair:
-		return memberPeriod
-	case plan.Stage == etcdcluster.StageSettle, plan.Stage == etcdcluster.StageQuorumLost, plan.Stage == etcdcluster.StageHold:
-		return repairPeriod
-	default:
-		return safetyNet
+	switch plan.Stage {
+	case etcdcluster.StageGrow, etcdcluster.StagePromote, etcdcluster.StageReplacePod, etcdcluster.StageRepair, etcdcluster.StageSettle,
+		etcdcluster.StageQuorumLost, etcdcluster.StageHold:
+		if plan.Lively {
+			return memberPeriod
+		}
+		if plan.ClusterSize > 1 {
+			return repairPeriod
+		}
 	}
+
+	return safetyNet
 }
 
 // doToMembers does the steps that only clusters of several members know.
@@ -58,6 +63,8 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return r.evict(ctx, etcd, plan)
 	case etcdcluster.StepMoveLeader:
 		return r.moveLeader(ctx, etcd, o, plan)
+	case etcdcluster.StepPromoteMember:
+		return r.promote(ctx, etcd, o, plan)
 	case etcdcluster.StepReplaceClaim:
 		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
@@ -78,7 +85,7 @@ func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, plan e
 	err := r.Client.SubResource("eviction").Create(ctx, pod, eviction)
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		return waitForMembers("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, plan.Reason)
+		return &waitingError{message: fmt.Sprintf("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, plan.Reason), after: evictionPeriod}
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another pod by now
 	case err != nil:
@@ -109,6 +116,29 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o
 	}
 
 	return nil // it is another pod by now
+}
+
+// promote asks the members that serve, in turn, until one has given the learner its vote.
+func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
+	step := plan.Step
+	refusal := errors.New("no member serves")
+	for _, member := range etcdcluster.MembersFor(etcd, o) {
+		if !member.Serves() || member.Pod == nil {
+			continue
+		}
+		client, err := r.Observer.Member(ctx, etcd, *member.Pod)
+		if err != nil {
+			return err
+		}
+		if refusal = client.Promote(ctx, step.To); refusal == nil {
+			r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, plan.Reason)
+
+			return nil
+		}
+	}
+	logf.FromContext(ctx).Info("The learner did not get its vote, trying again", "pod", step.Object, "reason", refusal.Error())
+
+	return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, plan.Reason)
 }
 
 // waitForMembers is waitFor for what no watch tells.

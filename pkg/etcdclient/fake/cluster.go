@@ -288,3 +288,19 @@ func (c *client) MoveLeader(_ context.Context, to uint64) error {
 		return nil
 	})
 }
+
+// Promote implements etcdclient.Client.
+func (c *client) Promote(_ context.Context, learner uint64) error {
+	return c.ask(func(*memberState) error {
+		if c.cluster.leader == 0 {
+			return errors.New("promoting the learner: there is no leader")
+		}
+		target := c.cluster.find(learner)
+		if !target.Learner || target.stopped {
+			return errors.New("promoting the learner: it is none that runs")
+		}
+		target.Learner = false
+
+		return nil
+	})
+}

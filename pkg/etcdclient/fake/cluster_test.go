@@ -61,6 +61,14 @@ var _ = Describe("Cluster", func() {
 		Expect(cluster.Leader()).To(BeEquivalentTo(2))
 	})
 
+	It("gives a vote to learners that run", func() {
+		Expect(to("a:2379").Promote(ctx, 3)).NotTo(Succeed(), "it votes already")
+		cluster.SetLearner(3, true)
+		Expect(to("a:2379").Promote(ctx, 3)).To(Succeed())
+		cluster.Stop(1)
+		Expect(cluster.Leader()).NotTo(BeZero())
+	})
+
 	It("does not count learners", func() {
 		cluster.SetLearner(3, true)
 		cluster.Stop(1)

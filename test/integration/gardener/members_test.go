@@ -56,6 +56,9 @@ func (*memberClient) Revision(context.Context) (int64, error) { return 1, nil }
 // MoveLeader implements etcdclient.Client.
 func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.New("not played") }
 
+// Promote implements etcdclient.Client.
+func (*memberClient) Promote(context.Context, uint64) error { return errors.New("not played") }
+
 func (m *memberClient) handshake(ctx context.Context) error {
 	host, _, err := net.SplitHostPort(m.target.Address)
 	if err != nil {
