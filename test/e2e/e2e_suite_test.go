@@ -59,6 +59,10 @@ var _ = ReportAfterSuite("the time of each story", func(report Report) {
 		fmt.Fprintf(&table, "%8s after %8s  %-8s %s\n", story.RunTime.Round(time.Second), story.StartTime.Sub(report.StartTime).Round(time.Second), story.State, story.FullText())
 	}
 
+	if usages := landscape.UsageTable(report.SpecReports); usages != "" {
+		fmt.Printf("What clients met with that used an Etcd without pause (the longest time between two successes):\n%s", usages)
+	}
+
 	fmt.Printf("Each story's time, and when it began:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))
 })
 

@@ -86,13 +86,19 @@ func (l *Ledger) Written() map[string]string { return maps.Clone(l.written) }
 func (l *Ledger) Read(ctx context.Context) map[string]string {
 	GinkgoHelper()
 
+	return l.readBelow(ctx, keys)
+}
+
+func (l *Ledger) readBelow(ctx context.Context, prefix string) map[string]string {
+	GinkgoHelper()
+
 	client := l.connect(ctx, l.credentials(ctx))
 	defer client.Close()
 
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	response, err := client.Get(call, keys, clientv3.WithPrefix())
+	response, err := client.Get(call, prefix, clientv3.WithPrefix())
 	Expect(err).NotTo(HaveOccurred(), l.story.State)
 
 	found := map[string]string{}

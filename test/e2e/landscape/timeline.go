@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Timeline notes what somebody would see who looks at an Etcd all the time: its pods, and what the operator says.
+type Timeline struct {
+	began time.Time
+	stop  context.CancelFunc
+	done  sync.WaitGroup
+	text  strings.Builder
+}
+
+// Watch begins a timeline. It ends with the story at the latest.
+func (s *Story) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
+	ctx, stop := context.WithCancel(ctx)
+	t := &Timeline{began: time.Now(), stop: stop}
+	key := client.ObjectKeyFromObject(etcd)
+
+	t.done.Go(func() {
+		ticker := time.NewTicker(Pause / 2)
+		defer ticker.Stop()
+
+		for last := ""; ctx.Err() == nil; {
+			if seen := s.glance(ctx, key); seen != last && ctx.Err() == nil {
+				last = seen
+				fmt.Fprintf(&t.text, "%6.1fs  %s\n", time.Since(t.began).Seconds(), seen)
+			}
+
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	})
+	DeferCleanup(t.end)
+
+	return t
+}
+
+func (t *Timeline) end() {
+	t.stop()
+	t.done.Wait()
+}
+
+// End ends the timeline, reports it, and returns how long it was.
+func (t *Timeline) End(name string) time.Duration {
+	took := time.Since(t.began)
+	t.end()
+	AddReportEntry(fmt.Sprintf("%s, %.0f s", name, took.Seconds()), t.text.String(), ReportEntryVisibilityAlways)
+
+	return took
+}
+
+// glance is a line.
+func (s *Story) glance(ctx context.Context, key client.ObjectKey) string {
+	etcd, pods := &druidv1alpha1.Etcd{}, &corev1.PodList{}
+	if s.Client.Get(ctx, key, etcd) != nil || s.Client.List(ctx, pods, client.InNamespace(key.Namespace)) != nil {
+		return "?"
+	}
+
+	var words []string
+
+	for _, pod := range pods.Items {
+		state := "starts"
+
+		switch {
+		case pod.DeletionTimestamp != nil:
+			state = "stops"
+		case IsPodReady(&pod):
+			state = "ready"
+		case pod.Status.Phase == corev1.PodRunning:
+			state = "runs"
+		}
+
+		words = append(words, strings.TrimPrefix(pod.Name, key.Name+"-")+":"+state)
+	}
+
+	return fmt.Sprintf("%-32s %s", strings.Join(words, " "), Condition(etcd, "Progressing").Message)
+}
