@@ -82,4 +82,44 @@ var _ = Describe("gardenlet is the client", func() {
 		Entry("an Etcd of the class normal, without backups", SpecTimeout(storyTimeout), "events", gardeneretcd.ClassNormal, false),
 		Entry("an Etcd of the class important, with backups", SpecTimeout(storyTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
+
+	It("rolls out a new CA between three members, while the cluster serves", SpecPriority(4), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "peerca")
+		story.Cluster(ctx, "", nil)
+		gardenlet := story.Gardenlet(ctx)
+		values := gardeneretcd.Values{
+			Role: "main", Class: gardeneretcd.ClassImportant, Replicas: new(int32(3)), HighAvailabilityEnabled: true, StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
+			PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
+			MaintenanceTimeWindow: gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"},
+		}
+		component := gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
+		Expect(component.Deploy(ctx)).To(Succeed())
+		Expect(component.Wait(ctx)).To(Succeed(), story.State)
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "etcd-main"}}
+		etcd.Spec.Replicas = 3
+		ledger := story.Ledger(etcd)
+		ledger.TLS = gardenlet.Connection(etcd)
+		ledger.Write(ctx, 10)
+		mounted := story.Mounted(ctx, etcd)
+
+		By("rolling the bundle out")
+		gardenlet.RotatePeerCA(ctx)
+		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
+		client := useWithoutPause(ctx, story, etcd, ledger.TLS)
+		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
+		Expect(component.Wait(ctx)).To(Succeed(), story.State)
+		for _, volumes := range story.Mounted(ctx, etcd) {
+			Expect(volumes["etcd-peer-ca"]).NotTo(Equal(mounted[0]["etcd-peer-ca"]))
+			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the bundle comes first")
+		}
+
+		By("rolling the certificates out")
+		Expect(component.Deploy(ctx)).To(Succeed())
+		Expect(component.Wait(ctx)).To(Succeed(), story.State)
+		client.stop()
+		for _, volumes := range story.Mounted(ctx, etcd) {
+			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
+		}
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(storyTimeout))
 })

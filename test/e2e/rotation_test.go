@@ -18,11 +18,11 @@ import (
 )
 
 var _ = Describe("The CAs are rotated", func() {
-	It("serves clients that trust the old CA, then both, then the new one", SpecPriority(4), func(ctx SpecContext) {
+	DescribeTable("serves clients that trust the old CA, then both, then the new one", func(ctx SpecContext, members int32) {
 		story := seed.Begin(ctx, "rotation")
 		story.Cluster(ctx, "", nil)
 		etcd := &druidv1alpha1.Etcd{}
-		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
+		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, members
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 		initiatedAt := time.Now().Truncate(time.Second)
@@ -42,7 +42,7 @@ var _ = Describe("The CAs are rotated", func() {
 			if name != "Preparing" {
 				story.Cluster(ctx, "Completing", &initiatedAt)
 			}
-			Eventually(func() bool { return changes(before, connection()) }).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			Eventually(func() bool { return changes(before, connection()) }).WithContext(ctx).WithTimeout(time.Duration(members)*landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
 		}
 		otherCA := func(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
 		otherCertificate := func(before, now *tls.Config) bool {
@@ -70,7 +70,10 @@ var _ = Describe("The CAs are rotated", func() {
 		ledger.TLS = newCA
 		ledger.Write(ctx, 10)
 		Expect(ledger.TryWrite(ctx, oldCA)).NotTo(Succeed(), "the old CA is trusted no longer")
-	}, SpecTimeout(storyTimeout))
+	},
+		Entry("of one member, but while it restarts", SpecPriority(4), SpecTimeout(storyTimeout), int32(1)),
+		Entry("of three members, always", SpecPriority(5), SpecTimeout(storyTimeout), int32(3)),
+	)
 })
 
 // user is a client that uses an Etcd without pause.
@@ -89,32 +92,50 @@ func (u *user) stop() {
 }
 
 // useWithoutPause writes one key after the other with these credentials, and fails the story when a write fails that was
-// retried for a second, unless the member is being restarted.
+// retried for a second, unless the only member is being restarted.
 func useWithoutPause(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &user{cancel: cancel, done: make(chan struct{})}
 	ledger := story.Ledger(etcd)
+	write := func() error { return writeToOne(ctx, story, etcd, ledger, credentials, u) }
+	if etcd.Spec.Replicas > 1 {
+		write = func() error {
+			err := ledger.TryWriteThroughService(ctx, credentials, time.Second)
+			if err == nil {
+				u.written.Add(1)
+			}
+
+			return err
+		}
+	}
 	go func() {
 		defer GinkgoRecover()
 		defer close(u.done)
 		for ctx.Err() == nil {
-			before, found := story.FindPod(ctx, etcd)
-			if !found || !landscape.IsPodReady(before) {
-				continue
+			if err := write(); err != nil && ctx.Err() == nil {
+				Fail("a write failed: " + err.Error())
 			}
-			err := ledger.TryWriteFor(ctx, before, credentials, time.Second)
-			if err == nil {
-				u.written.Add(1)
-
-				continue
-			}
-			after, found := story.FindPod(ctx, etcd)
-			if ctx.Err() != nil || !found || after.UID != before.UID || !landscape.IsPodReady(after) {
-				continue
-			}
-			Fail("a write failed though the member was not restarted: " + err.Error())
 		}
 	}()
 
 	return u
+}
+
+// writeToOne writes to the only member, and returns no error while it is being restarted.
+func writeToOne(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, ledger *landscape.Ledger, credentials *tls.Config, u *user) error {
+	before, found := story.FindPod(ctx, etcd)
+	if !found || !landscape.IsPodReady(before) {
+		return nil
+	}
+	err := ledger.TryWriteFor(ctx, before, credentials, time.Second)
+	if err == nil {
+		u.written.Add(1)
+
+		return nil
+	}
+	if after, found := story.FindPod(ctx, etcd); !found || after.UID != before.UID || !landscape.IsPodReady(after) {
+		return nil
+	}
+
+	return err
 }

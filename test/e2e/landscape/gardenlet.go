@@ -8,6 +8,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
+	"time"
 
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/gardener/gardener/pkg/component"
@@ -34,6 +36,8 @@ type Gardenlet struct {
 	Client client.Client
 	// Secrets has the CAs of etcd.
 	Secrets secretsmanager.Interface
+
+	namespace string
 }
 
 // Gardenlet makes what gardenlet finds on a seed: definitions, a class of priority, and the CAs in the story's namespace.
@@ -57,7 +61,23 @@ func (s *Story) Gardenlet(ctx context.Context) *Gardenlet {
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-500"}, Value: 999998500}
 	Expect(client.IgnoreAlreadyExists(s.Client.Create(ctx, class))).To(Succeed())
 
-	manager, err := secretsmanager.New(ctx, logr.Discard(), clock.RealClock{}, seedClient, "gardenlet", secretsmanager.WithNamespaces(s.Namespace))
+	gardenlet := &Gardenlet{Client: seedClient, namespace: s.Namespace}
+	gardenlet.generateCAs(ctx, nil)
+
+	return gardenlet
+}
+
+// RotatePeerCA begins the rotation of the CA between members, as a shoot does that is Preparing.
+func (g *Gardenlet) RotatePeerCA(ctx context.Context) {
+	GinkgoHelper()
+	g.generateCAs(ctx, map[string]time.Time{"ca-etcd-peer": time.Now()})
+}
+
+// generateCAs makes a new secrets manager and the CAs, anew those whose rotation began at the given times.
+func (g *Gardenlet) generateCAs(ctx context.Context, rotated map[string]time.Time) {
+	GinkgoHelper()
+
+	manager, err := secretsmanager.New(ctx, logr.Discard(), clock.RealClock{}, g.Client, "gardenlet", secretsmanager.WithNamespaces(g.namespace), secretsmanager.WithSecretNamesToTimes(rotated))
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, name := range []string{"ca-etcd", "ca-etcd-peer"} {
@@ -66,7 +86,30 @@ func (s *Story) Gardenlet(ctx context.Context) *Gardenlet {
 		Expect(err).NotTo(HaveOccurred())
 	}
 
-	return &Gardenlet{Client: seedClient, Secrets: manager}
+	g.Secrets = manager
+}
+
+// Mounted are the names of the Secrets that each pod of an Etcd mounts, by volume, in the order of the members.
+func (s *Story) Mounted(ctx context.Context, etcd *druidv1alpha1.Etcd) []map[string]string {
+	GinkgoHelper()
+
+	var mounted []map[string]string
+
+	for ordinal := range int(etcd.Spec.Replicas) {
+		pod := &corev1.Pod{}
+		Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: fmt.Sprintf("%s-%d", etcd.Name, ordinal)}, pod)).To(Succeed())
+
+		volumes := map[string]string{}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Secret != nil {
+				volumes[volume.Name] = volume.Secret.SecretName
+			}
+		}
+
+		mounted = append(mounted, volumes)
+	}
+
+	return mounted
 }
 
 // Connection is how kube-apiserver would connect to an Etcd that was deployed with these secrets.
