@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// attemptThroughService is how long one attempt may take that is repeated with another connection.
-const attemptThroughService = 500 * time.Millisecond
+// retryThroughService is how long a write waits before it tries once more with another connection.
+const retryThroughService = 200 * time.Millisecond
 
 // TryWriteThroughService writes one key that does not count to whichever member the client Service leads to, as an
-// application would, and tries again with a new connection until the time is over. It returns the last error.
+// application would, and tries again with new connections until the time is over: one of them may lead to a member that is
+// just being restarted, and hang. It returns the last error.
 func (l *Ledger) TryWriteThroughService(ctx context.Context, config *tls.Config, duration time.Duration) error {
 	service := &corev1.Service{}
 	if err := l.story.Client.Get(ctx, client.ObjectKey{Namespace: l.story.Namespace, Name: l.etcd.Name + "-client"}, service); err != nil {
@@ -28,26 +29,39 @@ func (l *Ledger) TryWriteThroughService(ctx context.Context, config *tls.Config,
 	ctx, cancel := context.WithTimeout(ctx, duration)
 	defer cancel()
 
-	for {
-		err := l.tryOnce(ctx, service.Spec.ClusterIP, config)
+	attempts := int(duration / retryThroughService)
+	results := make(chan error, attempts)
+
+	for attempt := range attempts {
+		go func() {
+			select {
+			case <-time.After(time.Duration(attempt) * retryThroughService):
+				results <- l.writeOnce(ctx, service.Spec.ClusterIP, config)
+			case <-ctx.Done():
+				results <- ctx.Err()
+			}
+		}()
+	}
+
+	var errs []error
+
+	for range attempts {
+		err := <-results
 		if err == nil {
 			return nil
 		}
 
-		if ctx.Err() != nil {
-			return errors.Join(err, ctx.Err())
-		}
+		errs = append(errs, err)
 	}
+
+	return errors.Join(errs...)
 }
 
-func (l *Ledger) tryOnce(ctx context.Context, address string, config *tls.Config) error {
+func (l *Ledger) writeOnce(ctx context.Context, address string, config *tls.Config) error {
 	connection := l.connectTo(ctx, address, config)
 	defer connection.Close()
 
-	call, cancel := context.WithTimeout(ctx, attemptThroughService)
-	defer cancel()
-
-	_, err := connection.Put(call, "attempt", time.Now().String())
+	_, err := connection.Put(ctx, "attempt", time.Now().String())
 
 	return err
 }
