@@ -254,6 +254,25 @@ var _ = Describe("the operator's chart", func() {
 		Expect(err).To(MatchError(ContainSubstring("set embeddedResourceManager.enabled")))
 	})
 
+	DescribeTable("grants the right to switch the etcd-druid of gardenlet off only where it is to be taken over",
+		func(overwrite string, granted bool) {
+			role := find[*rbacv1.ClusterRole](objects(manifests(overwrite)), "extensions.gardener.cloud:gardener-extension-etcd-druid")
+			Expect(slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
+				return slices.Contains(rule.Resources, "deployments") && slices.Contains(rule.Verbs, "patch")
+			})).To(Equal(granted))
+		},
+		Entry("not where it stands by", "", false),
+		Entry("where it takes over", "predecessor: TakeOver", true),
+		Entry("not where it gives back", "predecessor: GiveBack", false),
+	)
+
+	It("grants the same rights to an operator that gardenlet starts in place of etcd-druid", func() {
+		rendered := objects(manifests("replicaCount: 0\nadditionalServiceAccounts: [{name: etcd-druid, namespace: garden}]"))
+		binding := find[*rbacv1.ClusterRoleBinding](rendered, "extensions.gardener.cloud:gardener-extension-etcd-druid")
+		Expect(binding.Subjects).To(ContainElement(rbacv1.Subject{Kind: "ServiceAccount", Name: "etcd-druid", Namespace: "garden"}))
+		Expect(find[*rbacv1.RoleBinding](rendered, "gardener-extension-etcd-druid").Subjects).To(HaveLen(2))
+	})
+
 	DescribeTable("restarts the operator when what it reads at its start changes",
 		func(overwrite string) {
 			template := func(overwrite string) map[string]string {

@@ -41,16 +41,34 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- include "enabled" (list .Values.embeddedResourceManager.enabled .) -}}
 {{- end -}}
 
+{{- define "subjects" -}}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "name" . }}
+  namespace: {{ .Release.Namespace }}
+{{- range .Values.additionalServiceAccounts }}
+- kind: ServiceAccount
+  name: {{ .name }}
+  namespace: {{ .namespace }}
+{{- end }}
+{{- end -}}
+
 {{- define "config" -}}
+{{- if hasKey .Values.config "predecessor" -}}
+{{- fail "config.predecessor is not taken: set predecessor, which also grants the rights that it needs" -}}
+{{- end -}}
 {{- if hasKey (.Values.config.resourceManager | default dict) "embedded" -}}
 {{- fail "config.resourceManager.embedded is not taken: set embeddedResourceManager.enabled, which also grants the rights that it needs" -}}
 {{- end -}}
 {{- $own := dict
   "apiVersion" "config.druid.gardener.cloud/v1alpha1"
   "kind" "OperatorConfiguration"
+  "predecessor" .Values.predecessor
   "controllers" (dict "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled)))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
 {{- if .Values.gardener.enabled -}}
+{{- /* One election for all ways in which the operator comes onto a seed, and with etcd-druid. */ -}}
+{{- $_ := set $own "leaderElection" (dict "resourceNamespace" "garden") -}}
 {{- /* gardenlet lets its own etcd-druid reach the members, from the namespace garden. */ -}}
 {{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension" "controllerregistration.core.gardener.cloud/name" (include "name" .)) -}}
 {{- $_ := set $own "rendering" (dict "namespaceSelectors" (list $selector)) -}}

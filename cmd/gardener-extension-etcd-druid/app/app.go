@@ -50,7 +50,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 func run(ctx context.Context, o *Options) error {
 	logf.SetLogger(o.manager.Completed().Logger)
 
-	mgr, err := newManager(o)
+	mgr, err := newManager(ctx, o)
 	if err != nil {
 		return fmt.Errorf("setting up the manager: %w", err)
 	}
@@ -62,7 +62,7 @@ func run(ctx context.Context, o *Options) error {
 			return fmt.Errorf("adding the embedded resource manager: %w", err)
 		}
 	}
-	if err := o.controllers.Completed().AddToManager(ctx, mgr); err != nil {
+	if err := o.addControllers(ctx, mgr); err != nil {
 		return fmt.Errorf("adding controllers: %w", err)
 	}
 

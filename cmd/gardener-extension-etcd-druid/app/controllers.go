@@ -42,6 +42,17 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 	}
 }
 
+// addControllers adds the controllers that are switched on. While a seed is given back none of them may act on Etcds.
+func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error {
+	if o.Config.Predecessor != configv1alpha1.PredecessorGiveBack {
+		return o.controllers.Completed().AddToManager(ctx, mgr)
+	}
+	if !o.isEnabled(heartbeatController) {
+		return nil
+	}
+	return o.addHeartbeat(ctx, mgr)
+}
+
 func (o *Options) addHeartbeat(ctx context.Context, mgr manager.Manager) error {
 	uncached, err := client.New(mgr.GetConfig(), client.Options{Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper()})
 	if err != nil {

@@ -5,6 +5,7 @@
 package app
 
 import (
+	"context"
 	goruntime "runtime"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
@@ -27,7 +28,7 @@ import (
 )
 
 // newManager returns the manager that all controllers share, with its election, its servers and its caches.
-func newManager(o *Options) (manager.Manager, error) {
+func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 	c := o.Config
 	restConfig := o.rest.Completed().Config
 	util.ApplyClientConnectionConfigurationToRESTConfig(&componentbaseconfigv1alpha1.ClientConnectionConfiguration{
@@ -54,7 +55,15 @@ func newManager(o *Options) (manager.Manager, error) {
 			goruntime.SetBlockProfileRate(1)
 		}
 	}
-	return manager.New(restConfig, options)
+	guard, err := guardElection(ctx, o, restConfig, &options)
+	if err != nil {
+		return nil, err
+	}
+	mgr, err := manager.New(restConfig, options)
+	if err != nil {
+		return nil, err
+	}
+	return mgr, addOwnership(mgr, guard, c.Predecessor)
 }
 
 // CacheOptions keep the caches small on seeds with hundreds of etcds and thousands of other pods: of the objects that

@@ -5,6 +5,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync"
@@ -45,10 +46,10 @@ type Options struct {
 	observerOnce sync.Once
 }
 
-// NewOptions returns options without any flag set. The environment variable LEADER_ELECTION_NAMESPACE, which the
-// extension's chart sets to the namespace of the pod, is the default namespace of the election and the heartbeat.
+// NewOptions returns options without any flag set. The namespace of the pod is the default namespace of the election and
+// the heartbeat.
 func NewOptions() *Options {
-	namespace := os.Getenv("LEADER_ELECTION_NAMESPACE")
+	namespace := ownNamespace()
 	o := &Options{
 		rest:       &extensionscmdcontroller.RESTOptions{},
 		manager:    &extensionscmdcontroller.ManagerOptions{LeaderElection: true, LeaderElectionNamespace: namespace},
@@ -136,6 +137,11 @@ func (o *Options) applyConfig() {
 	o.manager.LeaderElectionID = c.LeaderElection.ResourceName
 	if c.LeaderElection.ResourceNamespace != "" {
 		o.manager.LeaderElectionNamespace = c.LeaderElection.ResourceNamespace
+	}
+	if account := c.Webhooks.EtcdComponentProtection.ServiceAccountInfo; account != nil {
+		// gardenlet's configuration of etcd-druid tells it, and nothing else does before the pod has a token.
+		o.manager.LeaderElectionNamespace = cmp.Or(o.manager.LeaderElectionNamespace, account.Namespace)
+		o.heartbeat.Namespace = cmp.Or(o.heartbeat.Namespace, account.Namespace)
 	}
 	o.manager.WebhookServerHost = c.Server.Webhooks.BindAddress
 	o.manager.WebhookServerPort = c.Server.Webhooks.Port

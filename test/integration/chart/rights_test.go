@@ -73,7 +73,16 @@ func install(ctx context.Context, namespace string, values map[string]any) strin
 func runOperator(namespace, config string) *gexec.Session {
 	GinkgoHelper()
 
-	dir := GinkgoT().TempDir()
+	session, _ := runOperatorAt(namespace, config)
+
+	return session
+}
+
+// runOperatorAt also returns where the operator serves its metrics.
+func runOperatorAt(namespace, config string) (*gexec.Session, string) {
+	GinkgoHelper()
+
+	dir, metrics := GinkgoT().TempDir(), environment.FreePort()
 
 	account, err := env.AddUser(envtest.User{
 		Name:   "system:serviceaccount:" + namespace + ":" + name,
@@ -89,14 +98,14 @@ func runOperator(namespace, config string) *gexec.Session {
 	}
 
 	command := exec.Command(binary, "--config="+filepath.Join(dir, "config.yaml"), "--kubeconfig="+filepath.Join(dir, "kubeconfig"),
-		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", environment.FreePort()), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()))
+		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()))
 	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+namespace)
 
 	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit()) })
 
-	return session
+	return session, fmt.Sprintf("http://127.0.0.1:%d", metrics)
 }
 
 // play runs what the API server alone does not have: the controller of StatefulSets, and gardener-resource-manager where

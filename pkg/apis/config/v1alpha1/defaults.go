@@ -33,6 +33,7 @@ func SetDefaults(c *OperatorConfiguration) {
 	setControllerDefaults(&c.Controllers)
 
 	setDurationDefault(&c.ResourceManager.SyncPeriod, time.Hour)
+	setDefault(&c.Predecessor, PredecessorStandBy)
 	setDefault(&c.Logging.LogLevel, LogLevelInfo)
 	setDefault(&c.Logging.LogFormat, LogFormatJSON)
 }

@@ -40,6 +40,10 @@ type OperatorConfiguration struct {
 	// ResourceManager says who applies the ManagedResources that the operator writes.
 	// +optional
 	ResourceManager ResourceManagerConfiguration `json:"resourceManager,omitempty"`
+	// Predecessor says what becomes of the etcd-druid that gardenlet and gardener-operator install as Deployment
+	// garden/etcd-druid: StandBy, TakeOver or GiveBack. Default StandBy.
+	// +optional
+	Predecessor PredecessorPolicy `json:"predecessor,omitempty"`
 	// FeatureGates switches features that are not generally available, by name. A name that is not known is refused.
 	// +optional
 	FeatureGates map[string]bool `json:"featureGates,omitempty"`
@@ -188,6 +192,18 @@ type ServiceAccountInfo struct {
 	// Namespace of the service account.
 	Namespace string `json:"namespace"`
 }
+
+// PredecessorPolicy says what becomes of the etcd-druid that gardenlet and gardener-operator install.
+type PredecessorPolicy string
+
+const (
+	// PredecessorStandBy leaves the Etcds to it as long as it is at work.
+	PredecessorStandBy PredecessorPolicy = "StandBy"
+	// PredecessorTakeOver switches it off, and acts when it is gone.
+	PredecessorTakeOver PredecessorPolicy = "TakeOver"
+	// PredecessorGiveBack hands all Etcds over to it, switches it on again, and acts no more.
+	PredecessorGiveBack PredecessorPolicy = "GiveBack"
+)
 
 // LogLevel is the least severe level that is logged.
 type LogLevel string

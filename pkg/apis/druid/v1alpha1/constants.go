@@ -96,6 +96,9 @@ const (
 	ManagedResourceAnnotationCARotation = "etcd-druid.extensions.gardener.cloud/ca-rotation"
 	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
+	// ManagedResourceAnnotationGivingBack is the key, on the ManagedResource of an Etcd, of a mark that says that it is being
+	// given back to etcd-druid.
+	ManagedResourceAnnotationGivingBack = "etcd-druid.extensions.gardener.cloud/giving-back"
 	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.
 	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
 	// ManagedResourceAnnotationReplicas is the key, on the ManagedResource of an Etcd, of the number of pods rendered last.

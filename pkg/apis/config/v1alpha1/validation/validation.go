@@ -36,6 +36,8 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
 	errs = append(errs, validateRendering(c.Rendering, field.NewPath("rendering"))...)
 	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
+	errs = append(errs, supported(c.Predecessor, field.NewPath("predecessor"), configv1alpha1.PredecessorStandBy, configv1alpha1.PredecessorTakeOver, configv1alpha1.PredecessorGiveBack)...)
+	errs = append(errs, validatePredecessor(c)...)
 	errs = append(errs, validateFeatureGates(c.FeatureGates, field.NewPath("featureGates"))...)
 	errs = append(errs, supported(c.Logging.LogLevel, field.NewPath("logging", "logLevel"), configv1alpha1.LogLevelDebug, configv1alpha1.LogLevelInfo, configv1alpha1.LogLevelError)...)
 	errs = append(errs, supported(c.Logging.LogFormat, field.NewPath("logging", "logFormat"), configv1alpha1.LogFormatJSON, configv1alpha1.LogFormatText)...)
@@ -62,6 +64,14 @@ func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// validatePredecessor refuses to change hands without the election that keeps several instances apart.
+func validatePredecessor(c *configv1alpha1.OperatorConfiguration) field.ErrorList {
+	if c.Predecessor == configv1alpha1.PredecessorStandBy || c.LeaderElection.Enabled == nil || *c.LeaderElection.Enabled {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("leaderElection", "enabled"), false, "predecessor "+string(c.Predecessor)+" needs the election")}
 }
 
 func validateLeaderElection(c configv1alpha1.LeaderElectionConfiguration, path *field.Path) field.ErrorList {

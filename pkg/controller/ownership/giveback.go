@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// giveBackPeriod is the time between two rounds.
+const giveBackPeriod = 10 * time.Second
+
+// GiveBack hands all Etcds over to the etcd-druid that gardenlet installs, and then switches that on again. It runs where
+// nothing else acts on Etcds.
+type GiveBack struct {
+	// Client reads from the API server.
+	Client client.Client
+	// Observer reads one Etcd; it needs no caches that are not running.
+	Observer interface {
+		Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
+	}
+	// Recorder writes events about Etcds.
+	Recorder events.EventRecorder
+	// Period is the time between two rounds. 0: 10s.
+	Period time.Duration
+}
+
+// NeedLeaderElection lets only one instance give back.
+func (g *GiveBack) NeedLeaderElection() bool { return true }
+
+// Start goes round until everything is given back, and waits for the end of the context then.
+func (g *GiveBack) Start(ctx context.Context) error {
+	period := g.Period
+	if period == 0 {
+		period = giveBackPeriod
+	}
+	for {
+		done, err := g.Round(ctx)
+		if err != nil {
+			logf.FromContext(ctx).Error(err, "Giving the seed back failed, and is tried again")
+		}
+		if done {
+			<-ctx.Done()
+
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(period):
+		}
+	}
+}
+
+// Round gives back every Etcd that can be, and the seed when it was the last one. It returns whether all is done.
+func (g *GiveBack) Round(ctx context.Context) (bool, error) {
+	predecessor := &resourcesv1alpha1.ManagedResource{}
+	if err := g.Client.Get(ctx, Predecessor, predecessor); err != nil {
+		return false, fmt.Errorf("there is no etcd-druid to give the seed back to: reading ManagedResource %s: %w", Predecessor, err)
+	}
+	etcds := &druidv1alpha1.EtcdList{}
+	if err := g.Client.List(ctx, etcds); err != nil {
+		return false, fmt.Errorf("listing Etcds: %w", err)
+	}
+	var refused []string
+	for i := range etcds.Items {
+		etcd := &etcds.Items[i]
+		if err := g.give(ctx, etcd); err != nil {
+			refused = append(refused, fmt.Sprintf("%s: %s", client.ObjectKeyFromObject(etcd), err))
+			g.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "NotGivenBack", "GiveBack", "Not given back to etcd-druid: %s", err)
+		}
+	}
+	refusedToGiveBack.Set(float64(len(refused)))
+	if len(refused) > 0 {
+		return false, fmt.Errorf("%d of %d Etcds are not given back: %s", len(refused), len(etcds.Items), strings.Join(refused, "; "))
+	}
+	if predecessor.Annotations[resourcesv1alpha1.Ignore] == "true" {
+		if err := switchOn(ctx, g.Client, predecessor); err != nil {
+			return false, err
+		}
+	}
+	logf.FromContext(ctx).Info("The seed is given back to gardenlet's etcd-druid", "etcds", len(etcds.Items))
+
+	return true, nil
+}
+
+// give hands one Etcd over. What was begun is finished after a crash: the ManagedResource remembers that it was.
+func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		return client.IgnoreNotFound(err) // it was given back, or never was ours
+	}
+	if mr.DeletionTimestamp != nil {
+		return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
+	}
+	canonical, errs := helper.Canonical(etcd)
+	if len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	o := g.Observer.Observe(ctx, canonical, observer.Request{})
+	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] == "" {
+		if err := CheckSettled(etcd, o); err != nil {
+			return err
+		}
+	}
+	given, err := SpecForPredecessor(etcd, o)
+	if err != nil {
+		return err
+	}
+	// Everything that can be refused is refused before anything is changed.
+	if err := g.Client.Patch(ctx, given.DeepCopy(), client.MergeFrom(etcd.DeepCopy()), client.DryRunAll); err != nil {
+		return fmt.Errorf("its spec would be refused: %w", err)
+	}
+	if err := annotate(ctx, g.Client, mr, druidv1alpha1.ManagedResourceAnnotationGivingBack, "true"); err != nil {
+		return err
+	}
+	if err := g.Client.Patch(ctx, given, client.MergeFrom(etcd.DeepCopy())); err != nil {
+		return fmt.Errorf("writing what it runs with into its spec: %w", err)
+	}
+	if err := g.releaseSecrets(ctx, etcd); err != nil {
+		return err
+	}
+	if err := managedresources.SetKeepObjects(ctx, g.Client, mr.Namespace, mr.Name, true); err != nil {
+		return fmt.Errorf("keeping the objects of ManagedResource %s: %w", mr.Name, err)
+	}
+	if err := managedresources.DeleteForSeed(ctx, g.Client, mr.Namespace, mr.Name); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("deleting ManagedResource %s: %w", mr.Name, err)
+	}
+	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are")
+
+	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
+}
+
+// releaseSecrets takes the Secrets that were issued for an Etcd out of the hands of our secrets manager. It would delete them as
+// forgotten ones if the Etcd, which names them now, were ever taken over again.
+func (g *GiveBack) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	issued := &metav1.PartialObjectMetadataList{}
+	issued.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := g.Client.List(ctx, issued, client.InNamespace(etcd.Namespace), client.MatchingLabels{
+		secretsmanager.LabelKeyManagedBy: secretsmanager.LabelValueSecretsManager, secretsmanager.LabelKeyManagerIdentity: secrets.Identity(etcd.Name),
+	}); err != nil {
+		return fmt.Errorf("listing the Secrets that were issued: %w", err)
+	}
+	for i := range issued.Items {
+		secret := &issued.Items[i]
+		before := secret.DeepCopy()
+		delete(secret.Labels, secretsmanager.LabelKeyManagerIdentity)
+		if err := g.Client.Patch(ctx, secret, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("releasing Secret %s: %w", secret.Name, err)
+		}
+	}
+
+	return nil
+}

@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// SpecForPredecessor returns an Etcd whose spec says all by itself what its cluster runs with, so that an etcd-druid that knows
+// neither our fields nor what is remembered on the ManagedResource renders the same: the Secrets that the pods mount now, and
+// the store that was resolved. The error says why that cannot be said, and the way out.
+func SpecForPredecessor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*druidv1alpha1.Etcd, error) {
+	canonical, errs := helper.Canonical(etcd)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	if hasOlderForm(etcd) {
+		return nil, errors.New("its manifest has the older form, which etcd-druid does not read: write it in the current form")
+	}
+	spec := canonical.DeepCopy()
+	modes := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+	if err := giveTLS(spec, modes, o.StatefulSet.TLS); err != nil {
+		return nil, err
+	}
+	if err := giveStore(spec, o.ManagedResource.Store); err != nil {
+		return nil, err
+	}
+
+	return spec, nil
+}
+
+func hasOlderForm(etcd *druidv1alpha1.Etcd) bool {
+	none := druidv1alpha1.EtcdSpec{}
+
+	return !equality.Semantic.DeepEqual(etcd.Spec.OlderSpecForm, none.OlderSpecForm) ||
+		!equality.Semantic.DeepEqual(etcd.Spec.Etcd.OlderEtcdForm, none.Etcd.OlderEtcdForm) ||
+		!equality.Semantic.DeepEqual(etcd.Spec.Backup.OlderBackupForm, none.Backup.OlderBackupForm)
+}
+
+// giveTLS names what is mounted, and nothing where TLS is switched off: etcd-druid does not know enableTLS.
+func giveTLS(etcd *druidv1alpha1.Etcd, modes secrets.Modes, mounted etcdcluster.MountedTLS) error {
+	if modes.Client == secrets.ModeDisabled || modes.Peer == secrets.ModeDisabled {
+		etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, nil
+
+		return nil
+	}
+	etcd.Spec.Etcd.EnableTLS = nil
+	if modes.Client == secrets.ModeProvisioned {
+		if mounted.ClientCA == "" || mounted.Server == "" || mounted.Client == "" {
+			return errors.New("its StatefulSet does not mount the certificates that were issued for clients: reconcile it first")
+		}
+		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
+			TLSCASecretRef: bundleIn(etcd, mounted.ClientCA), ServerTLSSecretRef: secretIn(etcd, mounted.Server), ClientTLSSecretRef: secretIn(etcd, mounted.Client),
+		}
+	}
+	if modes.Peer == secrets.ModeProvisioned {
+		if mounted.PeerCA == "" || mounted.Peer == "" {
+			return errors.New("its StatefulSet does not mount the certificates that were issued for its members: reconcile it first")
+		}
+		etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
+			TLSCASecretRef: bundleIn(etcd, mounted.PeerCA), ServerTLSSecretRef: secretIn(etcd, mounted.Peer),
+		}}
+	}
+	if etcd.Spec.Backup.TLS == nil && etcd.Spec.Etcd.ClientUrlTLS != nil {
+		// The sidecar serves with what etcd serves clients with; etcd-druid wants it said.
+		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()
+	}
+
+	return nil
+}
+
+// giveStore names the place that snapshots go to, and the Secret with its credentials.
+func giveStore(etcd *druidv1alpha1.Etcd, remembered string) error {
+	store := etcd.Spec.Backup.Store
+	if store == nil {
+		return nil
+	}
+	pin, err := backupstore.ParsePin(remembered)
+	if err != nil {
+		return err
+	}
+	if pin == nil {
+		if store.Provider == nil || store.Container == nil || store.Prefix == "" || backupstore.NeedsEntry(*store) {
+			return errors.New("where its snapshots go is not known: reconcile it first, so that its store is resolved")
+		}
+
+		return nil
+	}
+	if store.Provider == nil {
+		store.Provider = new(druidv1alpha1.StorageProvider(pin.Provider))
+	}
+	if store.Container == nil {
+		store.Container = &pin.Container
+	}
+	if store.Prefix == "" {
+		store.Prefix = pin.Prefix
+	}
+	if store.SecretRef == nil && pin.SecretName != "" {
+		store.SecretRef = new(secretIn(etcd, pin.SecretName))
+	}
+	store.BackupEntryRef = nil
+
+	return nil
+}
+
+func secretIn(etcd *druidv1alpha1.Etcd, name string) corev1.SecretReference {
+	return corev1.SecretReference{Name: name, Namespace: etcd.Namespace}
+}
+
+func bundleIn(etcd *druidv1alpha1.Etcd, name string) druidv1alpha1.SecretReference {
+	return druidv1alpha1.SecretReference{SecretReference: secretIn(etcd, name), DataKey: new("bundle.crt")}
+}
+
+// CheckSettled returns what of an Etcd is still under way, so that a change of hands would leave it half done.
+func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	status := etcd.Status
+	rotation, _ := secrets.ParseRotation(o.ManagedResource.CARotation)
+	switch {
+	case etcd.DeletionTimestamp != nil:
+		return errors.New("it is being deleted")
+	case len(o.Failures) > 0:
+		return fmt.Errorf("reading %s: %s", o.Failures[0].Section, o.Failures[0].Message)
+	case status.ObservedGeneration == nil || *status.ObservedGeneration != etcd.Generation:
+		return errors.New("its newest generation is not carried out: annotate it with druid.gardener.cloud/operation=reconcile")
+	case helper.IsReconcileRequested(etcd):
+		return errors.New("its operation annotation is not taken yet")
+	case len(status.LastErrors) > 0:
+		return fmt.Errorf("its last operation failed: %s", status.LastErrors[0].Description)
+	case rotation.Describe() != "":
+		return fmt.Errorf("its CAs are being rotated (%s)", rotation.Describe())
+	case !o.ManagedResource.IsApplied():
+		return errors.New("its ManagedResource is not applied")
+	case etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isTrue(etcd, druidv1alpha1.ConditionTypeAllMembersUpdated):
+		return errors.New("its members are not all updated")
+	default:
+		return nil
+	}
+}
+
+func isTrue(etcd *druidv1alpha1.Etcd, conditionType druidv1alpha1.ConditionType) bool {
+	for _, condition := range etcd.Status.Conditions {
+		if condition.Type == conditionType {
+			return condition.Status == druidv1alpha1.ConditionTrue
+		}
+	}
+
+	return false
+}

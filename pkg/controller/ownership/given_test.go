@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("SpecForPredecessor", func() {
+	var (
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "main"}}
+		etcd.Spec.Replicas = 1
+		o = etcdcluster.Observation{}
+		o.ManagedResource.TLSMode = "client=plaintext,peer=plaintext"
+		o.StatefulSet.Exists = true
+	})
+	reference := func(name string) corev1.SecretReference {
+		return corev1.SecretReference{Namespace: "shoot--foo", Name: name}
+	}
+	bundle := func(name string) druidv1alpha1.SecretReference {
+		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: new("bundle.crt")}
+	}
+
+	It("names the Secrets that were issued, for the sidecar too", func() {
+		etcd.Spec.Etcd.EnableTLS = new(true)
+		o.ManagedResource.TLSMode = "client=provisioned,peer=provisioned"
+		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
+
+		given, err := ownership.SpecForPredecessor(etcd, o)
+
+		Expect(err).NotTo(HaveOccurred())
+		client := druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("ca-1"), ServerTLSSecretRef: reference("server-1"), ClientTLSSecretRef: reference("client-1")}
+		Expect(given.Spec.Etcd.ClientUrlTLS).To(HaveValue(Equal(client)))
+		Expect(given.Spec.Backup.TLS).To(HaveValue(Equal(client)))
+		Expect(given.Spec.Etcd.PeerUrlTLS).To(HaveValue(Equal(druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("peer-ca-1"), ServerTLSSecretRef: reference("peer-1")}})))
+		Expect(given.Spec.Etcd.EnableTLS).To(BeNil())
+	})
+
+	It("names no Secrets where TLS is switched off, since etcd-druid would use them", func() {
+		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{ServerTLSSecretRef: reference("given")}
+		etcd.Spec.Etcd.EnableTLS = new(false)
+		o.ManagedResource.TLSMode = "client=disabled,peer=disabled"
+
+		given, err := ownership.SpecForPredecessor(etcd, o)
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(given.Spec.Etcd.ClientUrlTLS).To(BeNil())
+	})
+
+	It("says where snapshots go as it was resolved", func() {
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: "entry"}}
+		o.ManagedResource.Store = `{"provider":"S3","container":"bucket","prefix":"entry/main","secretName":"etcd-backup"}`
+
+		given, err := ownership.SpecForPredecessor(etcd, o)
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(given.Spec.Backup.Store).To(HaveValue(Equal(druidv1alpha1.StoreSpec{
+			Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bucket"), Prefix: "entry/main", SecretRef: new(reference("etcd-backup")),
+		})))
+	})
+
+	It("leaves what the spec says as it is", func() {
+		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("given-ca"), ServerTLSSecretRef: reference("given-server"), ClientTLSSecretRef: reference("given-client")}
+		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("aws")), Container: new("bucket"), Prefix: "entry/main", SecretRef: new(reference("given"))}
+		o.ManagedResource.TLSMode = "client=given,peer=plaintext"
+		o.ManagedResource.Store = `{"provider":"S3","container":"bucket","prefix":"entry/main","secretName":"given"}`
+
+		given, err := ownership.SpecForPredecessor(etcd, o)
+
+		Expect(err).NotTo(HaveOccurred())
+		Expect(given.Spec).To(Equal(etcd.Spec))
+	})
+
+	DescribeTable("refuses what etcd-druid could not go on with",
+		func(message string, mutate func()) {
+			mutate()
+			_, err := ownership.SpecForPredecessor(etcd, o)
+			Expect(err).To(MatchError(ContainSubstring(message)))
+		},
+		Entry("the older form of the manifest", "older form", func() {
+			etcd.Spec.Backup.ImageVersion, etcd.Spec.Backup.ImageRepository = new("v1"), new("registry.example.com/etcdbrctl")
+		}),
+		Entry("issued certificates that are not rolled out", "mount", func() { o.ManagedResource.TLSMode = "client=provisioned,peer=provisioned" }),
+		Entry("a store that was never resolved", "snapshots", func() { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }),
+		Entry("a memory of the store that somebody broke", "until now", func() {
+			etcd.Spec.Backup.Store, o.ManagedResource.Store = &druidv1alpha1.StoreSpec{}, "{"
+		}),
+	)
+})
+
+var _ = Describe("CheckSettled", func() {
+	var (
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "main", Generation: 2}}
+		etcd.Spec.Replicas = 1
+		etcd.Status.ObservedGeneration = new(int64(2))
+		etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}}
+		o = etcdcluster.Observation{}
+		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
+	})
+
+	It("finds nothing to wait for in an Etcd that is as it should be", func() {
+		Expect(ownership.CheckSettled(etcd, o)).To(Succeed())
+	})
+
+	DescribeTable("names what is under way",
+		func(message string, mutate func()) {
+			mutate()
+			Expect(ownership.CheckSettled(etcd, o)).To(MatchError(ContainSubstring(message)))
+		},
+		Entry("a deletion", "deleted", func() { etcd.DeletionTimestamp = new(metav1.Now()) }),
+		Entry("what cannot be read", "timeout", func() {
+			o.Failures = []etcdcluster.ReadFailure{{Section: "pods", Message: "timeout"}}
+		}),
+		Entry("a new generation", "newest generation", func() { etcd.Generation = 3 }),
+		Entry("an operation that was asked for", "annotation", func() {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
+		}),
+		Entry("a failure", "no such bucket", func() {
+			etcd.Status.LastErrors = []druidv1alpha1.LastError{{Description: "no such bucket"}}
+		}),
+		Entry("a roll", "updated", func() { etcd.Status.Conditions[0].Status = "False" }),
+		Entry("a rendering that is not applied", "applied", func() { o.ManagedResource.Applied.Status = "False" }),
+		Entry("a rotation of the CAs", "rotated", func() { o.ManagedResource.CARotation = `{"stage":"Prepared"}` }),
+	)
+})

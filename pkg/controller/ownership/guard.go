@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// predecessorName is the name that gardenlet and gardener-operator give to everything of their etcd-druid.
+	predecessorName = "etcd-druid"
+	// identityMark is at the end of what our instances call themselves in the Lease of the election. It tells a pod with our
+	// binary from one with etcd-druid's, whatever its Deployment is called.
+	identityMark = "_gardener-extension-etcd-druid"
+	// lookPeriod is the time between two looks.
+	lookPeriod = 5 * time.Second
+)
+
+// Predecessor is the Deployment of the etcd-druid that gardenlet installs.
+var Predecessor = client.ObjectKey{Namespace: v1beta1constants.GardenNamespace, Name: predecessorName}
+
+// ErrPredecessorIsBack ends a process that acts when the etcd-druid is back. The next one stands by.
+var ErrPredecessorIsBack = errors.New("the etcd-druid of gardenlet is at work again, so that this operator has to stop")
+
+// Guard looks after the etcd-druid, and says whether this process has to stand by for it.
+type Guard struct {
+	// Client reads from the API server, and switches the etcd-druid off where it is to be taken over.
+	Client client.Client
+	// Lease is the Lease of our election.
+	Lease client.ObjectKey
+	// Hostname is the name of the own pod, where the process runs in one.
+	Hostname string
+	// TakeOver switches the etcd-druid off instead of standing by for it.
+	TakeOver bool
+	// Recorder writes events about the Deployment of the etcd-druid. Nil: none.
+	Recorder events.EventRecorder
+	// Elected is closed when this process leads.
+	Elected <-chan struct{}
+	// Clock tells the time between looks. Nil: the real one.
+	Clock clock.Clock
+
+	lock   sync.Mutex
+	reason string
+	looked bool
+}
+
+// StandingBy says why this process must not act. Empty: it may.
+func (g *Guard) StandingBy() string {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	if !g.looked {
+		return "nobody has looked for the etcd-druid of gardenlet yet"
+	}
+
+	return g.reason
+}
+
+// NeedLeaderElection makes the guard look in every instance, since only those that need not stand by may be elected.
+func (g *Guard) NeedLeaderElection() bool { return false }
+
+// Start looks until the context ends, or this process leads although it has to stand by.
+func (g *Guard) Start(ctx context.Context) error {
+	clock := g.Clock
+	if clock == nil {
+		clock = realClock
+	}
+	for {
+		if err := g.Look(ctx); err != nil {
+			logf.FromContext(ctx).Error(err, "Looking for the etcd-druid of gardenlet failed")
+		}
+		if reason := g.StandingBy(); reason != "" && g.isElected() {
+			return fmt.Errorf("%w: %s", ErrPredecessorIsBack, reason)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-clock.After(lookPeriod):
+		}
+	}
+}
+
+func (g *Guard) isElected() bool {
+	select {
+	case <-g.Elected:
+		return true
+	default:
+		return false
+	}
+}
+
+// Look looks once. What cannot be read changes nothing.
+func (g *Guard) Look(ctx context.Context) error {
+	deployment := &appsv1.Deployment{}
+	if err := g.Client.Get(ctx, Predecessor, deployment); err != nil {
+		if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("reading Deployment %s: %w", Predecessor, err)
+		}
+		g.conclude(ctx, nil, "")
+
+		return nil
+	}
+	pods, err := g.podsOf(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	ours, err := g.isOurs(ctx, pods)
+	if err != nil {
+		return err
+	}
+	replicas := ptr.Deref(deployment.Spec.Replicas, 1)
+	switch {
+	case ours, replicas == 0 && len(pods) == 0:
+		g.conclude(ctx, deployment, "")
+	case g.TakeOver:
+		g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is being switched off, and has %d pods yet", Predecessor, len(pods)))
+
+		return g.switchOff(ctx, deployment)
+	default:
+		g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is at work with %d replicas and %d pods; set predecessor to TakeOver to take the seed over", Predecessor, replicas, len(pods)))
+	}
+
+	return nil
+}
+
+func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector of Deployment %s: %w", Predecessor, err)
+	}
+	pods := &corev1.PodList{}
+	if err := g.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", Predecessor, err)
+	}
+
+	return pods.Items, nil
+}
+
+// isOurs is true when the Deployment runs our binary in place of etcd-druid's: the own pod is one of its pods, or one of them
+// leads under one of our names. Such instances take part in the one election and need no guard.
+func (g *Guard) isOurs(ctx context.Context, pods []corev1.Pod) (bool, error) {
+	lease := &coordinationv1.Lease{}
+	if err := g.Client.Get(ctx, g.Lease, lease); client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("reading Lease %s: %w", g.Lease, err)
+	}
+	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
+	for _, pod := range pods {
+		if pod.Name == g.Hostname || strings.HasSuffix(holder, identityMark) && strings.HasPrefix(holder, pod.Name+"_") {
+			return true, nil
+		}
+	}
+
+	return false, nil
+}
+
+// conclude remembers what a look came to, and tells it when it is news.
+func (g *Guard) conclude(ctx context.Context, deployment *appsv1.Deployment, reason string) {
+	g.lock.Lock()
+	isNews := !g.looked && reason != "" || g.looked && (reason == "") != (g.reason == "")
+	g.reason, g.looked = reason, true
+	g.lock.Unlock()
+
+	standingBy.Set(map[bool]float64{true: 1}[reason != ""])
+	if !isNews {
+		return
+	}
+	if reason == "" {
+		logf.FromContext(ctx).Info("Standing by no longer")
+
+		return
+	}
+	logf.FromContext(ctx).Info("Standing by", "reason", reason)
+	if g.Recorder != nil && deployment != nil {
+		g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "StandingBy", "StandBy", "gardener-extension-etcd-druid stands by: %s", reason)
+	}
+}

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
+)
+
+var _ = Describe("Guard", func() {
+	var (
+		ctx      = context.Background()
+		scheme   = runtime.NewScheme()
+		objects  []client.Object
+		calls    interceptor.Funcs
+		recorder *events.FakeRecorder
+		guard    *ownership.Guard
+		c        client.Client
+	)
+	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+	Expect(resourcesv1alpha1.AddToScheme(scheme)).To(Succeed())
+
+	labels := map[string]string{"gardener.cloud/role": "etcd-druid"}
+	deployment := func(replicas int32) *appsv1.Deployment {
+		return &appsv1.Deployment{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"},
+			Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+		}
+	}
+	pod := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: labels}}
+	}
+	lease := func(holder string) *coordinationv1.Lease {
+		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "druid-leader-election"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
+	}
+	look := func() error {
+		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
+		guard.Client = c
+
+		return guard.Look(ctx)
+	}
+
+	BeforeEach(func() {
+		objects, calls, recorder = nil, interceptor.Funcs{}, events.NewFakeRecorder(10)
+		guard = &ownership.Guard{Hostname: "ours-0", Recorder: recorder, Lease: client.ObjectKey{Namespace: "garden", Name: "druid-leader-election"}}
+	})
+
+	DescribeTable("says whether to stand by",
+		func(standsBy bool, found ...client.Object) {
+			objects = found
+			Expect(look()).To(Succeed())
+			if standsBy {
+				Expect(guard.StandingBy()).To(ContainSubstring("garden/etcd-druid"))
+				Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
+			} else {
+				Expect(guard.StandingBy()).To(BeEmpty())
+				Expect(recorder.Events).NotTo(Receive())
+			}
+		},
+		Entry("not where there is no etcd-druid of gardenlet", false),
+		Entry("for an etcd-druid that is at work", true, deployment(1), pod("etcd-druid-a")),
+		Entry("for an etcd-druid that is about to start", true, deployment(1)),
+		Entry("for the last pod of an etcd-druid that is scaled down", true, deployment(0), pod("etcd-druid-a")),
+		Entry("not for an etcd-druid that is scaled down", false, deployment(0)),
+		Entry("not for oneself in the place of etcd-druid", false, deployment(1), pod("ours-0")),
+		Entry("not for another of our instances in the place of etcd-druid that leads", false, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234_gardener-extension-etcd-druid")),
+		Entry("for an etcd-druid that leads under the same Lease", true, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234")),
+		Entry("for an etcd-druid beside which another of our instances leads", true, deployment(1), pod("etcd-druid-a"), lease("other-0_1234_gardener-extension-etcd-druid")),
+	)
+
+	It("stands by until it has looked", func() {
+		Expect(guard.StandingBy()).NotTo(BeEmpty())
+	})
+
+	It("keeps to what it knows while it cannot look", func() {
+		Expect(look()).To(Succeed())
+		calls.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("timeout")
+		}
+		Expect(look()).To(MatchError(ContainSubstring("timeout")))
+		Expect(guard.StandingBy()).To(BeEmpty())
+	})
+
+	It("tells whoever asks", func() {
+		answer := func() string {
+			response := httptest.NewRecorder()
+			guard.ServeHTTP(response, nil)
+
+			return response.Body.String()
+		}
+		Expect(look()).To(Succeed())
+		Expect(answer()).To(Equal("waiting for the election\n"))
+		objects = []client.Object{deployment(1)}
+		Expect(look()).To(Succeed())
+		Expect(answer()).To(HavePrefix("standing by: Deployment garden/etcd-druid"))
+		objects = nil
+		Expect(look()).To(Succeed())
+		elected := make(chan struct{})
+		close(elected)
+		guard.Elected = elected
+		Expect(answer()).To(Equal("acting\n"))
+	})
+
+	It("ends a process that leads when the etcd-druid is back", func() {
+		clock := testclock.NewFakeClock(time.Now())
+		elected := make(chan struct{})
+		close(elected)
+		guard.Elected, guard.Clock = elected, clock
+		Expect(look()).To(Succeed())
+		ended := make(chan error, 1)
+		go func() { ended <- guard.Start(ctx) }()
+		Eventually(clock.HasWaiters).Should(BeTrue())
+		Expect(c.Create(ctx, deployment(1))).To(Succeed())
+		clock.Step(5 * time.Second)
+		Eventually(ended).Should(Receive(MatchError(ownership.ErrPredecessorIsBack)))
+	})
+
+	It("switches the etcd-druid off where it is to be taken over, and stands by until it is gone", func() {
+		guard.TakeOver = true
+		objects = []client.Object{
+			deployment(1), pod("etcd-druid-a"),
+			&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"a": "b"}}},
+			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}},
+		}
+		Expect(look()).To(Succeed())
+		Expect(guard.StandingBy()).To(ContainSubstring("being switched off"))
+
+		resource, scaled := &resourcesv1alpha1.ManagedResource{}, &appsv1.Deployment{}
+		Expect(c.Get(ctx, ownership.Predecessor, resource)).To(Succeed())
+		Expect(resource.Annotations).To(Equal(map[string]string{"a": "b", "resources.gardener.cloud/ignore": "true"}))
+		Expect(c.Get(ctx, ownership.Predecessor, scaled)).To(Succeed())
+		Expect(scaled.Spec.Replicas).To(HaveValue(BeZero()))
+		webhooks := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
+		Expect(c.List(ctx, webhooks)).To(Succeed())
+		Expect(webhooks.Items).To(BeEmpty())
+
+		Expect(guard.Look(ctx)).To(Succeed())
+		Expect(guard.StandingBy()).NotTo(BeEmpty(), "its pod is still there")
+		Expect(c.Delete(ctx, pod("etcd-druid-a"))).To(Succeed())
+		Expect(guard.Look(ctx)).To(Succeed())
+		Expect(guard.StandingBy()).To(BeEmpty())
+	})
+
+	It("does not touch the etcd-druid otherwise", func() {
+		objects = []client.Object{deployment(1), pod("etcd-druid-a")}
+		Expect(look()).To(Succeed())
+		untouched := &appsv1.Deployment{}
+		Expect(c.Get(ctx, ownership.Predecessor, untouched)).To(Succeed())
+		Expect(untouched.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+	})
+})

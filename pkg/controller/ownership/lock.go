@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// errStandingBy ends the attempt of a process to keep an election that it must not win.
+var errStandingBy = errors.New("this operator stands by")
+
+// NewLock returns the lock of the one election that all our instances take part in, whichever way they are installed. Those
+// that stand by take no part. timeout bounds each request; it must be shorter than the time in which a lease is renewed.
+func NewLock(config *rest.Config, lease client.ObjectKey, timeout time.Duration, guard *Guard) (resourcelock.Interface, error) {
+	hostname, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("naming this instance: %w", err)
+	}
+	config = rest.AddUserAgent(config, "leader-election")
+	config.Timeout = timeout
+	core, err := corev1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	coordination, err := coordinationv1client.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := resourcelock.New(resourcelock.LeasesResourceLock, lease.Namespace, lease.Name, core, coordination, resourcelock.ResourceLockConfig{
+		Identity: hostname + "_" + string(uuid.NewUUID()) + identityMark,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the election: %w", err)
+	}
+
+	return &guardedLock{Interface: lock, guard: guard}, nil
+}
+
+// guardedLock lets nobody be elected who has to stand by: to them the election seems to be won by another, for ever.
+type guardedLock struct {
+	resourcelock.Interface
+
+	guard *Guard
+}
+
+// Get implements resourcelock.Interface.
+func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	if l.guard.StandingBy() == "" {
+		return l.Interface.Get(ctx)
+	}
+	now := metav1.Now()
+	record := &resourcelock.LeaderElectionRecord{
+		HolderIdentity: "nobody of gardener-extension-etcd-druid, which stands by", LeaseDurationSeconds: 60, AcquireTime: now, RenewTime: now,
+	}
+	raw, err := json.Marshal(record)
+	if err != nil {
+		return nil, nil, fmt.Errorf("describing who leads: %w", err)
+	}
+
+	return record, raw, nil
+}
+
+// Update implements resourcelock.Interface. Whoever has to stand by may still give the election up.
+func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	if record.HolderIdentity == l.Identity() && l.guard.StandingBy() != "" {
+		return errStandingBy
+	}
+
+	return l.Interface.Update(ctx, record)
+}

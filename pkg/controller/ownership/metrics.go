@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	standingBy = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "etcd_druid_standing_by",
+		Help: "1 while this instance leaves the Etcds to the etcd-druid that gardenlet installs, 0 while it may act.",
+	})
+	refusedToGiveBack = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "etcd_druid_give_back_refused",
+		Help: "Number of Etcds that are not given back to the etcd-druid that gardenlet installs, while the operator gives a seed back.",
+	})
+	realClock clock.Clock = clock.RealClock{}
+)
+
+func init() {
+	metrics.Registry.MustRegister(standingBy, refusedToGiveBack)
+}
+
+// Path is where ServeHTTP is served, beside the metrics.
+const Path = "/ownership"
+
+// ServeHTTP answers whether this instance stands by, and why.
+func (g *Guard) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
+	if reason := g.StandingBy(); reason != "" {
+		_, _ = fmt.Fprintf(response, "standing by: %s\n", reason)
+
+		return
+	}
+	if g.isElected() {
+		_, _ = fmt.Fprintln(response, "acting")
+
+		return
+	}
+	_, _ = fmt.Fprintln(response, "waiting for the election")
+}

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership
+
+import (
+	"context"
+	"fmt"
+
+	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// switchOff switches the etcd-druid off in an order in which nothing of it comes back: its ManagedResource is no longer
+// applied, its webhook no longer refuses what gardener-resource-manager does for us, its pods go. All is done again as long as
+// there are pods. gardenlet keeps the annotation when it writes the ManagedResource.
+func (g *Guard) switchOff(ctx context.Context, deployment *appsv1.Deployment) error {
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: Predecessor.Namespace, Name: Predecessor.Name}}
+	if err := annotate(ctx, g.Client, resource, resourcesv1alpha1.Ignore, "true"); err != nil {
+		return err
+	}
+	webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: predecessorName}}
+	if err := client.IgnoreNotFound(g.Client.Delete(ctx, webhooks)); err != nil {
+		return fmt.Errorf("deleting ValidatingWebhookConfiguration %s: %w", predecessorName, err)
+	}
+	if ptr.Deref(deployment.Spec.Replicas, 1) > 0 {
+		before := deployment.DeepCopy()
+		deployment.Spec.Replicas = new(int32(0))
+		if err := g.Client.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
+			return fmt.Errorf("scaling Deployment %s down: %w", Predecessor, err)
+		}
+		if g.Recorder != nil {
+			g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "TakenOver", "TakeOver", "gardener-extension-etcd-druid takes the seed over and has scaled this etcd-druid down")
+		}
+	}
+
+	return nil
+}
+
+// switchOn lets gardener-resource-manager apply the etcd-druid again.
+func switchOn(ctx context.Context, c client.Client, resource *resourcesv1alpha1.ManagedResource) error {
+	before := resource.DeepCopy()
+	delete(resource.Annotations, resourcesv1alpha1.Ignore)
+	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
+	if err := c.Patch(ctx, resource, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("handing ManagedResource %s back: %w", Predecessor, err)
+	}
+
+	return nil
+}
+
+// annotate sets an annotation of an object if the object exists and has it not.
+func annotate(ctx context.Context, c client.Client, object client.Object, key, value string) error {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
+
+		return fmt.Errorf("reading %s: %w", client.ObjectKeyFromObject(object), err)
+	}
+	if object.GetAnnotations()[key] == value {
+		return nil
+	}
+	before := object.DeepCopyObject().(client.Object)
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[key] = value
+	object.SetAnnotations(annotations)
+	if err := c.Patch(ctx, object, client.MergeFrom(before)); err != nil {
+		return fmt.Errorf("annotating %s with %s: %w", client.ObjectKeyFromObject(object), key, err)
+	}
+
+	return nil
+}

@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package chart_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/client/kubernetes"
+	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	"github.com/go-logr/logr"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
+	"github.com/onsi/gomega/gexec"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+var predecessor = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
+
+// bootstrap installs etcd-druid as gardenlet does, by gardenlet's own code, and returns its Deployment.
+func bootstrap(ctx context.Context) *appsv1.Deployment {
+	GinkgoHelper()
+
+	seed, err := client.New(env.Config, client.Options{Scheme: kubernetes.SeedScheme})
+	Expect(err).NotTo(HaveOccurred())
+	manager, err := secretsmanager.New(ctx, logr.Discard(), clock.RealClock{}, seed, "gardenlet", secretsmanager.WithNamespaces("garden"))
+	Expect(err).NotTo(HaveOccurred())
+	_, err = manager.Generate(ctx, &secretsutils.CertificateSecretConfig{Name: "ca-seed", CommonName: "ca-seed", CertType: secretsutils.CACert})
+	Expect(err).NotTo(HaveOccurred())
+
+	config := &gardenletconfigv1alpha1.ETCDConfig{}
+	gardenletconfigv1alpha1.SetDefaults_ETCDConfig(config)
+	config.ETCDController, config.BackupCompactionController = &gardenletconfigv1alpha1.ETCDController{}, &gardenletconfigv1alpha1.BackupCompactionController{}
+	gardenletconfigv1alpha1.SetDefaults_ETCDController(config.ETCDController)
+	gardenletconfigv1alpha1.SetDefaults_BackupCompactionController(config.BackupCompactionController)
+
+	component := gardeneretcd.NewBootstrapper(seed, "garden", config, "registry.example.com/gardener-extension-etcd-druid:v1", nil, manager, "ca-seed", "system-cluster-critical", false, false)
+	Expect(component.Deploy(ctx)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		// No garbage collector runs here, which the resource manager would wait for.
+		Expect(managedresources.SetKeepObjects(ctx, env.Client, predecessor.Namespace, predecessor.Name, true)).To(Succeed())
+		Expect(managedresources.DeleteForSeed(ctx, env.Client, predecessor.Namespace, predecessor.Name)).To(Succeed())
+		Expect(managedresources.WaitUntilDeleted(ctx, env.Client, predecessor.Namespace, predecessor.Name)).To(Succeed())
+		for _, object := range []client.Object{
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: predecessor.Namespace, Name: predecessor.Name}},
+			webhooks(),
+		} {
+			Expect(client.IgnoreNotFound(env.Client.Delete(ctx, object))).To(Succeed())
+		}
+	})
+
+	deployment := &appsv1.Deployment{}
+	Eventually(func() error { return env.Client.Get(ctx, predecessor, deployment) }).Should(Succeed())
+	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKey{Name: predecessor.Name}, webhooks()) }).Should(Succeed())
+
+	return deployment
+}
+
+func webhooks() *admissionregistrationv1.ValidatingWebhookConfiguration {
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: predecessor.Name}}
+}
+
+// runAsEtcdDruid starts the operator with what the Deployment says and nothing else: arguments, files, account. Only folders and
+// addresses are others, since this is no container.
+func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.Session, string) {
+	GinkgoHelper()
+
+	pod, root := deployment.Spec.Template.Spec, GinkgoT().TempDir()
+	mounted := func(volume string) map[string][]byte {
+		for _, v := range pod.Volumes {
+			switch {
+			case v.Name != volume:
+			case v.ConfigMap != nil:
+				content := &corev1.ConfigMap{}
+				Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: "garden", Name: v.ConfigMap.Name}, content)).To(Succeed())
+				files := map[string][]byte{}
+				for name, text := range content.Data {
+					files[name] = []byte(text)
+				}
+
+				return files
+			case v.Secret != nil:
+				content := &corev1.Secret{}
+				Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: "garden", Name: v.Secret.SecretName}, content)).To(Succeed())
+
+				return content.Data
+			}
+		}
+		Fail("no volume " + volume)
+
+		return nil
+	}
+
+	metrics := environment.FreePort()
+	elsewhere := strings.NewReplacer("port: 10250", fmt.Sprintf("port: %d", environment.FreePort()), "/etc/webhook-server-tls", filepath.Join(root, "/etc/webhook-server-tls"))
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		Expect(os.MkdirAll(filepath.Join(root, mount.MountPath), 0o700)).To(Succeed())
+		for name, content := range mounted(mount.Name) {
+			Expect(os.WriteFile(filepath.Join(root, mount.MountPath, name), []byte(elsewhere.Replace(string(content))), 0o600)).To(Succeed())
+		}
+	}
+	var args []string
+	for _, arg := range pod.Containers[0].Args {
+		args = append(args, strings.ReplaceAll(arg, "=/", "="+root+"/"))
+	}
+	args = append(args, fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()))
+
+	account, err := env.AddUser(envtest.User{
+		Name:   "system:serviceaccount:garden:" + pod.ServiceAccountName,
+		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:garden", "system:authenticated"},
+	}, nil)
+	Expect(err).NotTo(HaveOccurred())
+	kubeconfig, err := account.KubeConfig()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(os.WriteFile(filepath.Join(root, "kubeconfig"), kubeconfig, 0o600)).To(Succeed())
+
+	command := exec.Command(binary, args...)
+	command.Env = []string{"KUBECONFIG=" + filepath.Join(root, "kubeconfig")}
+	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(func() { Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit()) })
+
+	return session, fmt.Sprintf("http://127.0.0.1:%d", metrics)
+}
+
+func get(url string) string {
+	response, err := http.Get(url) // #nosec G107 -- an address of this test
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+
+	return string(body)
+}
+
+func newEtcd(ctx context.Context) *druidv1alpha1.Etcd {
+	GinkgoHelper()
+	etcd := fixture.Etcd(fixture.WithNamespace(env.Namespace(ctx, "stories")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
+	etcd.UID, etcd.Generation = "", 0
+	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+
+	return etcd
+}
+
+var _ = Describe("the etcd-druid of gardenlet", func() {
+	It("can be this operator, started as gardenlet starts etcd-druid, with the rights that the chart adds", func(ctx SpecContext) {
+		play(true)
+		install(ctx, env.Namespace(ctx, "rights"), map[string]any{
+			"replicaCount": 0, "additionalServiceAccounts": []any{map[string]any{"name": "etcd-druid", "namespace": "garden"}},
+		})
+		deployment := bootstrap(ctx)
+		// It calls a Service, which leads nowhere here.
+		Expect(env.Client.Delete(ctx, webhooks())).To(Succeed())
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Labels: deployment.Spec.Template.Labels}, Spec: deployment.Spec.Template.Spec}
+		hostname, err := os.Hostname()
+		Expect(err).NotTo(HaveOccurred())
+		pod.Name, pod.Spec.ServiceAccountName, pod.Spec.PriorityClassName = hostname, "", ""
+		Expect(env.Client.Create(ctx, pod)).To(Succeed(), "the operator's own pod")
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed()) })
+
+		operator, address := runAsEtcdDruid(ctx, deployment)
+		etcd := newEtcd(ctx)
+		beCarriedOut(ctx, etcd)
+		Expect(get(address + "/ownership")).To(Equal("acting\n"))
+		Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
+		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
+		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd) }).Should(MatchError(apierrors.IsNotFound, "is not found"))
+	}, SpecTimeout(4*time.Minute))
+
+	It("is stood by for, taken over from, and given back to, and no pod notices", func(ctx SpecContext) {
+		play(true)
+		bootstrap(ctx)
+		namespace := env.Namespace(ctx, "operator")
+		values := func(policy string) map[string]any { return map[string]any{"predecessor": policy} }
+
+		By("standing by while it is at work")
+		operator, address := runOperatorAt(namespace, install(ctx, namespace, values("StandBy")))
+		etcd := newEtcd(ctx)
+		Eventually(func() string { return get(address + "/ownership") }).Should(HavePrefix("standing by: Deployment garden/etcd-druid"))
+		Expect(get(address + "/metrics")).To(ContainSubstring("etcd_druid_standing_by 1"))
+		Consistently(func() error {
+			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
+		}, 3*time.Second).Should(MatchError(apierrors.IsNotFound, "is not found"))
+		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
+
+		By("taking over")
+		operator, address = runOperatorAt(namespace, install(ctx, namespace, values("TakeOver")))
+		beCarriedOut(ctx, etcd)
+		Expect(get(address + "/ownership")).To(Equal("acting\n"))
+		deployment, statefulSet, pod := &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}
+		Expect(env.Client.Get(ctx, predecessor, deployment)).To(Succeed())
+		Expect(deployment.Spec.Replicas).To(HaveValue(BeZero()))
+		Expect(env.Client.Get(ctx, client.ObjectKey{Name: predecessor.Name}, webhooks())).To(MatchError(apierrors.IsNotFound, "is not found"))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "test-0"}, pod)).To(Succeed())
+		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
+		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
+
+		By("giving back")
+		operator, _ = runOperatorAt(namespace, install(ctx, namespace, values("GiveBack")))
+		Eventually(func() error {
+			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
+		}, time.Minute).Should(MatchError(apierrors.IsNotFound, "is not found"))
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, predecessor, deployment)).To(Succeed())
+			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+			g.Expect(env.Client.Get(ctx, client.ObjectKey{Name: predecessor.Name}, webhooks())).To(Succeed())
+		}).Should(Succeed(), "the etcd-druid is back")
+
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		mounted := map[string]string{}
+		for _, volume := range pod.Spec.Volumes {
+			if volume.Secret != nil {
+				mounted[volume.Name] = volume.Secret.SecretName
+			}
+		}
+		Expect(etcd.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
+		Expect(mounted).To(HaveKeyWithValue("etcd-ca", etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.Name), "TLS is still on")
+		Expect(mounted).To(HaveKeyWithValue("etcd-server-tls", etcd.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name))
+		released := &corev1.Secret{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: mounted["etcd-server-tls"]}, released)).To(Succeed())
+		Expect(released.Labels).NotTo(HaveKey("manager-identity"))
+
+		after := &appsv1.StatefulSet{}
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(statefulSet), after)).To(Succeed())
+		Expect(after.UID).To(Equal(statefulSet.UID))
+		Expect(after.Generation).To(Equal(statefulSet.Generation))
+		Consistently(func(g Gomega) {
+			again := &corev1.Pod{}
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(pod), again)).To(Succeed())
+			g.Expect(again.UID).To(Equal(pod.UID))
+		}, 2*time.Second).Should(Succeed())
+		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
+	}, SpecTimeout(5*time.Minute))
+})
