@@ -33,6 +33,7 @@ var _ = Describe("The examples", func() {
 		Expect(manifests()).To(Equal([]string{
 			"10-etcd-minimal.yaml", "20-etcd-local-store.yaml", "30-etcd-tls.yaml", "35-etcd-gardener.yaml", "40-etcd-older-form.yaml",
 			"50-etcdcopybackupstask.yaml", "60-etcdopstask-full-snapshot.yaml", "61-etcdopstask-delta-snapshot.yaml",
+			"controller-registration.yaml", "extension.yaml",
 		}))
 	})
 
@@ -76,6 +77,12 @@ func check(document []byte) {
 		checkStore(task.Spec.TargetStore)
 	case "EtcdOpsTask":
 		checkSchema(document, &druidv1alpha1.EtcdOpsTask{}, "etcdopstasks.druid.gardener.cloud")
+	case "ControllerDeployment", "ControllerRegistration":
+		checkRegistration(document)
+	case "Extension":
+		checkExtension(document)
+	case nil:
+		Expect(object).To(BeEmpty(), "a comment")
 	default:
 		Fail(fmt.Sprintf("no example is of kind %v", kind))
 	}

@@ -26,3 +26,7 @@ copy_into_chart crds pkg/apis/druid/v1alpha1/crds/*.yaml
 go mod download github.com/gardener/gardener
 gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
+
+echo "Packing the chart into the ControllerRegistration"
+go run ./hack/registration > example/controller-registration.yaml.new
+mv example/controller-registration.yaml.new example/controller-registration.yaml
