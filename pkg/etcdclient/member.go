@@ -150,6 +150,15 @@ func (m *member) Promote(ctx context.Context, learner uint64) error {
 	return nil
 }
 
+// Defragment implements Client.
+func (m *member) Defragment(ctx context.Context) error {
+	if _, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Defragment(ctx, &etcdserverpb.DefragmentRequest{}); err != nil {
+		return explain("defragmenting", err)
+	}
+
+	return nil
+}
+
 // alarmPattern is how a member names an alarm among its errors: in the text form of the alarm's message.
 var alarmPattern = regexp.MustCompile(`memberID:(\d+)\s+alarm:(\w+)`)
 

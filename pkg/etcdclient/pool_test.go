@@ -125,6 +125,13 @@ var _ = Describe("Pool", func() {
 		Expect(s.promoted).To(BeEquivalentTo(6))
 	})
 
+	It("defragments, for longer than other calls may take", func() {
+		s := serve(nil)
+		pool = etcdclient.NewPool(time.Nanosecond, clock)
+		Expect(connect(etcdclient.Target{Address: s.address}).Defragment(ctx)).To(Succeed())
+		Expect(s.defragmented).To(Equal(1))
+	})
+
 	It("gives up on a member that hangs", func() {
 		s := serve(nil)
 		s.hang = true

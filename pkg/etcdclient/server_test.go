@@ -33,16 +33,17 @@ type server struct {
 	etcdserverpb.UnimplementedKVServer
 	etcdserverpb.UnimplementedClusterServer
 
-	address     string
-	status      *etcdserverpb.StatusResponse
-	rangeError  error
-	hang        bool
-	members     []*etcdserverpb.Member
-	movedTo     uint64
-	promoted    uint64
-	connections int
-	ranges      []*etcdserverpb.RangeRequest
-	linearized  bool
+	address      string
+	status       *etcdserverpb.StatusResponse
+	rangeError   error
+	hang         bool
+	members      []*etcdserverpb.Member
+	movedTo      uint64
+	promoted     uint64
+	defragmented int
+	connections  int
+	ranges       []*etcdserverpb.RangeRequest
+	linearized   bool
 }
 
 // serve starts a server that stops with the test; nil credentials: plaintext.
@@ -97,6 +98,12 @@ func (s *server) MemberList(_ context.Context, request *etcdserverpb.MemberListR
 	s.linearized = request.Linearizable
 
 	return &etcdserverpb.MemberListResponse{Members: s.members}, nil
+}
+
+func (s *server) Defragment(context.Context, *etcdserverpb.DefragmentRequest) (*etcdserverpb.DefragmentResponse, error) {
+	s.defragmented++
+
+	return &etcdserverpb.DefragmentResponse{}, nil
 }
 
 func (s *server) MoveLeader(_ context.Context, request *etcdserverpb.MoveLeaderRequest) (*etcdserverpb.MoveLeaderResponse, error) {

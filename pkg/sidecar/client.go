@@ -25,6 +25,8 @@ var ErrRefused = errors.New("sidecar refuses")
 type Client interface {
 	// FullSnapshot takes a full snapshot out of turn, never a final one, and returns it when it is stored.
 	FullSnapshot(ctx context.Context) (Snapshot, error)
+	// FinalSnapshot takes a full snapshot that is marked as the last one before a migration.
+	FinalSnapshot(ctx context.Context) (Snapshot, error)
 	// DeltaSnapshot takes a delta snapshot out of turn. Nil without an error: nothing was written since the last snapshot.
 	DeltaSnapshot(ctx context.Context) (*Snapshot, error)
 	// LatestSnapshots returns what the store holds at the end, as read from the store now.
@@ -69,6 +71,28 @@ type LatestSnapshots struct {
 	Full *Snapshot
 	// Deltas are the delta snapshots after it, oldest first.
 	Deltas []Snapshot
+}
+
+// FullSince is the newest full snapshot, if it holds everything up to the revision, and is a final one where that is asked for.
+// Nil: there is none.
+func (l LatestSnapshots) FullSince(revision int64, final bool) *Snapshot {
+	if l.Full == nil || l.Full.LastRevision < revision || final && !l.Full.Final {
+		return nil
+	}
+
+	return l.Full
+}
+
+// Since is the newest snapshot, if everything up to the revision is in the store. Nil: it is not.
+func (l LatestSnapshots) Since(revision int64) *Snapshot {
+	switch {
+	case l.LastRevision() < revision:
+		return nil
+	case len(l.Deltas) > 0:
+		return &l.Deltas[len(l.Deltas)-1]
+	default:
+		return l.Full
+	}
 }
 
 // LastRevision is the newest revision of etcd in the store. 0: it holds no snapshot.

@@ -5,6 +5,5 @@
 // Package sidecar is the only door to the HTTP interface of etcd-backup-restore, which runs beside each member: snapshots on
 // demand, and what the store holds. The package fake below it is a sidecar in memory behind the same door.
 //
-// What may not live here: decisions, knowledge of Kubernetes objects, and the mark "final" of a snapshot, which belongs to
-// the migration of control planes.
+// What may not live here: decisions, and knowledge of Kubernetes objects.
 package sidecar

@@ -53,9 +53,16 @@ type client struct {
 }
 
 // FullSnapshot implements Client. The parameter "final" is left out, which means no.
-func (c *client) FullSnapshot(ctx context.Context) (Snapshot, error) {
+func (c *client) FullSnapshot(ctx context.Context) (Snapshot, error) { return c.full(ctx, "") }
+
+// FinalSnapshot implements Client.
+func (c *client) FinalSnapshot(ctx context.Context) (Snapshot, error) {
+	return c.full(ctx, "final=true")
+}
+
+func (c *client) full(ctx context.Context, query string) (Snapshot, error) {
 	answer := &snapshotAnswer{}
-	if err := c.get(ctx, "/snapshot/full", answer); err != nil {
+	if err := c.get(ctx, "/snapshot/full", query, answer); err != nil {
 		return Snapshot{}, fmt.Errorf("taking a full snapshot: %w", err)
 	}
 	if answer.Name == "" {
@@ -68,7 +75,7 @@ func (c *client) FullSnapshot(ctx context.Context) (Snapshot, error) {
 // DeltaSnapshot implements Client.
 func (c *client) DeltaSnapshot(ctx context.Context) (*Snapshot, error) {
 	var answer *snapshotAnswer
-	if err := c.get(ctx, "/snapshot/delta", &answer); err != nil {
+	if err := c.get(ctx, "/snapshot/delta", "", &answer); err != nil {
 		return nil, fmt.Errorf("taking a delta snapshot: %w", err)
 	}
 	if answer == nil {
@@ -81,7 +88,7 @@ func (c *client) DeltaSnapshot(ctx context.Context) (*Snapshot, error) {
 // LatestSnapshots implements Client.
 func (c *client) LatestSnapshots(ctx context.Context) (LatestSnapshots, error) {
 	answer := &latestAnswer{}
-	if err := c.get(ctx, "/snapshot/latest", answer); err != nil {
+	if err := c.get(ctx, "/snapshot/latest", "", answer); err != nil {
 		return LatestSnapshots{}, fmt.Errorf("reading the newest snapshots: %w", err)
 	}
 	var latest LatestSnapshots
@@ -122,8 +129,10 @@ type latestAnswer struct {
 }
 
 // get asks for a path and decodes the answer.
-func (c *client) get(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(path).String(), nil)
+func (c *client) get(ctx context.Context, path, query string, into any) error {
+	target := c.base.JoinPath(path)
+	target.RawQuery = query
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -72,6 +73,14 @@ var _ = Describe("HTTP", func() {
 		Expect(asked).To(Equal([]string{"/snapshot/full"}))
 	})
 
+	It("takes a final one where it is asked for", func() {
+		answers(200, strings.Replace(fullAnswer, `"isFinal":false`, `"isFinal":true`, 1))
+		snapshot, err := plain().FinalSnapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(snapshot.Final).To(BeTrue())
+		Expect(asked).To(Equal([]string{"/snapshot/full?final=true"}))
+	})
+
 	It("takes a delta snapshot", func() {
 		answers(200, incrAnswer)
 		Expect(plain().DeltaSnapshot(ctx)).To(Equal(&incr))
@@ -95,6 +104,31 @@ var _ = Describe("HTTP", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(latest).To(Equal(sidecar.LatestSnapshots{Full: &full, Deltas: []sidecar.Snapshot{incr}}))
 		Expect(latest.LastRevision()).To(Equal(int64(50)))
+	})
+
+	DescribeTable("knows what is in the store since a revision",
+		func(revision int64, final bool, full, any string) {
+			latest := sidecar.LatestSnapshots{Full: &sidecar.Snapshot{Name: "full", LastRevision: 40, Final: final}, Deltas: []sidecar.Snapshot{{Name: "delta", LastRevision: 50}}}
+			name := func(snapshot *sidecar.Snapshot) string {
+				if snapshot == nil {
+					return ""
+				}
+
+				return snapshot.Name
+			}
+			Expect(name(latest.FullSince(revision, false))).To(Equal(full))
+			Expect(name(latest.Since(revision))).To(Equal(any))
+			Expect(latest.FullSince(40, true) != nil).To(Equal(final))
+		},
+		Entry("a full snapshot", int64(40), false, "full", "delta"),
+		Entry("a full snapshot that is a final one", int64(40), true, "full", "delta"),
+		Entry("only a delta snapshot", int64(41), false, "", "delta"),
+		Entry("nothing", int64(51), false, "", ""),
+	)
+
+	It("knows that an empty store holds nothing", func() {
+		Expect(sidecar.LatestSnapshots{}.Since(0)).To(BeNil())
+		Expect(sidecar.LatestSnapshots{}.FullSince(0, false)).To(BeNil())
 	})
 
 	It("reads an empty store", func() {

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
@@ -39,6 +40,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 		extensionscmdcontroller.Switch(etcd.ControllerName, o.addEtcd),
 		extensionscmdcontroller.Switch(care.ControllerName, o.addCare),
 		extensionscmdcontroller.Switch(compaction.ControllerName, o.addCompaction),
+		extensionscmdcontroller.Switch(opstask.ControllerName, o.addOpsTask),
 	}
 }
 
@@ -116,6 +118,21 @@ func (o *Options) addCompaction(ctx context.Context, mgr manager.Manager) error 
 	}
 	o.compaction.Completed().Apply(&options.Controller)
 	return compaction.AddToManager(ctx, mgr, options)
+}
+
+// addOpsTask adds the controllers of tasks.
+func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
+	shared, err := o.sharedObserver(ctx, mgr)
+	if err != nil {
+		return err
+	}
+	options := opstask.AddOptions{
+		RequeueInterval: o.Config.Controllers.EtcdOpsTask.RequeueInterval.Duration,
+		JobDeadline:     o.Config.Controllers.Compaction.ActiveDeadlineDuration.Duration,
+		Observer:        shared,
+	}
+	o.opsTask.Completed().Apply(&options.Controller)
+	return opstask.AddToManager(ctx, mgr, options)
 }
 
 // renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable

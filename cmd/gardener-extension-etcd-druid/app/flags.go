@@ -161,6 +161,7 @@ func (o *Options) applyFlags(c *configv1alpha1.OperatorConfiguration) error {
 		{"metrics-scrape-wait-duration", setDuration(&c.Controllers.Compaction.MetricsScrapeWaitDuration, v.metricsScrapeWaitDuration)},
 		{"enable-etcd-copy-backups-task", set(&c.Controllers.EtcdCopyBackupsTask.Enabled, v.copyBackups)},
 		{"etcd-copy-backups-task-workers", set(&c.Controllers.EtcdCopyBackupsTask.ConcurrentSyncs, &v.copyBackupsWorkers)},
+		{"opstask-max-concurrent-reconciles", set(&c.Controllers.EtcdOpsTask.ConcurrentSyncs, &o.opsTask.MaxConcurrentReconciles)},
 		{"etcd-ops-task-workers", set(&c.Controllers.EtcdOpsTask.ConcurrentSyncs, &v.opsTaskWorkers)},
 		{"etcd-ops-task-requeue-interval", setDuration(&c.Controllers.EtcdOpsTask.RequeueInterval, v.opsTaskRequeueInterval)},
 		{"secret-workers", set(&c.Controllers.Secret.ConcurrentSyncs, &v.secretWorkers)},

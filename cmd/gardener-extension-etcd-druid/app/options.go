@@ -34,6 +34,7 @@ type Options struct {
 	etcd        *extensionscmdcontroller.ControllerOptions
 	care        *extensionscmdcontroller.ControllerOptions
 	compaction  *extensionscmdcontroller.ControllerOptions
+	opsTask     *extensionscmdcontroller.ControllerOptions
 	controllers *extensionscmdcontroller.SwitchOptions
 
 	configFile string
@@ -57,6 +58,7 @@ func NewOptions() *Options {
 		etcd:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
 		care:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 15},
 		compaction: &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
+		opsTask:    &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
 	}
 	o.controllers = extensionscmdcontroller.NewSwitchOptions(o.switches()...)
 	return o
@@ -104,6 +106,7 @@ func (o *Options) aggregate() extensionscmdcontroller.Option {
 		extensionscmdcontroller.PrefixOption("etcd-", o.etcd),
 		extensionscmdcontroller.PrefixOption("care-", o.care),
 		extensionscmdcontroller.PrefixOption("compaction-", o.compaction),
+		extensionscmdcontroller.PrefixOption("opstask-", o.opsTask),
 		o.controllers,
 	)
 	return &aggregator
@@ -152,6 +155,7 @@ func (o *Options) applyConfig() {
 	o.manager.LogFormat = string(c.Logging.LogFormat)
 	o.etcd.MaxConcurrentReconciles = *c.Controllers.Etcd.ConcurrentSyncs
 	o.compaction.MaxConcurrentReconciles = *c.Controllers.Compaction.ConcurrentSyncs
+	o.opsTask.MaxConcurrentReconciles = *c.Controllers.EtcdOpsTask.ConcurrentSyncs
 }
 
 // isEnabled says whether a controller runs, by the rules of the library's switches.

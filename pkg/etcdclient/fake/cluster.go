@@ -33,12 +33,16 @@ type Cluster struct {
 	revision int64
 	alarms   []etcdcluster.Alarm
 	calls    int
+
+	onDefragment func(id uint64) error
 }
 
 type memberState struct {
 	etcdcluster.ListedMember
 	address string
 	stopped bool
+	// defragmented is true when the database has no holes any more.
+	defragmented bool
 }
 
 var _ etcdclient.Connector = (*Cluster)(nil)
@@ -137,6 +141,21 @@ func (c *Cluster) Write() error {
 	return nil
 }
 
+// OnDefragment is asked for each member that is to be defragmented, with its id, whether that works. It must not call the
+// cluster. Nil: it always works.
+func (c *Cluster) OnDefragment(works func(id uint64) error) {
+	c.change(func() { c.onDefragment = works })
+}
+
+// databaseSize is the size of the member's database file in bytes: twice what is in use, until it is defragmented.
+func (m *memberState) databaseSize() int64 {
+	if m.defragmented {
+		return 4096
+	}
+
+	return 8192
+}
+
 // Leader is the id of the leader; 0: there is none.
 func (c *Cluster) Leader() uint64 {
 	c.lock.Lock()
@@ -227,7 +246,7 @@ func (c *client) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluste
 		status = etcdcluster.MemberAnswer{
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
 			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
-			Revision: c.cluster.revision, Version: c.cluster.Version, DBSize: 4096, DBSizeInUse: 4096,
+			Revision: c.cluster.revision, Version: c.cluster.Version, DBSize: m.databaseSize(), DBSizeInUse: 4096,
 			Serves: !m.Learner && c.cluster.leader != 0,
 		}
 		if !status.Serves {
@@ -271,6 +290,20 @@ func (c *client) Revision(context.Context) (int64, error) {
 	})
 
 	return revision, err
+}
+
+// Defragment implements etcdclient.Client.
+func (c *client) Defragment(context.Context) error {
+	return c.ask(func(m *memberState) error {
+		if c.cluster.onDefragment != nil {
+			if err := c.cluster.onDefragment(m.ID); err != nil {
+				return err
+			}
+		}
+		m.defragmented = true
+
+		return nil
+	})
 }
 
 // MoveLeader implements etcdclient.Client.

@@ -114,6 +114,18 @@ func (c client) FullSnapshot(ctx context.Context) (sidecar.Snapshot, error) {
 	return *c.latest.Full, nil
 }
 
+// FinalSnapshot implements sidecar.Client.
+func (c client) FinalSnapshot(ctx context.Context) (sidecar.Snapshot, error) {
+	if _, err := c.FullSnapshot(ctx); err != nil {
+		return sidecar.Snapshot{}, err
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.latest.Full.Final = true
+
+	return *c.latest.Full, nil
+}
+
 // DeltaSnapshot implements sidecar.Client.
 func (c client) DeltaSnapshot(ctx context.Context) (*sidecar.Snapshot, error) {
 	if err := c.wait(ctx); err != nil {

@@ -59,6 +59,9 @@ func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.N
 // Promote implements etcdclient.Client.
 func (*memberClient) Promote(context.Context, uint64) error { return errors.New("not played") }
 
+// Defragment implements etcdclient.Client.
+func (*memberClient) Defragment(context.Context) error { return errors.New("not played") }
+
 func (m *memberClient) handshake(ctx context.Context) error {
 	host, _, err := net.SplitHostPort(m.target.Address)
 	if err != nil {

@@ -73,6 +73,9 @@ const (
 	// TaskKindAnnotation is the key, on an EtcdOpsTask that the operator made because of RunTaskAnnotation, of the task that
 	// is meant, one of RunTask*. It wins over spec.config: definitions of etcd-druid prune the kinds that they do not know.
 	TaskKindAnnotation = "etcd-druid.extensions.gardener.cloud/task-kind"
+	// TaskRevisionAnnotation is the key, on an EtcdOpsTask that takes a snapshot, of the revision of etcd before the first
+	// attempt.
+	TaskRevisionAnnotation = "etcd-druid.extensions.gardener.cloud/revision"
 	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate without a snapshot taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
 	// RotateCAAnnotation asks for a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.

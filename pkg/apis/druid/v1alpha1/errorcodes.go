@@ -86,4 +86,8 @@ const (
 	ErrorCodeExecuteHTTPRequest      ErrorCode = "ERR_EXECUTE_HTTP_REQUEST"
 	ErrorCodeCreateSnapshot          ErrorCode = "ERR_CREATE_SNAPSHOT"
 	ErrorCodeOperationCancelled      ErrorCode = "ERR_OPERATION_CANCELLED"
+	// ErrorCodeCompactSnapshots is a Job that failed to compact the snapshots.
+	ErrorCodeCompactSnapshots ErrorCode = "ERR_COMPACT_SNAPSHOTS"
+	// ErrorCodeDefragment is a member that could not be defragmented, or members that did not serve afterwards.
+	ErrorCodeDefragment ErrorCode = "ERR_DEFRAGMENT"
 )

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener/pkg/controllerutils"
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+)
+
+const (
+	// ControllerName is the name of the controller of tasks in logs, metrics and events.
+	ControllerName = "opstask"
+	// requestControllerName is the name of the controller that makes tasks of an annotation.
+	requestControllerName = "opstask-request"
+)
+
+// AddOptions are what the controller needs beside the manager.
+type AddOptions struct {
+	// Controller says how many tasks are looked at at the same time.
+	Controller controller.Options
+	// RequeueInterval is the pause between two looks at a task that waits for something of which no event tells.
+	RequeueInterval time.Duration
+	// JobDeadline is how long a Job that compacts snapshots may take.
+	JobDeadline time.Duration
+	// Observer reads everything about one Etcd, and finds its members and their sidecars.
+	Observer Observer
+	// Clock tells the time. Nil: the real one.
+	Clock clock.Clock
+}
+
+// AddToManager adds both controllers to a manager whose caches hold the objects that an Etcd consists of.
+func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Controller.ReconciliationTimeout == 0 {
+		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
+	}
+	if o.Controller.RateLimiter == nil {
+		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, time.Minute)
+	}
+	r := &Reconciler{
+		Client:          mgr.GetClient(),
+		Reader:          mgr.GetAPIReader(),
+		Observer:        o.Observer,
+		Calls:           calls.NewRunner[Outcome](),
+		RequeueInterval: o.RequeueInterval,
+		JobDeadline:     o.JobDeadline,
+		Clock:           o.Clock,
+		Recorder:        mgr.GetEventRecorder(ControllerName),
+	}
+	if err := mgr.Add(r.Calls); err != nil {
+		return fmt.Errorf("adding what controller %s calls: %w", ControllerName, err)
+	}
+	if err := r.add(mgr, o.Controller); err != nil {
+		return fmt.Errorf("adding controller %s: %w", ControllerName, err)
+	}
+	requester := &Requester{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(ControllerName)}
+	ownQueue := o.Controller
+	ownQueue.RateLimiter = nil
+	err := builder.ControllerManagedBy(mgr).
+		Named(requestControllerName).
+		WithOptions(ownQueue).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.NewPredicateFuncs(isRequested))).
+		Complete(requester)
+	if err != nil {
+		return fmt.Errorf("adding controller %s: %w", requestControllerName, err)
+	}
+
+	return nil
+}
+
+func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error {
+	return builder.ControllerManagedBy(mgr).
+		Named(ControllerName).
+		WithOptions(options).
+		For(&druidv1alpha1.EtcdOpsTask{}).
+		Watches(&druidv1alpha1.EtcdOpsTask{}, handler.EnqueueRequestsFromMapFunc(r.queueOf)).
+		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.taskOfJob)).
+		WatchesRawSource(r.Calls.Source()).
+		Complete(r)
+}
+
+// isRequested is true for an Etcd that is annotated with a task.
+func isRequested(etcd client.Object) bool {
+	_, asked := etcd.GetAnnotations()[druidv1alpha1.RunTaskAnnotation]
+
+	return asked
+}
+
+// queueOf are the tasks that wait for others of the same Etcd.
+func (r *Reconciler) queueOf(ctx context.Context, object client.Object) []reconcile.Request {
+	task, is := object.(*druidv1alpha1.EtcdOpsTask)
+	if !is {
+		return nil
+	}
+
+	return r.requests(ctx, task.Namespace, func(other *druidv1alpha1.EtcdOpsTask) bool {
+		return other.Name != task.Name && ptr.Deref(other.Spec.EtcdName, "") == ptr.Deref(task.Spec.EtcdName, "") &&
+			ptr.Deref(other.Status.State, "") == druidv1alpha1.TaskStatePending
+	})
+}
+
+// taskOfJob is the task that asked for the Job.
+func (r *Reconciler) taskOfJob(ctx context.Context, job client.Object) []reconcile.Request {
+	uid := job.GetAnnotations()[druidv1alpha1.CompactionTaskAnnotation]
+	if uid == "" {
+		return nil
+	}
+
+	return r.requests(ctx, job.GetNamespace(), func(task *druidv1alpha1.EtcdOpsTask) bool {
+		return string(task.UID) == uid && !helper.IsTaskFinished(task)
+	})
+}
+
+// requests are the tasks of a namespace for which something is true.
+func (r *Reconciler) requests(ctx context.Context, namespace string, is func(*druidv1alpha1.EtcdOpsTask) bool) []reconcile.Request {
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := r.Client.List(ctx, tasks, client.InNamespace(namespace)); err != nil {
+		return nil // the next look finds it
+	}
+	var requests []reconcile.Request
+	for i := range tasks.Items {
+		if is(&tasks.Items[i]) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&tasks.Items[i])})
+		}
+	}
+
+	return requests
+}

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+)
+
+// Outcome is what a call came to.
+type Outcome struct {
+	// Problem is why it has failed. Nil: it has not.
+	Problem *etcdcluster.TaskProblem
+	// Final is true when another attempt would fail too.
+	Final bool
+	// Snapshot is the snapshot that was taken. Nil: none.
+	Snapshot *druidv1alpha1.TaskSnapshot
+	// Compacted is true when a Job has compacted the snapshots.
+	Compacted bool
+	// Members are the members that were defragmented.
+	Members []druidv1alpha1.DefragmentedMember
+}
+
+func problem(code druidv1alpha1.ErrorCode, err error) Outcome {
+	return Outcome{Problem: &etcdcluster.TaskProblem{Code: code, Message: err.Error()}}
+}
+
+// call makes one attempt. It runs beside the workers and ends with the task, with the process, or when its time is over.
+func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, timeout time.Duration) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
+		return r.defragment(ctx, etcd)
+	}
+
+	return r.takeSnapshot(ctx, task, etcd)
+}
+
+// takeSnapshot has the sidecar beside the leader take a snapshot. A snapshot that an attempt before took, of which nobody heard
+// because the operator was restarted or the answer was lost, is the task's too: no second one is taken.
+func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
+	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
+	member := etcdcluster.MemberToAsk(etcd, observation)
+	if member == nil {
+		return problem(druidv1alpha1.ErrorCodeEtcdNotReady, errors.New("no member serves in a pod of the operator, so that no sidecar can be asked"))
+	}
+	asked, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
+	if err != nil {
+		return problem(druidv1alpha1.ErrorCodeCreateHTTPRequest, err)
+	}
+
+	var size *int64
+	if member.Answer != nil && member.Answer.Reachable {
+		size = new(member.Answer.DBSizeInUse)
+	}
+	if begun, err := strconv.ParseInt(task.Annotations[druidv1alpha1.TaskRevisionAnnotation], 10, 64); err == nil {
+		latest, err := asked.LatestSnapshots(ctx)
+		if err != nil {
+			return problem(codeOf(err), err)
+		}
+		taken := latest.FullSince(begun, isFinal(task))
+		if helper.TaskKind(task) == druidv1alpha1.RunTaskDeltaSnapshot {
+			taken = latest.Since(begun)
+		}
+		if taken != nil {
+			return Outcome{Snapshot: snapshotFor(*taken, nil)}
+		}
+	} else if err := r.noteRevision(ctx, task, observation); err != nil {
+		return problem(druidv1alpha1.ErrorCodeExecuteHTTPRequest, err)
+	}
+
+	return r.ask(ctx, task, asked, size)
+}
+
+// ask calls the sidecar.
+func (r *Reconciler) ask(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, asked sidecar.Client, size *int64) Outcome {
+	if helper.TaskKind(task) == druidv1alpha1.RunTaskDeltaSnapshot {
+		taken, err := asked.DeltaSnapshot(ctx)
+		switch {
+		case err != nil:
+			return problem(codeOf(err), err)
+		case taken == nil:
+			return Outcome{}
+		default:
+			return Outcome{Snapshot: snapshotFor(*taken, nil)}
+		}
+	}
+	take := asked.FullSnapshot
+	if isFinal(task) {
+		take = asked.FinalSnapshot
+	}
+	taken, err := take(ctx)
+	if err != nil {
+		return problem(codeOf(err), err)
+	}
+
+	return Outcome{Snapshot: snapshotFor(taken, size)}
+}
+
+// noteRevision writes on the task, before the first call, up to where etcd is: a snapshot that holds as much is known by it
+// to be the task's.
+func (r *Reconciler) noteRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, o etcdcluster.Observation) error {
+	var revision int64
+	for _, answer := range o.Etcd.Members {
+		revision = max(revision, answer.Revision)
+	}
+	if revision == 0 {
+		return nil
+	}
+	noted := task.DeepCopy()
+	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, druidv1alpha1.TaskRevisionAnnotation, strconv.FormatInt(revision, 10))
+	if err := r.Client.Patch(ctx, noted, client.MergeFrom(task)); err != nil {
+		return fmt.Errorf("noting the revision on the task: %w", err)
+	}
+
+	return nil
+}
+
+func isFinal(task *druidv1alpha1.EtcdOpsTask) bool {
+	config := task.Spec.Config.OnDemandSnapshot
+
+	return config != nil && ptr.Deref(config.IsFinal, false)
+}
+
+// codeOf tells sidecars that refuse from those that do not answer.
+func codeOf(err error) druidv1alpha1.ErrorCode {
+	switch {
+	case errors.Is(err, sidecar.ErrRefused):
+		return druidv1alpha1.ErrorCodeCreateSnapshot
+	default:
+		return druidv1alpha1.ErrorCodeExecuteHTTPRequest
+	}
+}
+
+func snapshotFor(taken sidecar.Snapshot, size *int64) *druidv1alpha1.TaskSnapshot {
+	snapshot := &druidv1alpha1.TaskSnapshot{Name: taken.Name, Revision: taken.LastRevision, SizeBytes: size}
+	if !taken.CreatedAt.IsZero() {
+		snapshot.CreatedAt = &metav1.Time{Time: taken.CreatedAt}
+	}
+
+	return snapshot
+}
+
+// succeeded writes down what the task came to, and says it in a sentence: an older definition prunes the fields.
+func (r *Reconciler) succeeded(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, status *druidv1alpha1.EtcdOpsTaskStatus) string {
+	status.Snapshot, status.Members = seen.outcome.Snapshot, seen.outcome.Members
+	if seen.outcome.Compacted {
+		status.Snapshot = r.compacted(ctx, seen.etcd)
+	}
+	switch kind := helper.TaskKind(task); {
+	case kind == druidv1alpha1.RunTaskDefragmentation:
+		return describeMembers(status.Members)
+	case status.Snapshot != nil && status.Snapshot.SizeBytes != nil:
+		return fmt.Sprintf("Snapshot %s holds everything up to revision %d, from a database of %d bytes", status.Snapshot.Name, status.Snapshot.Revision, *status.Snapshot.SizeBytes)
+	case status.Snapshot != nil:
+		return fmt.Sprintf("Snapshot %s holds everything up to revision %d", status.Snapshot.Name, status.Snapshot.Revision)
+	case kind == druidv1alpha1.RunTaskCompaction:
+		return "The snapshots are compacted"
+	default:
+		return "Nothing has changed since the last snapshot, so that none was taken"
+	}
+}
+
+// compacted is the snapshot that a Job wrote, as a sidecar reads it from the store. Nil: none can be asked now.
+func (r *Reconciler) compacted(ctx context.Context, etcd *druidv1alpha1.Etcd) *druidv1alpha1.TaskSnapshot {
+	member := etcdcluster.MemberToAsk(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
+	if member == nil {
+		return nil
+	}
+	asked, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
+	if err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	latest, err := asked.LatestSnapshots(ctx)
+	if err != nil || latest.Full == nil {
+		return nil
+	}
+
+	return snapshotFor(*latest.Full, nil)
+}

@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+const (
+	// memberPeriod is the pause between two looks at members that do not serve yet.
+	memberPeriod = time.Second
+	// memberPatience is how long members may take to serve again after one was defragmented.
+	memberPatience = 2 * time.Minute
+)
+
+// defragment defragments one member after the other. Each begins only when all of them serve.
+func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) Outcome {
+	var (
+		outcome Outcome
+		done    = map[uint64]bool{}
+		since   = r.Clock.Now()
+	)
+	for {
+		observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
+		step := etcdcluster.DefragmentationFor(etcd, observation, done)
+		var err error
+		switch {
+		case step.WaitsFor != "" && r.Clock.Since(since) > memberPatience:
+			err = fmt.Errorf("waiting for %s took longer than %s", step.WaitsFor, memberPatience)
+		case step.WaitsFor != "":
+			err = pause(ctx, memberPeriod)
+		case step.Member == nil:
+			return outcome
+		case step.MoveTo != 0:
+			err = r.moveLeader(ctx, etcd, step)
+		default:
+			var defragmented druidv1alpha1.DefragmentedMember
+			if defragmented, err = r.defragmentMember(ctx, etcd, *step.Member); err == nil {
+				outcome.Members = append(outcome.Members, defragmented)
+				done[step.Member.ID()] = true
+				since = r.Clock.Now()
+			}
+		}
+		if err != nil {
+			outcome.Problem = &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeDefragment, Message: err.Error()}
+
+			return outcome
+		}
+	}
+}
+
+// pause waits, or ends with the context.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return errors.New("the defragmentation was ended, or took too long")
+	}
+}
+
+// moveLeader has the leader hand over to a member that is done.
+func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, step etcdcluster.Defragmentation) error {
+	member, err := r.Observer.Member(ctx, etcd, *step.Member.Pod)
+	if err != nil {
+		return err
+	}
+	if err := member.MoveLeader(ctx, step.MoveTo); err != nil {
+		return fmt.Errorf("handing over leadership from member %s: %w", step.Member.Name, err)
+	}
+
+	return nil
+}
+
+// defragmentMember defragments one member and measures how long that took: for so long it did not serve.
+func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.Etcd, seen etcdcluster.Member) (druidv1alpha1.DefragmentedMember, error) {
+	result := druidv1alpha1.DefragmentedMember{Name: seen.Name, SizeBytesBefore: seen.Answer.DBSize}
+	member, err := r.Observer.Member(ctx, etcd, *seen.Pod)
+	if err != nil {
+		return result, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, helper.DefragmentationTimeout(etcd))
+	defer cancel()
+	began := r.Clock.Now()
+	if err := member.Defragment(ctx); err != nil {
+		return result, fmt.Errorf("defragmenting member %s: %w", seen.Name, err)
+	}
+	result.Stall = metav1.Duration{Duration: r.Clock.Since(began).Round(time.Millisecond)}
+	answer, _, err := member.Status(ctx)
+	if err != nil {
+		return result, fmt.Errorf("asking member %s for its size: %w", seen.Name, err)
+	}
+	result.SizeBytesAfter = answer.DBSize
+
+	return result, nil
+}
+
+// describeMembers says in a sentence what status.members says: an older definition prunes the field.
+func describeMembers(members []druidv1alpha1.DefragmentedMember) string {
+	texts := make([]string, 0, len(members))
+	for _, member := range members {
+		texts = append(texts, fmt.Sprintf("%s stalled for %s and shrank from %d to %d bytes", member.Name, member.Stall.Duration, member.SizeBytesBefore, member.SizeBytesAfter))
+	}
+
+	return "Defragmented: " + strings.Join(texts, "; ")
+}

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// sight is what is decided from, with what was found on the way.
+type sight struct {
+	etcdcluster.Task
+	// etcd is the Etcd in its canonical form. Nil: there is none.
+	etcd *druidv1alpha1.Etcd
+	// outcome is what the call came to, where Call.Ended.
+	outcome Outcome
+}
+
+// look reads everything from the caches.
+func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (sight, error) {
+	seen := sight{Task: taskFor(task)}
+	if seen.Deleting || helper.IsTaskFinished(task) {
+		return seen, nil
+	}
+	stored, err := r.etcdOf(ctx, task)
+	if err != nil {
+		return sight{}, err
+	}
+	seen.Refusal = etcdcluster.TaskRefusal(task, stored)
+	if seen.Refusal == nil {
+		seen.etcd, _ = helper.Canonical(stored)
+		seen.Obstacle = obstacleOf(task, seen.etcd)
+		seen.Limits = etcdcluster.TaskLimitsFor(task, seen.etcd, r.JobDeadline)
+	}
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := r.Client.List(ctx, tasks, client.InNamespace(task.Namespace)); err != nil {
+		return sight{}, fmt.Errorf("listing EtcdOpsTasks: %w", err)
+	}
+	seen.Ahead = etcdcluster.TaskAhead(task, tasks.Items)
+	if seen.State != druidv1alpha1.TaskStateInProgress {
+		return seen, nil
+	}
+	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
+		return seen, r.lookAtJob(ctx, task, &seen)
+	}
+	outcome, running, found := r.Calls.Outcome(task.UID)
+	seen.outcome = outcome
+	seen.Call = etcdcluster.TaskCall{Running: running, Ended: found, Problem: outcome.Problem, Final: outcome.Final}
+
+	return seen, nil
+}
+
+// taskFor says what the task itself tells.
+func taskFor(task *druidv1alpha1.EtcdOpsTask) etcdcluster.Task {
+	t := etcdcluster.Task{
+		State:          ptr.Deref(task.Status.State, ""),
+		Deleting:       task.DeletionTimestamp != nil,
+		TTL:            time.Duration(ptr.Deref(task.Spec.TTLSecondsAfterFinished, 3600)) * time.Second,
+		FailedAttempts: len(task.Status.LastErrors),
+	}
+	if task.Status.LastTransitionTime != nil {
+		t.Since = task.Status.LastTransitionTime.Time
+	}
+	if task.Status.StartedAt != nil {
+		t.StartedAt = task.Status.StartedAt.Time
+	}
+	if t.FailedAttempts > 0 {
+		t.LastFailure = task.Status.LastErrors[t.FailedAttempts-1].ObservedAt.Time
+	}
+
+	return t
+}
+
+// etcdOf reads the Etcd of the task. Nil: there is none, or the task names none.
+func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (*druidv1alpha1.Etcd, error) {
+	name := ptr.Deref(task.Spec.EtcdName, "")
+	if name == "" {
+		return nil, nil
+	}
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, etcd); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+
+		return nil, fmt.Errorf("reading the Etcd: %w", err)
+	}
+
+	return etcd, nil
+}
+
+// obstacleOf is what the status of the Etcd tells.
+func obstacleOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *etcdcluster.TaskProblem {
+	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
+		if helper.IsSuspended(etcd) {
+			return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the Etcd to be no longer suspended"}
+		}
+
+		return nil
+	}
+	if ready := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady); ready == nil || ready.Status != druidv1alpha1.ConditionTrue {
+		return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}
+	}
+
+	return nil
+}
+
+// lookAtJob sees how the Job is that compacts snapshots for the task. Its controller makes it, and repeats it.
+func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen *sight) error {
+	seen.Call.Running = seen.Obstacle == nil
+	if seen.etcd == nil {
+		return nil
+	}
+	job := &batchv1.Job{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: helper.CompactionJobName(seen.etcd)}, job); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	found := etcdcluster.CompactionJobFor(job, []corev1.Pod(nil))
+	recorded := job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
+	if found.Task != task.UID || recorded == "" || !found.IsLast() {
+		return nil
+	}
+	seen.Call = etcdcluster.TaskCall{Ended: true, Final: true}
+	if recorded == druidv1alpha1.PodSuccessReasonNone {
+		seen.outcome.Compacted = true
+
+		return nil
+	}
+	message := fmt.Sprintf("Job %s has failed: %s", job.Name, recorded)
+	if condition := conditions.Find(seen.etcd.Status.Conditions, druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded); condition != nil && condition.Reason == recorded {
+		message = condition.Message
+	}
+	seen.Call.Problem = &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeCompactSnapshots, Message: message}
+
+	return nil
+}

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+)
+
+// conflictPause is how long to wait when somebody else wrote an object, so that the cache shows it.
+const conflictPause = 200 * time.Millisecond
+
+// Observer reads about one Etcd, and finds whom to talk to.
+type Observer interface {
+	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
+	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
+	// Member returns a client of the member in a pod.
+	Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error)
+	// Sidecar returns a client of the sidecar in a pod.
+	Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error)
+}
+
+// Reconciler carries out tasks.
+type Reconciler struct {
+	// Client reads from the caches and writes.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Observer reads about one Etcd.
+	Observer Observer
+	// Calls runs what takes long.
+	Calls *calls.Runner[Outcome]
+	// RequeueInterval is the pause between two looks at a task that waits for something of which no event tells.
+	RequeueInterval time.Duration
+	// JobDeadline is how long a Job that compacts snapshots may take.
+	JobDeadline time.Duration
+	// Clock tells the time.
+	Clock clock.PassiveClock
+	// Recorder writes events.
+	Recorder events.EventRecorder
+
+	// starting keeps two tasks of one Etcd from being begun at the same time.
+	starting sync.Mutex
+}
+
+// Reconcile looks at one task:
+//  1. see what there is: the task, its Etcd, the tasks beside it, and how its call or its Job is;
+//  2. decide;
+//  3. do that one thing, and write it down in the status.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	task := &druidv1alpha1.EtcdOpsTask{}
+	if err := r.Client.Get(ctx, request.NamespacedName, task); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	seen, err := r.look(ctx, task)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	decision := seen.Decide(r.Clock.Now())
+	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "message", decision.Message)
+
+	result, err := r.do(ctx, task, seen, decision)
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+
+	return result, client.IgnoreNotFound(err)
+}
+
+// do carries out the decision.
+func (r *Reconciler) do(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision etcdcluster.TaskDecision) (reconcile.Result, error) {
+	switch decision.Action {
+	case etcdcluster.TaskRelease:
+		r.Calls.Forget(task.UID)
+
+		return reconcile.Result{}, r.release(ctx, task)
+	case etcdcluster.TaskDelete:
+		return reconcile.Result{}, r.Client.Delete(ctx, task, client.Preconditions{UID: &task.UID})
+	case etcdcluster.TaskAccept:
+		return reconcile.Result{}, r.accept(ctx, task)
+	case etcdcluster.TaskStart:
+		return r.start(ctx, task)
+	case etcdcluster.TaskTry:
+		return r.try(ctx, task, seen)
+	case etcdcluster.TaskTryAgain:
+		return reconcile.Result{}, r.tryAgain(ctx, task, decision)
+	case etcdcluster.TaskReject, etcdcluster.TaskFail, etcdcluster.TaskSucceed:
+		return reconcile.Result{}, r.end(ctx, task, seen, decision)
+	default:
+		return r.wait(ctx, task, seen, decision)
+	}
+}
+
+// wait says what is waited for.
+func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision etcdcluster.TaskDecision) (reconcile.Result, error) {
+	if decision.Message != "" {
+		if err := r.say(ctx, task, decision.Message); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if decision.ComeBack > r.RequeueInterval && seen.Obstacle != nil {
+		decision.ComeBack = r.RequeueInterval
+	}
+
+	return reconcile.Result{RequeueAfter: decision.ComeBack}, nil
+}
+
+// try makes an attempt: a call beside the workers. The Job of a compaction is made by its own controller, for which it is
+// enough that the task is in progress.
+func (r *Reconciler) try(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight) (reconcile.Result, error) {
+	timeout := etcdcluster.TaskAttemptTimeout(task, seen.etcd, r.JobDeadline)
+	// Written in any case: who has seen an older task than there is begins nothing.
+	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
+		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, fmt.Sprintf("Attempt %d of %d", seen.FailedAttempts+1, seen.Limits.Attempts))
+	})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	task = task.DeepCopy()
+	if !r.Calls.Run(task, func(ctx context.Context) Outcome { return r.call(ctx, task, seen.etcd, timeout) }) {
+		return reconcile.Result{RequeueAfter: time.Second}, nil
+	}
+
+	return reconcile.Result{RequeueAfter: timeout}, nil
+}

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Requester makes tasks of the annotation druid.gardener.cloud/run-task of an Etcd.
+type Requester struct {
+	// Client reads from the caches and writes.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Recorder writes events.
+	Recorder events.EventRecorder
+}
+
+// Reconcile makes the task that the annotation asks for, and removes the annotation. A task of the same kind that waits in the
+// queue because of the annotation is not made twice.
+func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	kind, asked := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]
+	if !asked || etcd.DeletionTimestamp != nil {
+		return reconcile.Result{}, nil
+	}
+	if !slices.Contains(helper.TaskKinds(), kind) {
+		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q asks for no task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.TaskKinds(), ", "))
+	} else if err := r.ensure(ctx, etcd, kind); err != nil {
+		return reconcile.Result{}, err
+	}
+
+	before := etcd.DeepCopy()
+	delete(etcd.Annotations, druidv1alpha1.RunTaskAnnotation)
+	err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	}
+
+	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+// ensure makes a task of the kind unless one waits already.
+func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string) error {
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := r.Reader.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
+		return fmt.Errorf("listing EtcdOpsTasks: %w", err)
+	}
+	for i := range tasks.Items {
+		task := &tasks.Items[i]
+		state := ptr.Deref(task.Status.State, druidv1alpha1.TaskStatePending)
+		if task.Annotations[druidv1alpha1.TaskKindAnnotation] == kind && metav1.IsControlledBy(task, etcd) && state == druidv1alpha1.TaskStatePending {
+			return nil
+		}
+	}
+	task := taskOf(etcd, kind)
+	err := r.Client.Create(ctx, task)
+	if apierrors.IsInvalid(err) {
+		// A definition of etcd-druid has pruned the kind. It knows this one, and the annotation says what is meant.
+		task = taskOf(etcd, kind)
+		task.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeDelta}}
+		err = r.Client.Create(ctx, task)
+	}
+	if err != nil {
+		return fmt.Errorf("creating an EtcdOpsTask: %w", err)
+	}
+	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskCreated", "RunTask", "EtcdOpsTask %s does what the annotation %s=%s asks for", task.Name, druidv1alpha1.RunTaskAnnotation, kind)
+
+	return nil
+}
+
+func taskOf(etcd *druidv1alpha1.Etcd, kind string) *druidv1alpha1.EtcdOpsTask {
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
+	task := &druidv1alpha1.EtcdOpsTask{
+		ObjectMeta: metav1.ObjectMeta{
+			GenerateName:    etcd.Name + "-" + kind + "-",
+			Namespace:       etcd.Namespace,
+			Labels:          labels,
+			Annotations:     map[string]string{druidv1alpha1.TaskKindAnnotation: kind},
+			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
+		},
+		Spec: druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new(etcd.Name)},
+	}
+	switch kind {
+	case druidv1alpha1.RunTaskFullSnapshot:
+		task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeFull}
+	case druidv1alpha1.RunTaskDeltaSnapshot:
+		task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeDelta}
+	case druidv1alpha1.RunTaskCompaction:
+		task.Spec.Config.Compaction = &druidv1alpha1.CompactionConfig{}
+	case druidv1alpha1.RunTaskDefragmentation:
+		task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
+	}
+
+	return task
+}

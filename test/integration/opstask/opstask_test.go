@@ -1,0 +1,314 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("EtcdOpsTask", func() {
+	BeforeEach(func() {
+		members, store, lastMember = fakeetcd.NewCluster(7), fakesidecar.NewStore(time.Now), 0
+	})
+
+	It("takes a full snapshot and says what it is", func() {
+		etcd := newEtcd(1)
+		store.SetRevision(42)
+		startOperator()
+		task := newTask(etcd, "full", full())
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		Expect(task.Status.Snapshot.Name).To(HavePrefix("Full-00000000-00000042-"))
+		Expect(task.Status.Snapshot.Revision).To(BeEquivalentTo(42))
+		Expect(task.Status.Snapshot.SizeBytes).To(HaveValue(BeEquivalentTo(4096)))
+		Expect(task.Status.Snapshot.CreatedAt).NotTo(BeNil())
+		Expect(task.Status.StartedAt).NotTo(BeNil())
+		Expect(task.Status.LastErrors).To(BeEmpty())
+		Expect(task.Status.LastOperation.State).To(BeEquivalentTo("Completed"))
+		Expect(task.Status.LastOperation.Description).To(And(ContainSubstring("Full-00000000-00000042-"), ContainSubstring("revision 42"), ContainSubstring("4096 bytes")))
+		Expect(task.Finalizers).To(ContainElement("druid.gardener.cloud/etcd-ops-task"))
+	})
+
+	It("takes a final one, and a delta snapshot, or none where nothing has changed", func() {
+		etcd := newEtcd(1)
+		startOperator()
+		final := newTask(etcd, "final", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full", IsFinal: new(true)}})
+		Eventually(stateOf(final)).Should(Equal("Succeeded"))
+		client, err := store.Connect(sidecar.Target{})
+		Expect(err).NotTo(HaveOccurred())
+		latest, err := client.LatestSnapshots(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(latest.Full.Final).To(BeTrue())
+
+		nothing := newTask(etcd, "nothing", delta())
+		Eventually(stateOf(nothing)).Should(Equal("Succeeded"))
+		Expect(nothing.Status.Snapshot).To(BeNil())
+		Expect(nothing.Status.LastOperation.Description).To(ContainSubstring("Nothing has changed"))
+
+		store.SetRevision(9)
+		some := newTask(etcd, "some", delta())
+		Eventually(stateOf(some)).Should(Equal("Succeeded"))
+		Expect(some.Status.Snapshot.Name).To(HavePrefix("Incr-"))
+		Expect(some.Status.Snapshot.Revision).To(BeEquivalentTo(9))
+	})
+
+	It("does one after the other, oldest first, through a restart in the middle, and takes each snapshot once", func() {
+		etcd := newEtcd(1)
+		release := store.Hold()
+		stop := startOperator()
+		var tasks []*druidv1alpha1.EtcdOpsTask
+		for i := range 3 {
+			tasks = append(tasks, newTask(etcd, fmt.Sprintf("task-%d", i), full()))
+		}
+		Eventually(store.Taken).Should(Equal(1))
+		Eventually(operationOf(tasks[2])).Should(Equal("Waiting for EtcdOpsTask task-0 to end"))
+		Expect(stateOf(tasks[1])()).To(Equal("Pending"))
+		Consistently(store.Taken).Should(Equal(1), "the others wait")
+
+		stop()
+		Expect(stateOf(tasks[0])()).To(Equal("InProgress"))
+		release()
+		members.Write() //nolint:errcheck // there is a quorum
+		startOperator()
+		for _, task := range tasks {
+			Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		}
+		Expect(tasks[0].Status.LastErrors).To(BeEmpty(), "a restart is no failure")
+		Expect(tasks[0].Status.StartedAt.Time).To(BeTemporally("<=", tasks[1].Status.StartedAt.Time))
+		Expect(tasks[1].Status.StartedAt.Time).To(BeTemporally("<=", tasks[2].Status.StartedAt.Time))
+		Expect(store.Taken()).To(Equal(4), "the call that was cut off, and one for each task")
+	})
+
+	It("takes up a snapshot of which nobody heard", func() {
+		etcd := newEtcd(1)
+		Expect(members.Write()).To(Succeed())
+		store.SetRevision(2)
+		release := store.Hold()
+		stop := startOperator()
+		task := newTask(etcd, "full", full())
+		Eventually(store.Taken).Should(Equal(1))
+		stop()
+		release()
+
+		other, err := store.Connect(sidecar.Target{})
+		Expect(err).NotTo(HaveOccurred())
+		taken, err := other.FullSnapshot(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		startOperator()
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		Expect(task.Status.Snapshot.Name).To(Equal(taken.Name))
+		Expect(store.Taken()).To(Equal(2), "the one that was cut off, and ours")
+	})
+
+	It("does not let tasks of one Etcd wait for those of another", func() {
+		etcd, other := newEtcd(1), newEtcd(1)
+		release := store.Hold()
+		defer release()
+		startOperator()
+		newTask(etcd, "first", full())
+		newTask(other, "second", full())
+		Eventually(store.Taken).Should(Equal(2))
+	})
+
+	It("repeats what has failed after a pause, and ends well", func() {
+		etcd := newEtcd(1)
+		store.Fail(fmt.Errorf("taking a full snapshot: %w: the store is full", sidecar.ErrRefused))
+		startOperator()
+		task := newTask(etcd, "full", full())
+		Eventually(func() []druidv1alpha1.LastError { stateOf(task)(); return task.Status.LastErrors }).Should(HaveLen(1))
+		Expect(task.Status.LastErrors[0].Code).To(BeEquivalentTo("ERR_CREATE_SNAPSHOT"))
+		Expect(task.Status.LastErrors[0].Description).To(ContainSubstring("the store is full"))
+		Expect(store.Taken()).To(Equal(1))
+		store.Fail(nil)
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		Expect(store.Taken()).To(Equal(2))
+	})
+
+	It("gives up after three attempts", func() {
+		etcd := newEtcd(1)
+		store.Fail(fmt.Errorf("%w: nobody", sidecar.ErrUnreachable))
+		startOperator()
+		task := newTask(etcd, "full", full())
+		Eventually(stateOf(task)).WithTimeout(time.Minute).Should(Equal("Failed"))
+		Expect(task.Status.LastErrors).To(HaveLen(3))
+		Expect(task.Status.LastErrors[2].Code).To(BeEquivalentTo("ERR_EXECUTE_HTTP_REQUEST"))
+		Expect(task.Status.LastOperation.State).To(BeEquivalentTo("Failed"))
+	})
+
+	It("waits for an Etcd that is not ready, and is not rejected for it", func() {
+		etcd := newEtcd(1)
+		setReady(etcd, druidv1alpha1.ConditionFalse)
+		startOperator()
+		task := newTask(etcd, "full", full())
+		Eventually(operationOf(task)).Should(Equal("Waiting for the condition Ready of the Etcd to be True"))
+		Consistently(store.Taken).Should(BeZero())
+		setReady(etcd, druidv1alpha1.ConditionTrue)
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+	})
+
+	It("rejects what can never be done, and says why", func() {
+		etcd := newEtcd(1, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = nil })
+		startOperator()
+		task := newTask(etcd, "full", full())
+		Eventually(stateOf(task)).Should(Equal("Rejected"))
+		Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_BACKUP_NOT_ENABLED"))))
+		Expect(task.Status.StartedAt).To(BeNil())
+		nobody := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
+		Eventually(stateOf(nobody)).Should(Equal("Rejected"))
+	})
+
+	It("is deleted after its time, and ends its call when it is deleted before", func() {
+		etcd := newEtcd(1)
+		startOperator()
+		short := newTask(etcd, "short", delta(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.TTLSecondsAfterFinished = new(int32(1)) })
+		gone := func(task *druidv1alpha1.EtcdOpsTask) func() bool {
+			return func() bool { return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)) }
+		}
+		Eventually(gone(short)).Should(BeTrue())
+
+		release := store.Hold()
+		defer release()
+		before := store.Taken()
+		running := newTask(etcd, "running", full())
+		Eventually(store.Taken).Should(Equal(before + 1))
+		next := newTask(etcd, "next", full())
+		Expect(env.Client.Delete(ctx, running)).To(Succeed())
+		Eventually(gone(running)).Should(BeTrue())
+		Eventually(stateOf(next)).Should(Equal("InProgress"))
+	})
+
+	It("defragments the followers first and the leader last", func() {
+		etcd := newEtcd(3)
+		var order []uint64
+		members.OnDefragment(func(id uint64) error { order = append(order, id); return nil })
+		startOperator()
+		task := newTask(etcd, "defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		Expect(order).To(Equal([]uint64{2, 3, 1}))
+		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has handed over before")
+		Expect(task.Status.Members).To(HaveLen(3))
+		Expect(task.Status.Members[2].Name).To(Equal("test-0"))
+		Expect(task.Status.Members[2].SizeBytesBefore).To(BeEquivalentTo(8192))
+		Expect(task.Status.Members[2].SizeBytesAfter).To(BeEquivalentTo(4096))
+		Expect(task.Status.LastOperation.Description).To(ContainSubstring("test-0 stalled for "))
+	})
+
+	It("stops at the first member that cannot be defragmented, and tries again", func() {
+		etcd := newEtcd(1)
+		failures := 1
+		members.OnDefragment(func(uint64) error {
+			if failures--; failures >= 0 {
+				return errors.New("no space left")
+			}
+			return nil
+		})
+		startOperator()
+		task := newTask(etcd, "defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_DEFRAGMENT"))))
+	})
+
+	DescribeTable("ends with the Job that compacts snapshots",
+		func(recorded, state string, conditionType batchv1.JobConditionType) {
+			etcd := newEtcd(1)
+			other, err := store.Connect(sidecar.Target{})
+			Expect(err).NotTo(HaveOccurred())
+			_, err = other.FullSnapshot(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			startOperator()
+			task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
+			Eventually(stateOf(task)).Should(Equal("InProgress"))
+			playJob(etcd, task, recorded, conditionType)
+			Eventually(stateOf(task)).Should(Equal(state))
+			if state == "Succeeded" {
+				Expect(task.Status.Snapshot.Name).To(HavePrefix("Full-"))
+			} else {
+				Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_COMPACT_SNAPSHOTS"))))
+			}
+		},
+		Entry("well", "None", "Succeeded", batchv1.JobComplete),
+		Entry("badly", "DeadlineExceeded", "Failed", batchv1.JobFailed),
+	)
+
+	DescribeTable("is made of an annotation, which is removed",
+		func(kind string, has func(druidv1alpha1.EtcdOpsTaskConfig) bool) {
+			etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", kind))
+			startOperator()
+			tasks := &druidv1alpha1.EtcdOpsTaskList{}
+			Eventually(func(g Gomega) {
+				g.Expect(env.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace))).To(Succeed())
+				g.Expect(tasks.Items).To(HaveLen(1))
+				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+				g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
+			}).Should(Succeed())
+			task := &tasks.Items[0]
+			Expect(has(task.Spec.Config)).To(BeTrue())
+			Expect(metav1.IsControlledBy(task, etcd)).To(BeTrue())
+			if kind != "compaction" {
+				Eventually(stateOf(task)).Should(Equal("Succeeded"))
+			}
+		},
+		Entry("for a full snapshot", "full-snapshot", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.OnDemandSnapshot.Type == "full" }),
+		Entry("for a delta snapshot", "delta-snapshot", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.OnDemandSnapshot.Type == "delta" }),
+		Entry("for a compaction", "compaction", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.Compaction != nil }),
+		Entry("for a defragmentation", "defragmentation", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.Defragmentation != nil }),
+	)
+
+	It("is not made of an annotation that asks for nothing known", func() {
+		etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", "dance"))
+		startOperator()
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
+		}).Should(Succeed())
+		tasks := &druidv1alpha1.EtcdOpsTaskList{}
+		Expect(env.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace))).To(Succeed())
+		Expect(tasks.Items).To(BeEmpty())
+	})
+})
+
+// playJob plays the controller of compaction: the Job for the task, and how it ended.
+func playJob(etcd *druidv1alpha1.Etcd, task *druidv1alpha1.EtcdOpsTask, recorded string, conditionType batchv1.JobConditionType) {
+	GinkgoHelper()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "test-compactor", Namespace: etcd.Namespace,
+			Labels:      map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test", "app.kubernetes.io/component": "etcd-snapshot-compaction-job"},
+			Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/task": string(task.UID), "etcd-druid.extensions.gardener.cloud/attempt": "1"},
+		},
+		Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "x", Image: "x"}},
+		}}},
+	}
+	Expect(env.Client.Create(ctx, job)).To(Succeed())
+	now, cause := metav1.Now(), batchv1.JobFailureTarget
+	job.Status.StartTime = &now
+	if conditionType == batchv1.JobComplete {
+		cause = batchv1.JobSuccessCriteriaMet
+		job.Status.CompletionTime = &now
+	}
+	for _, one := range []batchv1.JobConditionType{cause, conditionType} {
+		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: one, Status: corev1.ConditionTrue, Reason: recorded, LastTransitionTime: now, LastProbeTime: now})
+	}
+	Expect(env.Client.Status().Update(ctx, job)).To(Succeed())
+	Consistently(stateOf(task)).Should(Equal("InProgress"), "how it ended is not recorded yet")
+	job.Annotations["etcd-druid.extensions.gardener.cloud/recorded"] = recorded
+	Expect(env.Client.Update(ctx, job)).To(Succeed())
+}
