@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// withSmallJobs lets Jobs that compact snapshots run on the nodes of the local seed.
+func withSmallJobs(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Backup.SnapshotCompaction = &druidv1alpha1.SnapshotCompactionSpec{Resources: &corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+	}}
+}
+
+// The operator is killed in this story, so that no other may run beside it.
+var _ = Describe("Tasks", Serial, func() {
+	It("are done one after the other through a restart of the operator, and say what they came to", func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		story := seed.Begin(ctx, "tasks")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withSmallJobs)
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 50)
+		pod := story.Pod(ctx, etcd)
+
+		By("queueing one of each kind")
+		tasks := []*druidv1alpha1.EtcdOpsTask{
+			newTask("a-full", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full"}}),
+			newTask("b-delta", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "delta"}}),
+			newTask("c-compaction", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}),
+			newTask("d-defragmentation", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}}),
+		}
+		for _, task := range tasks {
+			story.Create(ctx, task)
+		}
+
+		By("killing the operator while they are on their way")
+		eventuallyTask(ctx, story, tasks[0], func(g Gomega) { g.Expect(tasks[0].Status.StartedAt).NotTo(BeNil()) })
+		operator.Kill(ctx)
+		operator.EventuallyLeads(ctx)
+		for _, task := range tasks {
+			eventuallySucceeded(ctx, story, task)
+			Expect(task.Status.LastErrors).To(BeEmpty())
+			GinkgoWriter.Printf("%s: %s\n", task.Name, task.Status.LastOperation.Description)
+		}
+		for i := range tasks[1:] {
+			Expect(tasks[i+1].Status.StartedAt.Time).NotTo(BeTemporally("<", tasks[i].Status.LastTransitionTime.Time), "one begins when the one before has ended")
+		}
+
+		By("reading what they came to")
+		Expect(tasks[0].Status.Snapshot.Name).To(HavePrefix("Full-"))
+		Expect(tasks[0].Status.Snapshot.Revision).To(BeNumerically(">=", 51), "the snapshot holds every key")
+		Expect(tasks[0].Status.Snapshot.SizeBytes).To(HaveValue(BeNumerically(">", 0)))
+		Expect(tasks[2].Status.Snapshot.Name).To(HavePrefix("Full-"))
+		Expect(tasks[3].Status.Members).To(ConsistOf(HaveField("Name", "main-0")))
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			condition := landscape.Condition(etcd, "LastSnapshotCompactionSucceeded")
+			g.Expect(condition.Status).To(BeEquivalentTo("True"), condition.Message)
+			g.Expect(story.IsGone(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-compactor"}})).To(BeTrue())
+		})
+
+		By("asking for another by an annotation")
+		ledger.Write(ctx, 5)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/run-task", "full-snapshot")
+		})
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			made := &druidv1alpha1.EtcdOpsTaskList{}
+			g.Expect(story.Client.List(ctx, made, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
+			g.Expect(made.Items).To(HaveLen(1))
+			g.Expect(made.Items[0].Status.State).To(HaveValue(BeEquivalentTo("Succeeded")))
+			g.Expect(made.Items[0].Status.Snapshot.Revision).To(BeNumerically(">", tasks[0].Status.Snapshot.Revision))
+			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
+		})
+
+		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(storyTimeout))
+})
+
+var _ = Describe("A defragmentation", func() {
+	It("takes three members one after the other, the leader last, and loses nothing", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "defragmentation")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 20)
+		var leader string
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			for _, member := range etcd.Status.Members {
+				if member.Role != nil && *member.Role == druidv1alpha1.EtcdRoleLeader {
+					leader = member.Name
+				}
+			}
+			g.Expect(leader).NotTo(BeEmpty())
+		})
+
+		task := newTask("defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
+		story.Create(ctx, task)
+		eventuallySucceeded(ctx, story, task)
+		Expect(task.Status.Members).To(HaveLen(3))
+		Expect(task.Status.Members[2].Name).To(Equal(leader))
+		for _, member := range task.Status.Members {
+			GinkgoWriter.Printf("%s did not serve for %s: %d → %d bytes\n", member.Name, member.Stall.Duration, member.SizeBytesBefore, member.SizeBytesAfter)
+		}
+		ledger.ExpectComplete(ctx)
+		story.EventuallyReady(ctx, etcd)
+	}, SpecTimeout(storyTimeout))
+})
+
+func newTask(name string, config druidv1alpha1.EtcdOpsTaskConfig) *druidv1alpha1.EtcdOpsTask {
+	return &druidv1alpha1.EtcdOpsTask{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("main"), Config: config},
+	}
+}
+
+// eventuallyTask waits until the newest state of the task is as it should be.
+func eventuallyTask(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdOpsTask, look func(Gomega)) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
+		look(g)
+	}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+}
+
+func eventuallySucceeded(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdOpsTask) {
+	GinkgoHelper()
+	eventuallyTask(ctx, story, task, func(g Gomega) {
+		g.Expect(task.Status.State).To(HaveValue(BeEquivalentTo("Succeeded")), "%v %v", task.Status.LastOperation, task.Status.LastErrors)
+	})
+}
