@@ -117,7 +117,7 @@ var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 		return judged(full) + ": " + full.Message
 	}
 	const (
-		idle    = "True NothingToSnapshot: Nothing has changed since the newest full snapshot"
+		idle    = "True NothingToSnapshot: Nothing has changed since the newest full snapshot, of 2026-01-01T11:01:00Z; the next is taken as scheduled when something has"
 		changed = "True NothingToSnapshot: Nothing had changed when a full snapshot was due at 2026-01-01T13:00:00Z; delta snapshots hold what has changed since"
 	)
 
@@ -145,8 +145,57 @@ var _ = Describe("the message of an overdue snapshot", func() {
 	It("names times and no ages, so that it does not change by itself", func() {
 		change := all(full(26*time.Hour), delta(26*time.Hour), newPods(48*time.Hour))
 		earlier, later := healthy(all(change, at(20*time.Minute))), healthy(all(change, at(40*time.Minute)))
-		Expect(conditions.FullSnapshotReady(earlier).Message).To(Equal("A full snapshot was due at 2026-01-01T12:00:00Z; the newest is of 2025-12-31T10:00:00Z"))
+		Expect(conditions.FullSnapshotReady(earlier).Message).To(Equal("A full snapshot was due at 2026-01-01T12:00:00Z; the newest is of 2025-12-31T10:00:00Z; the next is due at 2026-01-01T13:00:00Z"))
 		Expect(conditions.FullSnapshotReady(later)).To(Equal(conditions.FullSnapshotReady(earlier)))
-		Expect(conditions.DeltaSnapshotReady(later).Message).To(Equal("A delta snapshot is due every 5m0s; the newest is of 2025-12-31T10:00:00Z"))
+		Expect(conditions.DeltaSnapshotReady(later).Message).To(Equal("A delta snapshot is due every 5m0s; the newest is of 2025-12-31T10:00:00Z; the next is due at 2025-12-31T10:05:00Z"))
+	})
+})
+
+var _ = Describe("the message of snapshots that are in time", func() {
+	It("names the newest full snapshot and when the next is due, also while that one is being taken", func() {
+		const message = "The newest full snapshot is of 2026-01-01T11:00:05Z; the next is due at 2026-01-01T12:00:00Z"
+		in := healthy(func(in *conditions.Input) {
+			in.Observation.FullSnapshotLease.RenewTime = noon.Add(-time.Hour + 5*time.Second)
+		})
+		for _, after := range []time.Duration{-30 * time.Minute, 0, 9 * time.Minute} {
+			in.Now = noon.Add(after)
+			Expect(conditions.FullSnapshotReady(in).Message).To(Equal(message))
+		}
+	})
+
+	Describe("that are delta snapshots", func() {
+		var in conditions.Input
+		const first = "The newest delta snapshot, up to revision 90, was recorded at 2026-01-01T11:59:00Z; the next is due at 2026-01-01T12:04:00Z if something is written until then"
+		// records lets the sidecar record a delta snapshot so long after noon, and returns what is said then.
+		records := func(after time.Duration, revision string) string {
+			in.Now = noon.Add(after)
+			in.Observation.DeltaSnapshotLease.RenewTime, in.Observation.DeltaSnapshotLease.Holder = in.Now, revision
+			said := conditions.DeltaSnapshotReady(in)
+			Expect(judged(said)).To(Equal("True SnapshotUpToDate"))
+			in.Etcd.Status.Conditions = conditions.Merge(in.Etcd.Status.Conditions, []druidv1alpha1.ConditionType{"DeltaSnapshotReady"}, []druidv1alpha1.Condition{*said}, in.Now)
+
+			return said.Message
+		}
+
+		BeforeEach(func() {
+			in = healthy(func(in *conditions.Input) {
+				in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 5 * time.Minute}
+			})
+			Expect(records(-time.Minute, "90")).To(Equal(first))
+		})
+
+		It("stays as it is while nothing is written, though the sidecar renews its lease", func() {
+			Expect(records(4*time.Minute, "90")).To(Equal(first))
+			Expect(records(9*time.Minute, "90")).To(Equal(first))
+		})
+
+		It("follows what is written, but not more often than every five minutes", func() {
+			Expect(records(time.Minute, "95")).To(Equal(first))
+			Expect(records(4*time.Minute, "99")).To(HavePrefix("The newest delta snapshot, up to revision 99, was recorded at 2026-01-01T12:04:00Z"))
+		})
+
+		It("says when none was needed yet", func() {
+			Expect(records(4*time.Minute, "0")).To(Equal("Nothing was written that the full snapshot does not hold, so that no delta snapshot was needed yet"))
+		})
 	})
 })

@@ -6,14 +6,19 @@ package conditions
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // deltaSlack is what a delta snapshot may take beside its period.
 const deltaSlack = 15 * time.Second
+
+// deltaMessagePeriod is how long a message that names a delta snapshot is kept while there are newer ones.
+const deltaMessagePeriod = 5 * time.Minute
 
 // DeltaSnapshotReady is True when the sidecar recorded a delta snapshot within two periods, False when not even within
 // three, and Unknown in between or while a new pod may still restore. While a full snapshot is taken there are no delta
@@ -34,15 +39,42 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	since := latest(lease.RenewTime, lease.CreationTime, in.Observation.FullSnapshotLease.RenewTime)
 	switch {
 	case !lease.RenewTime.IsZero() && in.isWithin(lease.RenewTime, 2*period+deltaSlack):
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, "The newest delta snapshot is as new as its period demands")
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, in.deltaMessage(lease, period))
 	case lease.RenewTime.IsZero() && (in.isStarting() || in.isWithin(since, 3*period+deltaSlack)):
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first delta snapshot")
 	case in.isStarting() || in.isWithin(since, 3*period+deltaSlack):
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "A delta snapshot is late: "+newest(lease))
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "A delta snapshot is late: "+newest(lease)+nextDelta(lease, period))
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
-			fmt.Sprintf("A delta snapshot is due every %s; %s", period, newest(lease)))
+			fmt.Sprintf("A delta snapshot is due every %s; %s%s", period, newest(lease), nextDelta(lease, period)))
 	}
+}
+
+// deltaMessage names the last delta snapshot and the next. The sidecar renews the lease also when nothing was written: the
+// message stays as it is then, and changes no more often than every few minutes where much is written, since each change is
+// a write.
+func (in Input) deltaMessage(lease etcdcluster.Lease, period time.Duration) string {
+	if lease.Holder == "" || lease.Holder == "0" {
+		return "Nothing was written that the full snapshot does not hold, so that no delta snapshot was needed yet"
+	}
+	newest := fmt.Sprintf("The newest delta snapshot, up to revision %s, was recorded at ", lease.Holder)
+	if before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady); before != nil && before.Reason == druidv1alpha1.ReasonSnapshotUpToDate {
+		isRecent := in.Now.Sub(before.LastUpdateTime.Time) < deltaMessagePeriod && strings.HasPrefix(before.Message, "The newest delta snapshot, ")
+		if isRecent || strings.HasPrefix(before.Message, newest) {
+			return before.Message
+		}
+	}
+
+	return newest + stamp(lease.RenewTime) + nextDelta(lease, period) + " if something is written until then"
+}
+
+// nextDelta says when the next delta snapshot is due, as the end of a message. Empty: there was none.
+func nextDelta(lease etcdcluster.Lease, period time.Duration) string {
+	if lease.RenewTime.IsZero() {
+		return ""
+	}
+
+	return "; the next is due at " + stamp(lease.RenewTime.Add(period))
 }
 
 // isWithin is true when the time is not longer ago than the limit, not counting the time that a full snapshot that was due

@@ -32,10 +32,11 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 	switch {
 	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due)):
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, "The newest full snapshot is as new as the schedule demands")
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate,
+			"The newest full snapshot is of "+stamp(lease.RenewTime)+in.nextFull(lease.RenewTime))
 	case !lease.RenewTime.IsZero() && in.nothingNewSince(lease):
-		return nothingToSnapshot(nothingChanged)
-	case !lease.RenewTime.IsZero() && in.hadNothingNewAt(due):
+		return nothingToSnapshot(nothingChanged(lease))
+	case !lease.RenewTime.IsZero() && in.hadNothingNewAt(lease, due):
 		return nothingToSnapshot(nothingHadChanged(due))
 	case in.isStarting():
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
@@ -44,7 +45,7 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first full snapshot")
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
-			fmt.Sprintf("A full snapshot was due at %s; %s", stamp(due), newest(lease)))
+			fmt.Sprintf("A full snapshot was due at %s; %s%s", stamp(due), newest(lease), in.nextFull(due)))
 	}
 }
 
@@ -84,8 +85,21 @@ func (in Input) nothingNewSince(lease etcdcluster.Lease) bool {
 	return reachable
 }
 
+// nextFull says when the next full snapshot is due after the time, as the end of a message. It counts from the last one and not
+// from now, so that the message changes with each snapshot and at no other time. Empty: none is due ever.
+func (in Input) nextFull(after time.Time) string {
+	next := nextFiring(helper.FullSnapshotSchedule(in.Etcd), after)
+	if next.IsZero() {
+		return ""
+	}
+
+	return "; the next is due at " + stamp(next)
+}
+
 // nothingChanged is what an idle cluster says, in the same words for as long as it is idle.
-const nothingChanged = "Nothing has changed since the newest full snapshot"
+func nothingChanged(lease etcdcluster.Lease) string {
+	return "Nothing has changed since the newest full snapshot, of " + stamp(lease.RenewTime) + "; the next is taken as scheduled when something has"
+}
 
 // nothingHadChanged is what is said once something has changed after a full snapshot was due, until the next one is.
 func nothingHadChanged(due time.Time) string {
@@ -99,10 +113,10 @@ func nothingToSnapshot(message string) *druidv1alpha1.Condition {
 // hadNothingNewAt is true when the last look, which was after a full snapshot was due, saw nothing to be snapshotted. The
 // sidecar then takes none before the next one is due, whatever changes in between. What the last look saw is known only from
 // what it said.
-func (in Input) hadNothingNewAt(due time.Time) bool {
+func (in Input) hadNothingNewAt(lease etcdcluster.Lease, due time.Time) bool {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
 
-	return before != nil && (before.Message == nothingChanged || before.Message == nothingHadChanged(due))
+	return before != nil && (before.Message == nothingChanged(lease) || before.Message == nothingHadChanged(due))
 }
 
 // isStarting is true while no pod is there that could take snapshots, and while a new one may still restore or take its first

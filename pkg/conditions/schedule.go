@@ -15,6 +15,17 @@ import (
 // February.
 var lookBacks = []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
 
+// nextFiring returns when the cron expression fires first after the given time in UTC; zero when it never does, or cannot be
+// read.
+func nextFiring(expression string, after time.Time) time.Time {
+	schedule, err := cron.ParseStandard(expression)
+	if err != nil {
+		return time.Time{}
+	}
+
+	return schedule.Next(after.UTC())
+}
+
 // lastFiring returns when the cron expression last fired, at or before the given time in UTC; false when it never does. The
 // error names what is wrong with the expression.
 func lastFiring(expression string, at time.Time) (time.Time, bool, error) {
