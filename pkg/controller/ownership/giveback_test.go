@@ -1,0 +1,134 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package ownership_test
+
+import (
+	"context"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// seen is what is seen of every Etcd.
+type seen etcdcluster.Observation
+
+func (s seen) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+	return etcdcluster.Observation(s)
+}
+
+var _ = Describe("GiveBack", func() {
+	var (
+		ctx         = context.Background()
+		scheme      = runtime.NewScheme()
+		predecessor *resourcesv1alpha1.ManagedResource
+		recorder    *events.FakeRecorder
+	)
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, druidv1alpha1.AddToScheme} {
+		Expect(add(scheme)).To(Succeed())
+	}
+
+	etcd := func(name string, observed int64) *druidv1alpha1.Etcd {
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: name, Generation: 2}}
+		etcd.Spec.Replicas = 1
+		etcd.Status.ObservedGeneration = &observed
+		etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "AllMembersUpdated", Status: "True"}}
+
+		return etcd
+	}
+	resource := func(etcdName string, annotations map[string]string) *resourcesv1alpha1.ManagedResource {
+		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shoot--foo", Name: "druid-" + etcdName, Annotations: annotations, Finalizers: []string{"resources.gardener.cloud/gardener-resource-manager-seed"},
+		}}
+	}
+	issued := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "ca-1", Labels: map[string]string{
+		"managed-by": "secrets-manager", "manager-identity": "etcd-druid-settled", "persist": "true",
+	}}}
+	start := func(objects ...client.Object) (client.Client, *ownership.GiveBack) {
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, predecessor)...).Build()
+		o := seen{}
+		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}, TLSMode: "client=provisioned,peer=provisioned"}
+		o.StatefulSet.Exists = true
+		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
+
+		return c, &ownership.GiveBack{Client: c, Observer: o, Recorder: recorder}
+	}
+	release := func(c client.Client, name string) {
+		GinkgoHelper()
+		released := &resourcesv1alpha1.ManagedResource{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-" + name}, released)).To(Succeed())
+		Expect(released.DeletionTimestamp).NotTo(BeNil())
+		Expect(released.Spec.KeepObjects).To(HaveValue(BeTrue()))
+		released.Finalizers = nil
+		Expect(c.Update(ctx, released)).To(Succeed())
+	}
+	isIgnored := func(c client.Client) bool {
+		GinkgoHelper()
+		Expect(c.Get(ctx, ownership.Predecessor, predecessor)).To(Succeed())
+
+		return predecessor.Annotations["resources.gardener.cloud/ignore"] == "true"
+	}
+
+	BeforeEach(func() {
+		recorder = events.NewFakeRecorder(20)
+		predecessor = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
+	})
+
+	It("hands over what it can, names what it refuses, and switches the etcd-druid on when nothing is left", func() {
+		c, giveBack := start(etcd("settled", 2), resource("settled", nil), etcd("rolling", 1), resource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
+
+		done, err := giveBack.Round(ctx)
+		Expect(done).To(BeFalse())
+		Expect(err).To(MatchError(And(ContainSubstring("shoot--foo/rolling: its newest generation"), ContainSubstring("shoot--foo/settled: waiting"), Not(ContainSubstring("foreign")))))
+		Expect(isIgnored(c)).To(BeTrue())
+		given := &druidv1alpha1.Etcd{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, given)).To(Succeed())
+		Expect(given.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name).To(Equal("server-1"))
+		secret := &corev1.Secret{}
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(issued), secret)).To(Succeed())
+		Expect(secret.Labels).To(Equal(map[string]string{"managed-by": "secrets-manager", "persist": "true"}))
+		release(c, "settled")
+
+		rolling := &druidv1alpha1.Etcd{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "rolling"}, rolling)).To(Succeed())
+		Expect(rolling.Spec.Etcd.ClientUrlTLS).To(BeNil(), "what is refused is not touched")
+		rolling.Status.ObservedGeneration = new(int64(2))
+		Expect(c.Update(ctx, rolling)).To(Succeed())
+		Expect(giveBack.Round(ctx)).Error().To(HaveOccurred())
+		release(c, "rolling")
+
+		Expect(giveBack.Round(ctx)).To(BeTrue())
+		Expect(isIgnored(c)).To(BeFalse())
+		Expect(predecessor.Annotations).To(HaveKeyWithValue("gardener.cloud/operation", "reconcile"))
+	})
+
+	It("finishes what it was interrupted in, though the spec that it wrote is a new generation", func() {
+		c, giveBack := start(etcd("settled", 1), resource("settled", map[string]string{"etcd-druid.extensions.gardener.cloud/giving-back": "true"}))
+		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource druid-settled")))
+		release(c, "settled")
+		Expect(giveBack.Round(ctx)).To(BeTrue())
+	})
+
+	It("does nothing where there is nobody to give the seed back to", func() {
+		c, giveBack := start(etcd("settled", 2), resource("settled", nil))
+		Expect(c.Delete(ctx, predecessor)).To(Succeed())
+		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))
+		left := &resourcesv1alpha1.ManagedResource{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-settled"}, left)).To(Succeed())
+		Expect(left.DeletionTimestamp).To(BeNil())
+	})
+})
