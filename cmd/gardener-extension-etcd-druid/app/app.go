@@ -65,6 +65,9 @@ func run(ctx context.Context, o *Options) error {
 	if err := o.addControllers(ctx, mgr); err != nil {
 		return fmt.Errorf("adding controllers: %w", err)
 	}
+	if err := addProtection(ctx, mgr, o); err != nil {
+		return fmt.Errorf("adding the webhook: %w", err)
+	}
 
 	if settings := validation.WithoutEffect(o.Config); len(settings) > 0 {
 		mgr.GetLogger().Info("Settings have no effect in this version", "settings", settings)

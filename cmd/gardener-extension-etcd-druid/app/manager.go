@@ -12,6 +12,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils/routes"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -103,9 +104,9 @@ func trimCluster(object any) (any, error) {
 }
 
 // ClientOptions read the content of Secrets and ConfigMaps from the API server: a cache would hold every credential of
-// the seed in memory.
+// the seed in memory. Of the registrations of webhooks there is a single one of interest.
 func ClientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{
-		DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}},
+		DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}},
 	}}
 }

@@ -12,6 +12,7 @@ import (
 
 	extensionscmdcontroller "github.com/gardener/gardener/extensions/pkg/controller/cmd"
 	extensionsheartbeatcmd "github.com/gardener/gardener/extensions/pkg/controller/heartbeat/cmd"
+	extensionswebhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
 	"github.com/spf13/pflag"
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
@@ -30,6 +31,7 @@ type Options struct {
 
 	rest        *extensionscmdcontroller.RESTOptions
 	manager     *extensionscmdcontroller.ManagerOptions
+	webhook     *extensionswebhookcmd.ServerOptions
 	heartbeat   *extensionsheartbeatcmd.Options
 	etcd        *extensionscmdcontroller.ControllerOptions
 	care        *extensionscmdcontroller.ControllerOptions
@@ -54,6 +56,7 @@ func NewOptions() *Options {
 	o := &Options{
 		rest:       &extensionscmdcontroller.RESTOptions{},
 		manager:    &extensionscmdcontroller.ManagerOptions{LeaderElection: true, LeaderElectionNamespace: namespace},
+		webhook:    &extensionswebhookcmd.ServerOptions{Namespace: namespace, ServicePort: 443},
 		heartbeat:  &extensionsheartbeatcmd.Options{ExtensionName: Name, Namespace: namespace, RenewIntervalSeconds: 30},
 		etcd:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 3},
 		care:       &extensionscmdcontroller.ControllerOptions{MaxConcurrentReconciles: 15},
@@ -95,6 +98,9 @@ func (o *Options) Validate() error {
 	if o.heartbeat.Namespace == "" && o.isEnabled(heartbeatController) {
 		return fmt.Errorf("the namespace of the heartbeat is not known: set --heartbeat-namespace or LEADER_ELECTION_NAMESPACE, or switch it off with --disable-controllers=%s", heartbeatController)
 	}
+	if o.Config.Webhooks.EtcdComponentProtection.Enabled && o.Config.Server.Webhooks.ManagedCertificate && o.webhook.Namespace == "" {
+		return fmt.Errorf("the namespace of the webhook's Service and certificates is not known: set --webhook-config-namespace or LEADER_ELECTION_NAMESPACE, or switch server.webhooks.managedCertificate off")
+	}
 	return o.heartbeat.Validate()
 }
 
@@ -102,6 +108,7 @@ func (o *Options) aggregate() extensionscmdcontroller.Option {
 	aggregator := extensionscmdcontroller.NewOptionAggregator(
 		o.rest,
 		o.manager,
+		o.webhook,
 		extensionscmdcontroller.PrefixOption("heartbeat-", o.heartbeat),
 		extensionscmdcontroller.PrefixOption("etcd-", o.etcd),
 		extensionscmdcontroller.PrefixOption("care-", o.care),

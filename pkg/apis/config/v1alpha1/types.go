@@ -125,6 +125,10 @@ type TLSServer struct {
 	// ServerCertDir is a folder with tls.crt and tls.key. Default /etc/webhook-server-tls.
 	// +optional
 	ServerCertDir string `json:"serverCertDir,omitempty"`
+	// ManagedCertificate makes the operator issue and renew the certificate, write it into ServerCertDir, and register the
+	// webhook itself. Default false: somebody else does all three.
+	// +optional
+	ManagedCertificate bool `json:"managedCertificate,omitempty"`
 }
 
 // DebuggingConfiguration switches profiling on.
@@ -183,6 +187,13 @@ type EtcdComponentProtectionWebhookConfiguration struct {
 	// ExemptServiceAccounts may change the objects too, each as system:serviceaccount:<namespace>:<name>.
 	// +optional
 	ExemptServiceAccounts []string `json:"exemptServiceAccounts,omitempty"`
+	// ExemptUsers may change the objects too. They are names of users as the API server knows them.
+	// +optional
+	ExemptUsers []string `json:"exemptUsers,omitempty"`
+	// Drainers may delete pods, as those do who drain nodes and do not wait for evictions for ever. They are names of users
+	// as the API server knows them, those of service accounts included.
+	// +optional
+	Drainers []string `json:"drainers,omitempty"`
 }
 
 // ServiceAccountInfo names a service account.

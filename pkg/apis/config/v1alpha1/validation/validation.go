@@ -49,8 +49,7 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 // are not refused, since gardenlet sets some of them, but must not be ignored silently.
 func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
 	settings := map[string]bool{
-		"controllers.etcdCopyBackupsTask.enabled":  c.Controllers.EtcdCopyBackupsTask.Enabled,
-		"webhooks.etcdComponentProtection.enabled": c.Webhooks.EtcdComponentProtection.Enabled,
+		"controllers.etcdCopyBackupsTask.enabled": c.Controllers.EtcdCopyBackupsTask.Enabled,
 	}
 	for gate, enabled := range c.FeatureGates {
 		settings["featureGates."+gate] = enabled
@@ -184,9 +183,21 @@ func validateComponentProtection(c configv1alpha1.EtcdComponentProtectionWebhook
 	if info := c.ServiceAccountInfo; info != nil && (info.Name == "" || info.Namespace == "") {
 		errs = append(errs, field.Required(path.Child("serviceAccountInfo"), "name and namespace must be set"))
 	}
+	errs = append(errs, named(c.ExemptUsers, path.Child("exemptUsers"))...)
+	errs = append(errs, named(c.Drainers, path.Child("drainers"))...)
 	for i, account := range c.ExemptServiceAccounts {
 		if !strings.HasPrefix(account, "system:serviceaccount:") || strings.Count(account, ":") != 3 {
 			errs = append(errs, field.Invalid(path.Child("exemptServiceAccounts").Index(i), account, "must be system:serviceaccount:<namespace>:<name>"))
+		}
+	}
+	return errs
+}
+
+func named(users []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, user := range users {
+		if user == "" {
+			errs = append(errs, field.Required(path.Index(i), "a user has a name"))
 		}
 	}
 	return errs

@@ -61,9 +61,8 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("what is switched on is named", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Compaction.Enabled = true
 			c.Controllers.EtcdCopyBackupsTask.Enabled = true
-			c.Webhooks.EtcdComponentProtection.Enabled = true
 			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": true}
-		}, "controllers.etcdCopyBackupsTask.enabled", "featureGates.UpgradeEtcdVersion", "webhooks.etcdComponentProtection.enabled"),
+		}, "controllers.etcdCopyBackupsTask.enabled", "featureGates.UpgradeEtcdVersion"),
 		Entry("what is switched off is not", func(c *configv1alpha1.OperatorConfiguration) {
 			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": false}
 		}),
@@ -114,6 +113,16 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 			c.Webhooks.EtcdComponentProtection.Enabled = true
 			c.Webhooks.EtcdComponentProtection.ServiceAccountInfo = &configv1alpha1.ServiceAccountInfo{Name: "a", Namespace: "b"}
 			c.Webhooks.EtcdComponentProtection.ExemptServiceAccounts = []string{"admin"}
+		}),
+		Entry("a drainer without a name", "webhooks.etcdComponentProtection.drainers[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Webhooks.EtcdComponentProtection.Enabled = true
+			c.Webhooks.EtcdComponentProtection.ServiceAccountInfo = &configv1alpha1.ServiceAccountInfo{Name: "a", Namespace: "b"}
+			c.Webhooks.EtcdComponentProtection.Drainers = []string{"drainer", ""}
+		}),
+		Entry("an exempt user without a name", "webhooks.etcdComponentProtection.exemptUsers[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Webhooks.EtcdComponentProtection.Enabled = true
+			c.Webhooks.EtcdComponentProtection.ServiceAccountInfo = &configv1alpha1.ServiceAccountInfo{Name: "a", Namespace: "b"}
+			c.Webhooks.EtcdComponentProtection.ExemptUsers = []string{""}
 		}),
 		Entry("a feature gate that does not exist", "featureGates", func(c *configv1alpha1.OperatorConfiguration) {
 			c.FeatureGates = map[string]bool{"UseEtcdWrapper": true}

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcomponents
+
+import (
+	"fmt"
+	"strings"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Path is where the webhook is served. gardenlet and etcd-druid's chart know it.
+const Path = "/webhooks/etcdcomponents"
+
+// Configuration returns the registration of the webhook for what policies cannot tell apart, under a name, without a CA. It
+// fails closed, since its conditions let through what concerns an Etcd and is done by none of the accounts: nothing else
+// depends on the webhook.
+func Configuration(name string, client admissionregistrationv1.WebhookClientConfig, accounts Accounts) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	webhook := func(prefix string, rule admissionregistrationv1.Rule, operations []admissionregistrationv1.OperationType, ours string) admissionregistrationv1.ValidatingWebhook {
+		return admissionregistrationv1.ValidatingWebhook{
+			Name:                    prefix + ".etcdcomponents.webhooks.druid.gardener.cloud",
+			ClientConfig:            client,
+			Rules:                   []admissionregistrationv1.RuleWithOperations{{Operations: operations, Rule: rule}},
+			FailurePolicy:           new(admissionregistrationv1.Fail),
+			MatchPolicy:             new(admissionregistrationv1.Exact),
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          new(int32(10)),
+			AdmissionReviewVersions: []string{"v1"},
+			MatchConditions: []admissionregistrationv1.MatchCondition{
+				{Name: "concerns-an-etcd", Expression: ours},
+				{Name: "by-a-stranger", Expression: byStranger(accounts)},
+			},
+		}
+	}
+
+	scale := webhook("stsscale",
+		admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"statefulsets/scale"}, Scope: new(admissionregistrationv1.NamespacedScope)},
+		[]admissionregistrationv1.OperationType{admissionregistrationv1.Update},
+		fmt.Sprintf("has(oldObject.status.selector) && '%s=%s' in oldObject.status.selector.split(',')", druidv1alpha1.LabelManagedByKey, druidv1alpha1.LabelManagedByValue))
+	issued := webhook("secrets",
+		admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"secrets"}, Scope: new(admissionregistrationv1.NamespacedScope)},
+		[]admissionregistrationv1.OperationType{admissionregistrationv1.Update, admissionregistrationv1.Delete},
+		fmt.Sprintf("has(oldObject.metadata.labels) && '%[1]s' in oldObject.metadata.labels && oldObject.metadata.labels['%[1]s'].startsWith('etcd-druid-')", secretsmanager.LabelKeyManagerIdentity))
+	issued.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{secretsmanager.LabelKeyManagedBy: secretsmanager.LabelValueSecretsManager}}
+
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: extensionswebhook.InitialWebhookConfig(name),
+		Webhooks:   []admissionregistrationv1.ValidatingWebhook{issued, scale},
+	}
+}
+
+// byStranger is the condition that the user is not one of those who may do everything.
+func byStranger(accounts Accounts) string {
+	return fmt.Sprintf("!(request.userInfo.username in %s) && !request.userInfo.groups.exists(g, g in %s)",
+		list(append(append([]string{}, TrustedUsers...), accounts.Exempt...)), list(TrustedGroups))
+}
+
+// list writes strings as a list of CEL.
+func list(values []string) string {
+	quoted := make([]string, 0, len(values))
+	for _, value := range values {
+		quoted = append(quoted, "'"+strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(value)+"'")
+	}
+
+	return "[" + strings.Join(quoted, ", ") + "]"
+}

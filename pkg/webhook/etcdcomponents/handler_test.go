@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcomponents_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/etcdcomponents"
+)
+
+// brokenReader cannot read.
+type brokenReader struct{ client.Reader }
+
+func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("no connection")
+}
+
+var _ = Describe("The webhook", func() {
+	handler := &etcdcomponents.Handler{Reader: brokenReader{}}
+	asked := func(operation admissionv1.Operation, before string) admission.Request {
+		return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+			Operation: operation,
+			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"},
+			OldObject: runtime.RawExtension{Raw: []byte(before)},
+		}}
+	}
+
+	It("refuses what it cannot read, and says what that was", func(ctx SpecContext) {
+		answer := handler.Handle(ctx, asked(admissionv1.Delete, "no JSON"))
+		Expect(answer.Allowed).To(BeFalse())
+		Expect(answer.Result.Code).To(BeEquivalentTo(http.StatusBadRequest))
+		Expect(answer.Result.Message).To(ContainSubstring("reading the object"))
+
+		answer = handler.Handle(ctx, asked(admissionv1.Update, "{}"))
+		Expect(answer.Allowed).To(BeFalse())
+		Expect(answer.Result.Message).To(ContainSubstring("reading the object as it would be"))
+	})
+
+	It("refuses while it cannot read Etcds", func(ctx SpecContext) {
+		answer := handler.Handle(ctx, asked(admissionv1.Delete, "{}"))
+		Expect(answer.Allowed).To(BeFalse())
+		Expect(answer.Result.Message).To(ContainSubstring("no connection"))
+	})
+
+	It("has nothing to say to what neither changes nor deletes", func(ctx SpecContext) {
+		Expect(handler.Handle(ctx, asked(admissionv1.Create, "")).Allowed).To(BeTrue())
+	})
+})
