@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -123,7 +124,7 @@ var _ = Describe("the operator's chart", func() {
 		func(golden, overwrite string) {
 			documents := slices.DeleteFunc(manifests(overwrite), func(document string) bool {
 				// The files that they come from are compared below.
-				return strings.Contains(document, "apiVersion: apiextensions.k8s.io/") || strings.Contains(document, "apiVersion: admissionregistration.k8s.io/")
+				return strings.Contains(document, "apiVersion: apiextensions.k8s.io/") || strings.Contains(document, "name: etcd-druid-older-manifest-form")
 			})
 			objects(documents)
 
@@ -139,7 +140,7 @@ var _ = Describe("the operator's chart", func() {
 			Expect(text).To(Equal(string(want)), "run `make test-update-golden` if this is intended")
 		},
 		Entry("in a Gardener seed", "gardener", "gardener: {version: v1.150.0, seed: {name: aws}}\nimage: {ref: 'registry.example/druid@sha256:abc'}\n"),
-		Entry("in a cluster without Gardener", "standalone", standalone+"imageVectorOverwrite: |\n  images:\n  - name: etcd-wrapper\n    repository: registry.example/wrapper\n    tag: v1\n"),
+		Entry("in a cluster without Gardener", "standalone", standalone+"protection: {deletionConfirmation: true, exemptServiceAccounts: ['system:serviceaccount:garden:grm'], exemptUsers: [grm], drainers: [drainer]}\nimageVectorOverwrite: |\n  images:\n  - name: etcd-wrapper\n    repository: registry.example/wrapper\n    tag: v1\n"),
 	)
 
 	It("installs the CustomResourceDefinitions without Gardener, and keeps them when it is uninstalled", func() {
@@ -249,9 +250,34 @@ var _ = Describe("the operator's chart", func() {
 		Expect(deployment.Spec.Template.Spec.PriorityClassName).To(Equal("gardener-garden-system-200"))
 	})
 
-	It("refuses the one setting that needs rights of its own", func() {
-		_, err := render("config: {resourceManager: {embedded: true}}")
-		Expect(err).To(MatchError(ContainSubstring("set embeddedResourceManager.enabled")))
+	DescribeTable("refuses settings that more depends on than the configuration",
+		func(overwrite, wayOut string) {
+			_, err := render(overwrite)
+			Expect(err).To(MatchError(ContainSubstring(wayOut)))
+		},
+		Entry("the embedded resource manager needs rights of its own", "config: {resourceManager: {embedded: true}}", "set embeddedResourceManager.enabled"),
+		Entry("admission policies are made of the protection as well", "config: {webhooks: {etcdComponentProtection: {enabled: true}}}", "set protection"),
+	)
+
+	It("protects nothing, and serves no webhook, where that is switched off", func() {
+		rendered := objects(manifests(standalone + "protection: {enabled: false, deletionConfirmation: true}\n"))
+
+		for _, object := range rendered {
+			if policy, ok := object.(*admissionregistrationv1.ValidatingAdmissionPolicy); ok {
+				Expect(policy.Name).To(Equal("etcd-druid-older-manifest-form"))
+			}
+		}
+
+		Expect(find[*corev1.Service](rendered, "gardener-extension-etcd-druid").Spec.Ports).To(HaveLen(1))
+		Expect(find[*corev1.ConfigMap](rendered, "gardener-extension-etcd-druid-config").Data["config.yaml"]).NotTo(ContainSubstring("etcdComponentProtection"))
+	})
+
+	It("serves the webhook on the port and with the folder that the configuration names", func() {
+		rendered := objects(manifests("config: {server: {webhooks: {port: 10250, serverCertDir: /certificates}}}"))
+		pod := find[*appsv1.Deployment](rendered, "gardener-extension-etcd-druid").Spec.Template.Spec
+
+		Expect(pod.Containers[0].Ports).To(ContainElement(corev1.ContainerPort{Name: "webhooks", ContainerPort: 10250, Protocol: corev1.ProtocolTCP}))
+		Expect(pod.Containers[0].VolumeMounts).To(ContainElement(corev1.VolumeMount{Name: "webhook-certificate", MountPath: "/certificates"}))
 	})
 
 	DescribeTable("grants the right to switch the etcd-druid of gardenlet off only where it is to be taken over",

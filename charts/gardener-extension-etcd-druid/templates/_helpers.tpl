@@ -53,12 +53,47 @@ subjects:
 {{- end }}
 {{- end -}}
 
+{{- define "protection" -}}
+{{- .Values.protection.enabled -}}
+{{- end -}}
+
+{{- /* Who may do what with the objects of Etcds, for the policies and for the operator alike. */ -}}
+{{- define "protectionConfig" -}}
+enabled: true
+serviceAccountInfo:
+  name: {{ include "name" . }}
+  namespace: {{ .Release.Namespace }}
+exemptServiceAccounts:
+{{- if .Values.gardener.enabled }}
+- system:serviceaccount:garden:gardener-resource-manager
+# The etcd-druid that gardenlet installs, as long as it is at work.
+- system:serviceaccount:garden:etcd-druid
+{{- end }}
+{{- range .Values.additionalServiceAccounts }}
+- system:serviceaccount:{{ .namespace }}:{{ .name }}
+{{- end }}
+- system:serviceaccount:kube-system:generic-garbage-collector
+{{- with .Values.protection.exemptServiceAccounts }}
+{{ toYaml . }}
+{{- end }}
+exemptUsers: {{ .Values.protection.exemptUsers | toJson }}
+{{- if .Values.gardener.enabled }}
+# gardenlet deletes pods that are evicted or hang.
+drainers: {{ prepend .Values.protection.drainers "system:serviceaccount:garden:gardenlet" | toJson }}
+{{- else }}
+drainers: {{ .Values.protection.drainers | toJson }}
+{{- end }}
+{{- end -}}
+
 {{- define "config" -}}
 {{- if hasKey .Values.config "predecessor" -}}
 {{- fail "config.predecessor is not taken: set predecessor, which also grants the rights that it needs" -}}
 {{- end -}}
 {{- if hasKey (.Values.config.resourceManager | default dict) "embedded" -}}
 {{- fail "config.resourceManager.embedded is not taken: set embeddedResourceManager.enabled, which also grants the rights that it needs" -}}
+{{- end -}}
+{{- if hasKey (.Values.config.webhooks | default dict) "etcdComponentProtection" -}}
+{{- fail "config.webhooks.etcdComponentProtection is not taken: set protection, of which the admission policies are made as well" -}}
 {{- end -}}
 {{- $own := dict
   "apiVersion" "config.druid.gardener.cloud/v1alpha1"
@@ -73,5 +108,17 @@ subjects:
 {{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension" "controllerregistration.core.gardener.cloud/name" (include "name" .)) -}}
 {{- $_ := set $own "rendering" (dict "namespaceSelectors" (list $selector)) -}}
 {{- end -}}
+{{- if eq (include "protection" .) "true" -}}
+{{- $_ := set $own "webhooks" (dict "etcdComponentProtection" (include "protectionConfig" . | fromYaml)) -}}
+{{- $_ := set $own "server" (dict "webhooks" (dict "managedCertificate" true)) -}}
+{{- end -}}
 {{- mergeOverwrite $own (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{- define "webhookPort" -}}
+{{- dig "server" "webhooks" "port" 9443 .Values.config -}}
+{{- end -}}
+
+{{- define "webhookCertDir" -}}
+{{- dig "server" "webhooks" "serverCertDir" "/etc/webhook-server-tls" .Values.config -}}
 {{- end -}}

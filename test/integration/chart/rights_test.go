@@ -10,10 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/gardener/gardener/pkg/chartrenderer"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
@@ -23,16 +21,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/yaml"
 
-	"github.com/gardener/gardener-extension-etcd-druid/charts"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
@@ -41,33 +35,6 @@ import (
 )
 
 const name = "gardener-extension-etcd-druid"
-
-// install applies the chart and returns the content of the operator's configuration file.
-func install(ctx context.Context, namespace string, values map[string]any) string {
-	GinkgoHelper()
-
-	rendered, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.35.0"}).
-		RenderEmbeddedFS(charts.Operator, charts.Path, "release", namespace, values)
-	Expect(err).NotTo(HaveOccurred())
-
-	for _, manifest := range rendered.Manifests {
-		for document := range strings.SplitSeq("\n"+manifest.Content, "\n---\n") {
-			object := &unstructured.Unstructured{}
-			Expect(yaml.Unmarshal([]byte(document), &object.Object)).To(Succeed())
-
-			if len(object.Object) == 0 {
-				continue
-			}
-
-			Expect(env.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner("helm"))).To(Succeed(), document)
-		}
-	}
-
-	config := &corev1.ConfigMap{}
-	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-config"}, config)).To(Succeed())
-
-	return config.Data["config.yaml"]
-}
 
 // runOperator starts the operator as the chart's ServiceAccount. It is stopped at the end of the test.
 func runOperator(namespace, config string) *gexec.Session {
@@ -98,7 +65,8 @@ func runOperatorAt(namespace, config string) (*gexec.Session, string) {
 	}
 
 	command := exec.Command(binary, "--config="+filepath.Join(dir, "config.yaml"), "--kubeconfig="+filepath.Join(dir, "kubeconfig"),
-		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()))
+		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics), fmt.Sprintf("--health-bind-address=127.0.0.1:%d", environment.FreePort()),
+		fmt.Sprintf("--webhook-config-server-port=%d", environment.FreePort()), "--webhook-config-cert-dir="+filepath.Join(dir, "certificates"))
 	command.Env = append(os.Environ(), "LEADER_ELECTION_NAMESPACE="+namespace)
 
 	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
@@ -116,9 +84,9 @@ func play(withResourceManager bool) {
 	options := manager.Options{Scheme: app.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}}
 	options.Controller.SkipNameValidation = new(true)
 
-	mgr, err := manager.New(env.Config, options)
+	mgr, err := manager.New(env.ConfigOf("system:serviceaccount:garden:gardener-resource-manager"), options)
 	Expect(err).NotTo(HaveOccurred())
-	Expect((&environment.StatefulSets{}).AddToManager(mgr, env.Client)).To(Succeed())
+	Expect((&environment.StatefulSets{}).AddToManager(mgr, env.Controllers())).To(Succeed())
 
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -167,7 +135,7 @@ var _ = Describe("the rights that the chart grants", func() {
 	DescribeTable("suffice for the whole life of an Etcd, and nothing that the operator tries is refused",
 		func(ctx SpecContext, gardener bool) {
 			namespace, stories := env.Namespace(ctx, "operator"), env.Namespace(ctx, "stories")
-			config := install(ctx, namespace, map[string]any{"gardener": map[string]any{"enabled": gardener}})
+			config := env.InstallChart(ctx, namespace, map[string]any{"gardener": map[string]any{"enabled": gardener}})
 			play(gardener)
 			operator := runOperator(namespace, config)
 

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package protection_test
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+)
+
+// part is one object of an Etcd.
+type part struct {
+	// called is how the table calls it.
+	called string
+	object client.Object
+	// change is a merge patch that changes what it is.
+	change string
+}
+
+// partsOf are all kinds of objects that an Etcd of the name consists of, and one volume claim from before there were labels.
+func partsOf(name string) []part {
+	ours := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": name}
+	meta := func(object string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: object, Labels: ours} }
+	labelled := func(object string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Name: object, Labels: labels}
+	}
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: "etcd"}}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: ours}, Spec: pod}
+	claim := corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+	}
+	job := *pod.DeepCopy()
+	job.RestartPolicy = corev1.RestartPolicyNever
+
+	return []part{
+		{"StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta(name), Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: ours}, Template: template}}, `{"spec":{"replicas":0}}`},
+		{"ControllerRevision", &appsv1.ControllerRevision{ObjectMeta: meta(name + "-1"), Data: runtime.RawExtension{Raw: []byte(`{}`)}, Revision: 1}, `{"revision":7}`},
+		{"Pod", &corev1.Pod{ObjectMeta: meta(name + "-0"), Spec: pod}, `{"spec":{"activeDeadlineSeconds":1}}`},
+		{"PersistentVolumeClaim", &corev1.PersistentVolumeClaim{ObjectMeta: meta(name + "-" + name + "-0"), Spec: claim}, `{"spec":{"volumeName":"another"}}`},
+		{"PersistentVolumeClaim with older labels", &corev1.PersistentVolumeClaim{ObjectMeta: labelled(name+"-"+name+"-1", map[string]string{"instance": name}), Spec: claim}, `{"spec":{"volumeName":"another"}}`},
+		{"ConfigMap", &corev1.ConfigMap{ObjectMeta: meta(name + "-config")}, `{"data":{"etcd.conf.yaml":"broken"}}`},
+		{"Service", &corev1.Service{ObjectMeta: meta(name + "-client"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2379}}}}, `{"spec":{"selector":{"app":"other"}}}`},
+		{"PodDisruptionBudget", &policyv1.PodDisruptionBudget{ObjectMeta: meta(name), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2))}}, `{"spec":{"minAvailable":0}}`},
+		{"ServiceAccount", &corev1.ServiceAccount{ObjectMeta: meta(name)}, `{"automountServiceAccountToken":true}`},
+		{"Role", &rbacv1.Role{ObjectMeta: meta(name)}, `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`},
+		{"RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}}, `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`},
+		{"Lease", &coordinationv1.Lease{ObjectMeta: meta(name + "-0")}, `{"spec":{"holderIdentity":"1:Member"}}`},
+		{"Job", &batchv1.Job{ObjectMeta: meta(name + "-compactor"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: job}}}, `{"spec":{"suspend":true}}`},
+		{"Secret to connect with", &corev1.Secret{ObjectMeta: meta(name + "-connection")}, `{"data":{"ca.crt":""}}`},
+		{"ManagedResource", &resourcesv1alpha1.ManagedResource{ObjectMeta: labelled("druid-"+name, map[string]string{"origin": "gardener-extension-etcd-druid"}), Spec: resourcesv1alpha1.ManagedResourceSpec{Class: new("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: "payload"}}}}, `{"spec":{"keepObjects":true}}`},
+		{"Secret of the ManagedResource", &corev1.Secret{ObjectMeta: labelled("managedresource-druid-"+name, map[string]string{"origin": "gardener-extension-etcd-druid", "app.kubernetes.io/part-of": name})}, `{"data":{"x":""}}`},
+		{"Secret that was issued", &corev1.Secret{ObjectMeta: labelled(name+"-client-ca", map[string]string{"managed-by": "secrets-manager", "manager-identity": "etcd-druid-" + name})}, `{"data":{"ca.crt":""}}`},
+	}
+}
+
+// othersOf are objects that look as if they were ours, and are not.
+func othersOf() []part {
+	claim := partsOf("main")[3].object.(*corev1.PersistentVolumeClaim).Spec
+	other := map[string]string{"app": "other"}
+	gone := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "gone"}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: other}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
+
+	return []part{
+		{"StatefulSet of others", &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: other}, Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: other}, Template: template}}, `{"spec":{"replicas":0}}`},
+		{"PersistentVolumeClaim of others", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "main-main-x0"}, Spec: claim}, `{"spec":{"volumeName":"another"}}`},
+		{"ConfigMap of an Etcd that is gone", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone-config", Labels: gone}}, `{"data":{"a":"b"}}`},
+		{"ManagedResource of others", &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-other", Labels: map[string]string{"origin": "gardener"}}, Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "payload"}}}}, `{"spec":{"keepObjects":true}}`},
+		{"Secret of another secrets manager", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other-ca", Labels: map[string]string{"managed-by": "secrets-manager", "manager-identity": "gardenlet"}}}, `{"data":{"ca.crt":""}}`},
+	}
+}
+
+// attempt is something that somebody tries.
+type attempt struct {
+	called string
+	object client.Object
+	// patch is a merge patch, of the subresource where there is one. Empty: the object is deleted.
+	patch, subresource string
+	// everywhere deletes all objects of the kind that the Etcd has instead.
+	everywhere bool
+}
+
+// attempts are to delete each object, to take its labels away, and to change it; and what there is beside.
+func attempts() []attempt {
+	var all []attempt
+
+	for _, p := range append(partsOf("main"), othersOf()...) {
+		all = append(all,
+			attempt{called: "delete the " + p.called, object: p.object},
+			attempt{called: "take the labels of the " + p.called + " away", object: p.object, patch: `{"metadata":{"labels":null}}`},
+			attempt{called: "change the " + p.called, object: p.object, patch: p.change})
+
+		if _, ok := p.object.(*appsv1.StatefulSet); ok {
+			all = append(all, attempt{called: "scale the " + p.called, object: p.object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"})
+		}
+	}
+
+	pod, claim := partsOf("main")[2].object, partsOf("main")[3].object
+
+	return append(all,
+		attempt{called: "delete all Pods at once", object: pod, everywhere: true},
+		attempt{called: "delete all PersistentVolumeClaims at once", object: claim, everywhere: true},
+		attempt{called: "note something on the Pod", object: pod, patch: `{"metadata":{"annotations":{"network":"10.0.0.1"}}}`},
+		attempt{called: "note something on the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"annotations":{"driver":"x"},"finalizers":["kubernetes.io/pvc-protection","example.org/snapshot"]}}`},
+		attempt{called: "take the finalizer of the PersistentVolumeClaim away", object: claim, patch: `{"metadata":{"finalizers":null}}`},
+		attempt{called: "let the Pod belong to another Etcd", object: pod, patch: `{"metadata":{"labels":{"app.kubernetes.io/part-of":"other"}}}`},
+		attempt{called: "let the Pod belong to another owner", object: pod, patch: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b"}]}}`},
+		attempt{called: "let the StatefulSet of others belong to the Etcd", object: othersOf()[0].object, patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"etcd-druid","app.kubernetes.io/part-of":"main"}}}`},
+		attempt{called: "report the state of the Pod", object: pod, patch: `{"status":{"message":"x"}}`, subresource: "status"},
+		attempt{called: "change the Lease of an Etcd whose members somebody else runs", object: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "external-0"}}, patch: `{"spec":{"holderIdentity":"2:Member"}}`},
+		attempt{called: "change the ConfigMap of an Etcd whose members somebody else runs", object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "external-config"}}, patch: `{"data":{"a":"b"}}`},
+	)
+}

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package protection_test asks a real API server who may do what with the objects of an Etcd, with the admission policies that
+// the chart installs and the webhook that the operator serves.
+package protection_test
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+func TestProtection(t *testing.T) {
+	RegisterFailHandler(Fail)
+	RunSpecs(t, "Test Integration Protection Suite")
+}
+
+var env *environment.Environment
+
+var _ = BeforeSuite(func() {
+	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
+	// The API server gets to know the definition that the policies name within half a minute.
+	SetDefaultEventuallyTimeout(time.Minute)
+	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
+
+	env = environment.Start()
+})

@@ -1,0 +1,381 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package protection_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
+	"github.com/gardener/gardener/extensions/pkg/webhook/certificates"
+	extensionswebhookcmd "github.com/gardener/gardener/extensions/pkg/webhook/cmd"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/etcdcomponents"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
+)
+
+const (
+	namespace = "shoot--a--b"
+	operators = "extension-etcd-druid"
+	// protected is the beginning of every refusal.
+	protected = "this is part of Etcd"
+)
+
+// user is one column of the table.
+type user struct {
+	called string
+	client client.Client
+}
+
+// users are everybody whom the table asks. All have every right that RBAC can give.
+func users() []user {
+	account := func(namespace, name string) client.Client {
+		return env.ClientOf("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
+	}
+
+	return []user{
+		{"administrator", env.ClientOf("jane")},
+		{"stranger's account", account("default", "other")},
+		{"operator", account(operators, "gardener-extension-etcd-druid")},
+		{"resource manager", account("garden", "gardener-resource-manager")},
+		{"exempt user", env.ClientOf("exempt")},
+		{"drainer", env.ClientOf("drainer")},
+		{"sidecar", account(namespace, "main")},
+		{"sidecar of another Etcd", account(namespace, "external")},
+		{"kubelet", env.ClientOf("system:node:n1", "system:nodes")},
+		{"scheduler", env.ClientOf("system:kube-scheduler")},
+		{"namespace controller", account("kube-system", "namespace-controller")},
+		{"controller manager", env.ClientOf("system:kube-controller-manager")},
+	}
+}
+
+// try says whether somebody may do something, without doing it. What the API server refuses for other reasons is allowed.
+func (a attempt) try(ctx context.Context, c client.Client) (bool, error) {
+	object := a.object.DeepCopyObject().(client.Object)
+	object.SetNamespace(namespace)
+
+	patch := client.RawPatch(types.MergePatchType, []byte(a.patch))
+
+	var err error
+
+	switch {
+	case a.everywhere:
+		err = c.DeleteAllOf(ctx, object, client.InNamespace(namespace), client.MatchingLabels{"app.kubernetes.io/part-of": "main"}, client.DryRunAll)
+	case a.subresource != "":
+		err = c.SubResource(a.subresource).Patch(ctx, object, patch, client.DryRunAll)
+	case a.patch != "":
+		err = c.Patch(ctx, object, patch, client.DryRunAll)
+	default:
+		err = c.Delete(ctx, object, client.DryRunAll)
+	}
+
+	switch {
+	case err != nil && strings.Contains(err.Error(), protected):
+		return false, nil
+	case apierrors.IsInvalid(err): // it is left to those who know the kind
+		return true, nil
+	}
+
+	return err == nil, err
+}
+
+// table is who may do what: a line for each attempt, and a column for each user.
+func table(ctx context.Context) string {
+	GinkgoHelper()
+
+	all := users()
+
+	var text strings.Builder
+
+	for i, user := range all {
+		text.WriteString(strings.Repeat("| ", i) + user.called + "\n")
+	}
+
+	for _, attempt := range attempts() {
+		for _, user := range all {
+			allowed, err := attempt.try(ctx, user.client)
+			Expect(err).NotTo(HaveOccurred(), "%s as %s", attempt.called, user.called)
+
+			mark := map[bool]string{true: "+ ", false: ". "}[allowed]
+			text.WriteString(mark)
+		}
+
+		text.WriteString(" " + attempt.called + "\n")
+	}
+
+	return text.String()
+}
+
+func expectTable(ctx context.Context, golden string) {
+	GinkgoHelper()
+
+	text, path := table(ctx), filepath.Join("testdata", golden)
+
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		Expect(os.WriteFile(path, []byte(text), 0o600)).To(Succeed())
+	}
+
+	want, err := os.ReadFile(path) // #nosec G304 -- a constant of this test
+	Expect(err).NotTo(HaveOccurred())
+	Expect(text).To(Equal(string(want)))
+}
+
+// serve serves the webhook until it is stopped, with a certificate that it issues itself.
+func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, port int) (stop func()) {
+	GinkgoHelper()
+
+	options := manager.Options{
+		Scheme:        app.NewScheme(),
+		Metrics:       metricsserver.Options{BindAddress: "0"},
+		Client:        app.ClientOptions(),
+		Cache:         app.CacheOptions(),
+		WebhookServer: webhook.NewServer(webhook.Options{Host: "127.0.0.1", Port: port, CertDir: GinkgoT().TempDir()}),
+	}
+	options.Controller.SkipNameValidation = new(true)
+
+	mgr, err := manager.New(env.Config, options)
+	Expect(err).NotTo(HaveOccurred())
+
+	ctx, cancel := context.WithCancel(context.Background())
+	Expect(etcdcomponents.AddToManager(ctx, mgr, etcdcomponents.AddOptions{
+		Accounts: etcdcomponents.AccountsFor(config),
+		Name:     app.Name,
+		Owner:    "extensions.gardener.cloud:gardener-extension-etcd-druid",
+		Managed:  true,
+		Server:   &extensionswebhookcmd.ServerConfig{Mode: extensionswebhook.ModeURL, URL: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Namespace: operators},
+	})).To(Succeed())
+
+	done := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		Expect(mgr.Start(ctx)).To(Succeed())
+	}()
+
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// registration is what the operator registered.
+func registration(ctx context.Context) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
+	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+
+	return configuration, env.Client.Get(ctx, client.ObjectKey{Name: "gardener-extension-etcd-druid"}, configuration)
+}
+
+var _ = Describe("The objects of an Etcd", Ordered, func() {
+	var (
+		port       int
+		protection configv1alpha1.EtcdComponentProtectionWebhookConfiguration
+		stop       func()
+		person     client.Client
+	)
+
+	BeforeAll(func(ctx SpecContext) {
+		for _, name := range []string{namespace, operators} {
+			Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+		}
+
+		for _, etcd := range []*druidv1alpha1.Etcd{
+			fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace)),
+			fixture.Etcd(fixture.WithName("external"), fixture.WithNamespace(namespace), func(etcd *druidv1alpha1.Etcd) {
+				etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"}
+			}),
+		} {
+			etcd.UID, etcd.Generation = "", 0
+			Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+		}
+
+		for _, p := range append(append(partsOf("main"), partsOf("external")...), othersOf()...) {
+			p.object.SetNamespace(namespace)
+			Expect(env.Client.Create(ctx, p.object)).To(Succeed(), p.called)
+		}
+
+		config, err := configv1alpha1.Decode([]byte(env.InstallChart(ctx, operators, map[string]any{
+			"protection": map[string]any{"deletionConfirmation": true, "exemptUsers": []string{"exempt"}, "drainers": []string{"drainer"}},
+		})))
+		Expect(err).NotTo(HaveOccurred())
+		protection = config.Webhooks.EtcdComponentProtection
+
+		certificates.DefaultSyncPeriod = time.Second // it is five minutes
+		port, person = environment.FreePort(), env.ClientOf("jane")
+		stop = serve(protection, port)
+		DeferCleanup(func() { stop() })
+
+		// Each policy, and each webhook, takes effect in its own time.
+		for _, one := range attempts() {
+			switch one.called {
+			case "delete the StatefulSet", "delete the ManagedResource", "delete the PersistentVolumeClaim with older labels", "scale the StatefulSet", "delete the Secret that was issued":
+				Eventually(one.try).WithArguments(ctx, person).Should(BeFalse(), one.called)
+			}
+		}
+	})
+
+	It("may be changed and deleted by those in the table, and by nobody else", func(ctx SpecContext) {
+		expectTable(ctx, "whomaydowhat.golden.txt")
+	}, SpecTimeout(2*time.Minute))
+
+	It("may be changed by everybody while their Etcd is annotated", func(ctx SpecContext) {
+		etcd := &druidv1alpha1.Etcd{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd)).To(Succeed())
+		annotate := func(value string) {
+			Expect(env.Client.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"druid.gardener.cloud/disable-etcd-component-protection":`+value+`}}}`)))).To(Succeed())
+		}
+
+		annotate(`""`)
+		for _, one := range attempts() {
+			if !strings.Contains(one.called, "whose members somebody else runs") {
+				Eventually(one.try).WithArguments(ctx, person).Should(BeTrue(), one.called)
+			}
+		}
+
+		annotate("null")
+		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeFalse())
+	}, SpecTimeout(2*time.Minute))
+
+	It("are told apart from an Etcd's own, whose deletion is to be confirmed where that is asked for", func(ctx SpecContext) {
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace))
+		Eventually(func() error { return person.Delete(ctx, etcd, client.DryRunAll) }).
+			Should(MatchError(ContainSubstring("confirmation.gardener.cloud/deletion=true")))
+		Expect(env.Controllers().Delete(ctx, etcd, client.DryRunAll)).To(Succeed(), "the namespace controller waits for nobody")
+
+		Expect(person.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)))).To(Succeed())
+		Expect(person.Delete(ctx, etcd, client.DryRunAll)).To(Succeed())
+	})
+
+	It("stay protected when the certificates of the webhook are renewed, which happens by itself", func(ctx SpecContext) {
+		before, bundle := servedSerial(port), certificatesIn(ctx)
+		Expect(bundle).To(HaveLen(1))
+
+		By("letting the certificates come near to their end")
+		secrets := &corev1.SecretList{}
+		Expect(env.Client.List(ctx, secrets, client.InNamespace(operators), client.MatchingLabels{"managed-by": "secrets-manager"})).To(Succeed())
+		Expect(secrets.Items).NotTo(BeEmpty())
+
+		for i := range secrets.Items {
+			if _, ok := secrets.Items[i].Labels["valid-until-time"]; ok {
+				labels := fmt.Sprintf(`{"metadata":{"labels":{"issued-at-time":"%d","valid-until-time":"%d"}}}`, time.Now().Add(-30*24*time.Hour).Unix(), time.Now().Add(time.Hour).Unix())
+				Expect(env.Client.Patch(ctx, &secrets.Items[i], client.RawPatch(types.MergePatchType, []byte(labels)))).To(Succeed())
+			}
+		}
+
+		Eventually(certificatesIn).WithArguments(ctx).Should(ConsistOf(bundle[0], Not(Equal(bundle[0]))), "the registration trusts the old CA beside the new one")
+		Eventually(servedSerial).WithArguments(port).ShouldNot(Equal(before))
+		scale := attempt{object: partsOf("main")[0].object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"}
+		Eventually(scale.try).WithArguments(ctx, person).Should(BeFalse())
+	}, SpecTimeout(2*time.Minute))
+
+	It("are protected alike where gardenlet registers the webhook for all of them, and there are no policies", func(ctx SpecContext) {
+		Expect(env.Client.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{})).To(Succeed())
+		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeTrue())
+
+		own, err := registration(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		everything := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}}
+		everything.Webhooks = []admissionregistrationv1.ValidatingWebhook{{
+			Name:                    "etcdcomponents.webhooks.druid.gardener.cloud",
+			ClientConfig:            own.Webhooks[0].ClientConfig,
+			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
+			AdmissionReviewVersions: []string{"v1"},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{"CREATE", "UPDATE", "DELETE"},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*", "statefulsets/scale"}},
+			}},
+		}}
+		Expect(env.Client.Create(ctx, everything)).To(Succeed())
+		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeFalse())
+
+		expectTable(ctx, "whomaydowhat.golden.txt")
+		Expect(env.Client.Delete(ctx, everything)).To(Succeed())
+	}, SpecTimeout(2*time.Minute))
+
+	It("are the only ones that depend on the webhook being up, and only for strangers", func(ctx SpecContext) {
+		stop()
+		stop = func() {}
+
+		scale := func(name string, c client.Client) error {
+			_, err := attempt{object: &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch: `{"spec":{"replicas":2}}`, subresource: "scale"}.try(ctx, c)
+
+			return err
+		}
+		Eventually(func() error { return scale("main", person) }).Should(MatchError(ContainSubstring("failed calling webhook")))
+		Expect(attempt{object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "main-client-ca"}}}.try(ctx, person)).Error().To(MatchError(ContainSubstring("failed calling webhook")))
+
+		all := append(attempts(), attempt{object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other-ca"}}})
+		for _, one := range all {
+			if strings.Contains(one.called, "others") || strings.Contains(one.called, "another secrets manager") {
+				Expect(one.try(ctx, person)).To(BeTrue(), one.called)
+			}
+		}
+
+		for _, user := range users() {
+			switch user.called {
+			case "operator", "resource manager", "exempt user", "kubelet", "namespace controller":
+				Expect(scale("main", user.client)).To(Succeed(), user.called)
+			}
+		}
+	}, SpecTimeout(time.Minute))
+
+	It("are left to themselves when the protection is switched off", func(ctx SpecContext) {
+		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed())
+		_, err := registration(ctx)
+		Expect(err).To(Satisfy(apierrors.IsNotFound))
+		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed(), "there is nothing left to take back")
+
+		for _, one := range attempts() {
+			Eventually(one.try).WithArguments(ctx, person).Should(BeTrue(), one.called)
+		}
+	}, SpecTimeout(time.Minute))
+})
+
+// servedSerial is the serial number of the certificate that the webhook serves.
+func servedSerial(port int) string {
+	connection, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- it is only looked at
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = connection.Close() }()
+
+	return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
+}
+
+// certificatesIn are the certificates that the registration trusts.
+func certificatesIn(ctx context.Context) []string {
+	configuration, err := registration(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+
+	bundle := strings.TrimSpace(string(configuration.Webhooks[0].ClientConfig.CABundle))
+
+	return slices.DeleteFunc(strings.Split(bundle, "-----BEGIN CERTIFICATE-----\n"), func(one string) bool { return strings.TrimSpace(one) == "" })
+}
