@@ -39,10 +39,20 @@ const (
 	Pause = 500 * time.Millisecond
 )
 
+// Users whom hack/seed names in the values of the chart: who may change the objects of Etcds, and who may delete their pods.
+const (
+	disturber = "seed:disturber"
+	drainer   = "seed:drainer"
+)
+
 // Landscape is a running seed with the operator on it.
 type Landscape struct {
-	// Client reads and writes as the administrator, without a cache.
+	// Client reads and writes without a cache, with every right, as somebody who may change the objects of Etcds: stories do what nobody should.
 	Client client.Client
+	// Person reads and writes as the administrator, whom the protection keeps from the objects of Etcds.
+	Person client.Client
+	// Drainer reads and writes with every right as the user who drains nodes.
+	Drainer client.Client
 	// Config is how to connect as the administrator.
 	Config *rest.Config
 	// Clientset reads the logs of pods.
@@ -83,8 +93,16 @@ func Find(ctx context.Context) (*Landscape, error) {
 		return nil, err
 	}
 
-	if l.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if l.Client, err = l.as(disturber, scheme); err != nil {
 		return nil, fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
+	}
+
+	if l.Drainer, err = l.as(drainer, scheme); err != nil {
+		return nil, err
+	}
+
+	if l.Person, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
 	}
 
 	if l.Clientset, err = kubernetes.NewForConfig(config); err != nil {
@@ -96,6 +114,14 @@ func Find(ctx context.Context) (*Landscape, error) {
 	}
 
 	return l, nil
+}
+
+// as returns a client that has every right under the name of the user.
+func (l *Landscape) as(user string, scheme *runtime.Scheme) (client.Client, error) {
+	config := rest.CopyConfig(l.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
+
+	return client.New(config, client.Options{Scheme: scheme})
 }
 
 const operatorName = "gardener-extension-etcd-druid"

@@ -26,6 +26,13 @@ const (
 	operatorName      = "gardener-extension-etcd-druid"
 	operatorNamespace = "extension-etcd-druid"
 	rolloutTimeout    = 2 * time.Minute
+
+	// resourceManagerUser is the common name of gardener-resource-manager's certificate.
+	resourceManagerUser = "gardener-resource-manager"
+	// disturber is the user as whom the end-to-end stories do what nobody should.
+	disturber = "seed:disturber"
+	// drainer is the user as whom the end-to-end stories delete pods of a node that is drained.
+	drainer = "seed:drainer"
 )
 
 // Deploy builds the operator, loads its image and installs its Helm chart. An unchanged operator is not restarted.
@@ -95,6 +102,7 @@ func (s *Seed) writeValues(tag string) (string, error) {
 		"crds":                    map[string]any{"enabled": true},
 		"embeddedResourceManager": map[string]any{"enabled": false},
 		"imageVectorOverwrite":    string(vector),
+		"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, disturber}, "drainers": []string{drainer}},
 	}, "", "  ")
 	if err != nil {
 		return "", err

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+const unprotectedAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
+
+var _ = Describe("The objects of an Etcd", func() {
+	It("are protected against people, and changed and deleted by the operator", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "protection")
+		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
+		})
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		pod, claim := story.Pod(ctx, etcd), story.Claim(ctx, etcd)
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-0"}}
+
+		By("refusing the administrator's attempts")
+		for _, object := range append(issuedSecrets(ctx, story), pod, claim, lease, statefulSet(ctx, story, etcd), managedResource(ctx, story, etcd),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-config"}}) {
+			beRefused(story.Person.Delete(ctx, object))
+			beRefused(story.Person.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+		}
+		beRefused(story.Person.SubResource("scale").Patch(ctx, statefulSet(ctx, story, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+		beRefused(story.Drainer.Delete(ctx, claim))
+
+		By("letting the operator change what its spec asks for")
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["story"] = "changed" })
+		pod = story.EventuallyReplaced(ctx, etcd, pod)
+		Expect(pod.Labels).To(HaveKeyWithValue("story", "changed"))
+
+		By("letting a drainer delete the pod")
+		Expect(story.Drainer.Delete(ctx, pod)).To(Succeed())
+		story.EventuallyReplaced(ctx, etcd, pod)
+
+		By("letting people do what they like while the Etcd is annotated")
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
+		})
+		Eventually(story.Person.Delete).WithArguments(ctx, lease).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed())
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
+		story.EventuallyReady(ctx, etcd)
+
+		By("letting the operator delete it all")
+		Expect(story.Person.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		Expect(objects(ctx, story)).To(BeEmpty())
+	}, SpecTimeout(storyTimeout))
+
+	It("let one node after the other be drained, and count no pod of a Job as a member", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "drain")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 20)
+
+		By("running a pod that is labelled as one that compacts snapshots")
+		compacting := compactingPod()
+		story.Create(ctx, compacting)
+		Eventually(func(g Gomega) {
+			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
+			g.Expect(landscape.IsPodReady(compacting)).To(BeTrue())
+		}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main"}}
+		Eventually(func(g Gomega) {
+			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
+			g.Expect(budget.Status).To(And(HaveField("ExpectedPods", int32(3)), HaveField("CurrentHealthy", int32(3)), HaveField("DisruptionsAllowed", int32(1))))
+		}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Expect(endpoints(ctx, story, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
+
+		By("evicting the pods of a first node, and refusing those of a second until the first is back")
+		first, second := memberPod(ctx, story, 0), memberPod(ctx, story, 1)
+		Expect(evict(ctx, story, first)).To(Succeed())
+		Expect(evict(ctx, story, second)).To(Satisfy(apierrors.IsTooManyRequests))
+		ledger.Write(ctx, 5) // a quorum serves
+
+		Eventually(evict).WithArguments(ctx, story, second).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Expect(memberPod(ctx, story, 0)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(landscape.IsPodReady)), "the second was let go when the first was back")
+
+		story.EventuallyReady(ctx, etcd)
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(storyTimeout))
+})
+
+func beRefused(err error) {
+	GinkgoHelper()
+	Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("annotate it with "+unprotectedAnnotation))))
+}
+
+// issuedSecrets are the Secrets that the operator had issued, and that with which applications connect.
+func issuedSecrets(ctx context.Context, story *landscape.Story) []client.Object {
+	GinkgoHelper()
+
+	secrets := &corev1.SecretList{}
+	Expect(story.Client.List(ctx, secrets, client.InNamespace(story.Namespace))).To(Succeed())
+
+	kinds, found := map[string]bool{}, []client.Object{}
+	for i := range secrets.Items {
+		found = append(found, &secrets.Items[i])
+		kinds[secrets.Items[i].Labels["managed-by"]+secrets.Items[i].Labels["origin"]+secrets.Items[i].Labels["app.kubernetes.io/component"]] = true
+	}
+	Expect(kinds).To(And(HaveKey("secrets-manager"), HaveKey("gardener-extension-etcd-druid"), HaveKey("etcd-connection")))
+
+	return found
+}
+
+func memberPod(ctx context.Context, story *landscape.Story, ordinal int) *corev1.Pod {
+	GinkgoHelper()
+
+	pod := &corev1.Pod{}
+	Expect(client.IgnoreNotFound(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: []string{"main-0", "main-1", "main-2"}[ordinal]}, pod))).To(Succeed())
+
+	return pod
+}
+
+// evict asks for what kubectl drain asks for.
+func evict(ctx context.Context, story *landscape.Story, pod *corev1.Pod) error {
+	return story.Person.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
+}
+
+// endpoints are the names of the pods behind a Service.
+func endpoints(ctx context.Context, story *landscape.Story, service string) []string {
+	GinkgoHelper()
+
+	slices := &discoveryv1.EndpointSliceList{}
+	Expect(story.Client.List(ctx, slices, client.InNamespace(story.Namespace), client.MatchingLabels{"kubernetes.io/service-name": service})).To(Succeed())
+
+	names := []string{}
+	for _, slice := range slices.Items {
+		for _, endpoint := range slice.Endpoints {
+			names = append(names, endpoint.TargetRef.Name)
+		}
+	}
+
+	return names
+}
+
+func compactingPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "main-compactor-x", Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid",
+			"app.kubernetes.io/part-of":    "main",
+			"app.kubernetes.io/component":  "etcd-snapshot-compaction-job",
+		}},
+		Spec: corev1.PodSpec{
+			Containers:                    []corev1.Container{{Name: "compaction", Image: "seed.local/pause:1"}},
+			TerminationGracePeriodSeconds: new(int64(0)),
+		},
+	}
+}
