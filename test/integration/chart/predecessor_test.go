@@ -175,7 +175,7 @@ func newEtcd(ctx context.Context) *druidv1alpha1.Etcd {
 var _ = Describe("the etcd-druid of gardenlet", func() {
 	It("can be this operator, started as gardenlet starts etcd-druid, with the rights that the chart adds", func(ctx SpecContext) {
 		play(true)
-		install(ctx, env.Namespace(ctx, "rights"), map[string]any{
+		env.InstallChart(ctx, env.Namespace(ctx, "rights"), map[string]any{
 			"replicaCount": 0, "additionalServiceAccounts": []any{map[string]any{"name": "etcd-druid", "namespace": "garden"}},
 		})
 		deployment := bootstrap(ctx)
@@ -205,7 +205,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		values := func(policy string) map[string]any { return map[string]any{"predecessor": policy} }
 
 		By("standing by while it is at work")
-		operator, address := runOperatorAt(namespace, install(ctx, namespace, values("StandBy")))
+		operator, address := runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("StandBy")))
 		etcd := newEtcd(ctx)
 		Eventually(func() string { return get(address + "/ownership") }).Should(HavePrefix("standing by: Deployment garden/etcd-druid"))
 		Expect(get(address + "/metrics")).To(ContainSubstring("etcd_druid_standing_by 1"))
@@ -215,7 +215,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
 
 		By("taking over")
-		operator, address = runOperatorAt(namespace, install(ctx, namespace, values("TakeOver")))
+		operator, address = runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("TakeOver")))
 		beCarriedOut(ctx, etcd)
 		Expect(get(address + "/ownership")).To(Equal("acting\n"))
 		deployment, statefulSet, pod := &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}
@@ -228,7 +228,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
 
 		By("giving back")
-		operator, _ = runOperatorAt(namespace, install(ctx, namespace, values("GiveBack")))
+		operator, _ = runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("GiveBack")))
 		Eventually(func() error {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
 		}, time.Minute).Should(MatchError(apierrors.IsNotFound, "is not found"))
