@@ -13,8 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,6 +27,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -145,6 +148,24 @@ var _ = Describe("Job", func() {
 				labels := jobFor(c.options).Spec.Template.Labels
 				Expect(labels).To(HaveKeyWithValue("app.kubernetes.io/component", "etcd-snapshot-compaction-job"))
 				Expect(labels).NotTo(HaveKey("app"))
+
+				etcd := fixture.Etcd(c.options...)
+				values, err := componentetcd.ValuesFor(componentetcd.Input{Etcd: etcd, Replicas: 1, ClusterSize: 1})
+				Expect(err).NotTo(HaveOccurred())
+				objects, err := componentetcd.Objects(values)
+				Expect(err).NotTo(HaveOccurred())
+				selectors := 0
+				for _, object := range objects {
+					switch o := object.(type) {
+					case *policyv1.PodDisruptionBudget:
+						selectors++
+						Expect(k8slabels.SelectorFromSet(o.Spec.Selector.MatchLabels).Matches(k8slabels.Set(labels))).To(BeFalse())
+					case *corev1.Service:
+						selectors++
+						Expect(k8slabels.SelectorFromSet(o.Spec.Selector).Matches(k8slabels.Set(labels))).To(BeFalse())
+					}
+				}
+				Expect(selectors).To(Equal(3), "a budget and two Services")
 			})
 		})
 	}

@@ -9,15 +9,20 @@ import (
 	"fmt"
 	"time"
 
+	upstreamcrds "github.com/gardener/etcd-druid/api/core/v1alpha1/crds"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1/crds"
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
@@ -271,6 +276,33 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("for a defragmentation", "defragmentation", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.Defragmentation != nil }),
 	)
 
+	It("is made of an annotation also where the definition of etcd-druid prunes what it does not know, and says all in a sentence", func() {
+		older, err := upstreamcrds.GetAll("1.34")
+		Expect(err).NotTo(HaveOccurred())
+		install(older["etcdopstasks.druid.gardener.cloud"])
+		DeferCleanup(func() { install(crds.All()["etcdopstasks.druid.gardener.cloud"]) })
+		Eventually(func() error {
+			probe := &druidv1alpha1.EtcdOpsTask{
+				ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: "default"},
+				Spec:       druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}},
+			}
+			return env.Client.Create(ctx, probe, client.DryRunAll)
+		}).Should(Satisfy(apierrors.IsInvalid), "the older definition is in force")
+
+		etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", "defragmentation"))
+		startOperator()
+		tasks := &druidv1alpha1.EtcdOpsTaskList{}
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace))).To(Succeed())
+			g.Expect(tasks.Items).To(HaveLen(1))
+		}).Should(Succeed())
+		task := &tasks.Items[0]
+		Eventually(stateOf(task)).Should(Equal("Succeeded"))
+		Expect(task.Status.LastOperation.Description).To(And(HavePrefix("Defragmented: test-0 stalled for "), HaveSuffix("from 8192 to 4096 bytes")))
+		Expect(task.Status.Members).To(BeEmpty(), "pruned")
+		Expect(store.Taken()).To(BeZero(), "no snapshot is meant")
+	})
+
 	It("is not made of an annotation that asks for nothing known", func() {
 		etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", "dance"))
 		startOperator()
@@ -283,6 +315,15 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(tasks.Items).To(BeEmpty())
 	})
 })
+
+// install puts another version of a definition in the place of the one that there is.
+func install(content string) {
+	GinkgoHelper()
+	definition := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(yaml.UnmarshalStrict([]byte(content), definition)).To(Succeed())
+	_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
+	Expect(err).NotTo(HaveOccurred())
+}
 
 // playJob plays the controller of compaction: the Job for the task, and how it ended.
 func playJob(etcd *druidv1alpha1.Etcd, task *druidv1alpha1.EtcdOpsTask, recorded string, conditionType batchv1.JobConditionType) {
