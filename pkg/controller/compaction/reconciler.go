@@ -27,6 +27,8 @@ import (
 const (
 	// conflictPause is how long to wait when somebody else wrote an object, so that the cache shows it.
 	conflictPause = 200 * time.Millisecond
+	// existsPause is how long to wait where something has to be created that exists.
+	existsPause = 2 * time.Second
 	// storePause is when to look again for a store that is not known.
 	storePause = time.Minute
 )
@@ -85,8 +87,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "reason", decision.Reason)
 
 	result, err := r.do(ctx, etcd, seen, decision)
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
+	case apierrors.IsAlreadyExists(err):
+		// The cache lags behind, or the one before is still being deleted.
+		return reconcile.Result{RequeueAfter: existsPause}, nil
 	}
 
 	return result, client.IgnoreNotFound(err)

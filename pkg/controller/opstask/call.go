@@ -22,16 +22,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
+// storePatience is how long reading what the store holds may take, where it is only for information.
+const storePatience = 30 * time.Second
+
 // Outcome is what a call came to.
 type Outcome struct {
 	// Problem is why it has failed. Nil: it has not.
 	Problem *etcdcluster.TaskProblem
-	// Final is true when another attempt would fail too.
-	Final bool
 	// Snapshot is the snapshot that was taken. Nil: none.
 	Snapshot *druidv1alpha1.TaskSnapshot
-	// Compacted is true when a Job has compacted the snapshots.
-	Compacted bool
 	// Members are the members that were defragmented.
 	Members []druidv1alpha1.DefragmentedMember
 }
@@ -44,11 +43,14 @@ func problem(code druidv1alpha1.ErrorCode, err error) Outcome {
 func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, timeout time.Duration) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
+	switch helper.TaskKind(task) {
+	case druidv1alpha1.RunTaskDefragmentation:
 		return r.defragment(ctx, etcd)
+	case druidv1alpha1.RunTaskCompaction:
+		return r.compacted(ctx, etcd)
+	default:
+		return r.takeSnapshot(ctx, task, etcd)
 	}
-
-	return r.takeSnapshot(ctx, task, etcd)
 }
 
 // takeSnapshot has the sidecar beside the leader take a snapshot. A snapshot that an attempt before took, of which nobody heard
@@ -157,11 +159,8 @@ func snapshotFor(taken sidecar.Snapshot, size *int64) *druidv1alpha1.TaskSnapsho
 }
 
 // succeeded writes down what the task came to, and says it in a sentence: an older definition prunes the fields.
-func (r *Reconciler) succeeded(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, status *druidv1alpha1.EtcdOpsTaskStatus) string {
-	status.Snapshot, status.Members = seen.outcome.Snapshot, seen.outcome.Members
-	if seen.outcome.Compacted {
-		status.Snapshot = r.compacted(ctx, seen.etcd)
-	}
+func succeeded(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1alpha1.EtcdOpsTaskStatus) string {
+	status.Snapshot, status.Members = outcome.Snapshot, outcome.Members
 	switch kind := helper.TaskKind(task); {
 	case kind == druidv1alpha1.RunTaskDefragmentation:
 		return describeMembers(status.Members)
@@ -176,22 +175,23 @@ func (r *Reconciler) succeeded(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 	}
 }
 
-// compacted is the snapshot that a Job wrote, as a sidecar reads it from the store. Nil: none can be asked now.
-func (r *Reconciler) compacted(ctx context.Context, etcd *druidv1alpha1.Etcd) *druidv1alpha1.TaskSnapshot {
+// compacted reads from the store what a Job wrote. Without a member whose sidecar can be asked, as while the cluster hibernates,
+// nobody knows its name: the Job has ended well all the same.
+func (r *Reconciler) compacted(ctx context.Context, etcd *druidv1alpha1.Etcd) Outcome {
 	member := etcdcluster.MemberToAsk(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
 	if member == nil {
-		return nil
+		return Outcome{}
 	}
 	asked, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
 	if err != nil {
-		return nil
+		return Outcome{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	latest, err := asked.LatestSnapshots(ctx)
 	if err != nil || latest.Full == nil {
-		return nil
+		return Outcome{}
 	}
 
-	return snapshotFor(*latest.Full, nil)
+	return Outcome{Snapshot: snapshotFor(*latest.Full, nil)}
 }

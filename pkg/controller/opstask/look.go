@@ -57,11 +57,16 @@ func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) 
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
 		return seen, r.lookAtJob(ctx, task, &seen)
 	}
-	outcome, running, found := r.Calls.Outcome(task.UID)
-	seen.outcome = outcome
-	seen.Call = etcdcluster.TaskCall{Running: running, Ended: found, Problem: outcome.Problem, Final: outcome.Final}
+	r.lookAtCall(task, &seen)
 
 	return seen, nil
+}
+
+// lookAtCall sees how the call is that runs for the task, or has run.
+func (r *Reconciler) lookAtCall(task *druidv1alpha1.EtcdOpsTask, seen *sight) {
+	outcome, running, found := r.Calls.Outcome(task.UID)
+	seen.outcome = outcome
+	seen.Call = etcdcluster.TaskCall{Running: running, Ended: found, Problem: outcome.Problem}
 }
 
 // taskFor says what the task itself tells.
@@ -134,12 +139,13 @@ func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 	if found.Task != task.UID || recorded == "" || !found.IsLast() {
 		return nil
 	}
-	seen.Call = etcdcluster.TaskCall{Ended: true, Final: true}
 	if recorded == druidv1alpha1.PodSuccessReasonNone {
-		seen.outcome.Compacted = true
+		// What it wrote is asked for beside the workers.
+		r.lookAtCall(task, seen)
 
 		return nil
 	}
+	seen.Call = etcdcluster.TaskCall{Ended: true, Final: true}
 	message := fmt.Sprintf("Job %s has failed: %s", job.Name, recorded)
 	if condition := conditions.Find(seen.etcd.Status.Conditions, druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded); condition != nil && condition.Reason == recorded {
 		message = condition.Message

@@ -124,7 +124,7 @@ func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 }
 
 // try makes an attempt: a call beside the workers. The Job of a compaction is made by its own controller, for which it is
-// enough that the task is in progress.
+// enough that the task is in progress; the call then only reads what the Job wrote.
 func (r *Reconciler) try(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight) (reconcile.Result, error) {
 	timeout := etcdcluster.TaskAttemptTimeout(task, seen.etcd, r.JobDeadline)
 	// Written in any case: who has seen an older task than there is begins nothing.

@@ -87,7 +87,7 @@ func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, s
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		switch decision.Action {
 		case etcdcluster.TaskSucceed:
-			message = r.succeeded(ctx, task, seen, status)
+			message = succeeded(task, seen.outcome, status)
 			r.setState(status, druidv1alpha1.TaskStateSucceeded)
 			r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateCompleted, message)
 		case etcdcluster.TaskReject:

@@ -145,7 +145,9 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 
 func validateTasks(c configv1alpha1.ControllerConfiguration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	errs = append(errs, validateCompaction(c.Compaction, path.Child("compaction"))...)
+	if c.Compaction.Enabled {
+		errs = append(errs, validateCompaction(c.Compaction, path.Child("compaction"))...)
+	}
 	if c.EtcdCopyBackupsTask.Enabled {
 		errs = append(errs, workers(c.EtcdCopyBackupsTask.ConcurrentSyncs, path.Child("etcdCopyBackupsTask", "concurrentSyncs"))...)
 	}
