@@ -33,13 +33,17 @@ func (o Observation) ClaimFor(ordinal int) *Claim {
 // lossOf says why the volume of a member is lost for good; empty when it is not, or when that is not certain. A node that is
 // only out of reach has lost nothing.
 func (o Observation) lossOf(ordinal int) string {
-	claim := o.ClaimFor(ordinal)
-	switch {
-	case claim == nil || !claim.Exists:
-		return ""
-	case claim.Lost:
+	if claim := o.ClaimFor(ordinal); claim != nil && claim.Exists && claim.Lost {
 		return fmt.Sprintf("the volume of claim %s does not exist any more", claim.Name)
-	case len(claim.Nodes) == 0:
+	}
+
+	return o.nodeLossOf(ordinal)
+}
+
+// nodeLossOf is lossOf for a volume that is lost with its node.
+func (o Observation) nodeLossOf(ordinal int) string {
+	claim := o.ClaimFor(ordinal)
+	if claim == nil || !claim.Exists || len(claim.Nodes) == 0 {
 		return ""
 	}
 	for _, name := range claim.Nodes {
@@ -64,8 +68,8 @@ func (o Observation) isNodeLost(name string) bool {
 // repair gives a member whose volume is lost for good a new one: its claim first, then its pod. It joins again as a learner.
 func (v view) repair(plan Plan) (Plan, bool) {
 	for _, member := range v.members {
-		if member.Serves() || member.Pod != nil && member.Pod.Ready {
-			continue
+		if member.Serves() || member.Pod != nil && member.Pod.Ready && v.o.nodeLossOf(member.Ordinal) == "" {
+			continue // of a node that is gone nobody says any more that its pods are not ready
 		}
 		if decided, is := v.repairMember(plan, member); is {
 			return decided, true

@@ -54,6 +54,7 @@ const (
 	SectionClaims          Section = "PersistentVolumeClaims"
 	SectionClaimEvents     Section = "Events"
 	SectionVolumes         Section = "PersistentVolumes and Nodes"
+	SectionStorageClasses  Section = "StorageClasses"
 	SectionLeases          Section = "Leases"
 	SectionSecrets         Section = "Secrets"
 	SectionGardener        Section = "BackupEntries and Clusters"
@@ -148,6 +149,8 @@ type Claim struct {
 	StorageClass string
 	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
 	Requested, Capacity int64
+	// Growable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
+	Growable *bool
 	// Warnings are the messages of the newest warning events of a claim that is not bound, sorted, each once.
 	Warnings []string
 }

@@ -58,6 +58,8 @@ const (
 	StageApply Stage = "Apply"
 	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
 	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
+	// StageGrowVolume lets volumes grow in place.
+	StageGrowVolume Stage = "GrowVolume"
 	// StageReplacePod replaces pods that were made from an older template.
 	StageReplacePod Stage = "ReplacePod"
 	// StageGrow lets the next member join a running cluster.
@@ -95,6 +97,8 @@ const (
 	StepPromoteMember StepKind = "PromoteMember"
 	// StepReplaceClaim deletes a claim whose volume is lost for good; the StatefulSet makes it anew.
 	StepReplaceClaim StepKind = "ReplaceClaim"
+	// StepGrowClaim asks for a larger volume of a claim, which grows while it is used.
+	StepGrowClaim StepKind = "GrowClaim"
 	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
 	// asks the resource manager to reconcile.
 	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"
@@ -115,6 +119,8 @@ type Step struct {
 	ResourceVersion string
 	// To is the id of the member that is to lead, or to vote. 0: the step is about neither.
 	To uint64
+	// Size is the number of bytes to ask for. 0: the step is about no volume's size.
+	Size int64
 }
 
 // Growth is the rendering with which the next member joins.

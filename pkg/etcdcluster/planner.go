@@ -37,9 +37,52 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 	}
 }
 
+// RepairFor decides what is to be done for a canonical Etcd whose spec is not carried out now, because it was refused or nobody
+// has asked for it yet: what was rendered stays as it is, and nothing but a volume that is lost for good is replaced, since that
+// depends on nothing in the spec.
+func RepairFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
+	plan, decided := guardFacts(etcd, o)
+	count := renderedReplicas(o)
+	if decided || count < 2 || !o.StatefulSet.Exists || !helper.ManagesPods(etcd) {
+		return plan
+	}
+	v := viewOf(etcd, o, count, now)
+	plan = Plan{Stage: StageDone, Reason: v.arithmetic()}
+	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.settle} {
+		if decided, is := decide(plan); is {
+			plan = decided
+
+			break
+		}
+	}
+	if plan.Stage != StageRepair {
+		plan.Step = nil
+	}
+
+	return plan
+}
+
 // guard stops what must not be planned: facts are missing, the spec is refused, or the ground is not free.
 func guard(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
-	for _, section := range []Section{SectionManagedResource, SectionStatefulSet, SectionPods, SectionSecrets} {
+	if plan, decided := guardFacts(etcd, o); decided {
+		return plan, true
+	}
+	if refusal := refuseSize(etcd, o); refusal != nil {
+		return Plan{Stage: StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+	}
+	if refusal := refuseVolumes(etcd, o); refusal != nil {
+		return Plan{Stage: StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+	}
+	if missing := MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
+		return Plan{Stage: StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
+	}
+
+	return Plan{}, false
+}
+
+// guardFacts stops where facts are missing or the ground is not free.
+func guardFacts(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
+	for _, section := range []Section{SectionManagedResource, SectionStatefulSet, SectionPods, SectionClaims, SectionStorageClasses, SectionSecrets} {
 		if failure := o.Failure(section); failure != "" {
 			return Plan{Stage: StageObserve, Reason: "nothing is decided without all facts", WaitsFor: fmt.Sprintf("reading %s: %s", section, failure)}, true
 		}
@@ -49,12 +92,6 @@ func guard(etcd *druidv1alpha1.Etcd, o Observation) (Plan, bool) {
 			Stage: StageWaitForPredecessor, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
 			WaitsFor: fmt.Sprintf("StatefulSet %s, owned by an object with UID %s, to be gone", o.StatefulSet.Name, owner),
 		}, true
-	}
-	if refusal := refuseSize(etcd, o); refusal != nil {
-		return Plan{Stage: StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
-	}
-	if missing := MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
-		return Plan{Stage: StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
 	}
 
 	return Plan{}, false

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -42,7 +43,7 @@ var _ = Describe("Random worlds", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d worlds from seed %d, %d faults, steps: %v", worlds, first, faults, steps), ReportEntryVisibilityAlways)
-		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim"} {
+		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "GrowClaim", "RecreateStatefulSet"} {
 			Expect(worlds < 100 || steps[kind] > 0).To(BeTrue(), "no world made us do %s", kind)
 		}
 	})
@@ -68,6 +69,7 @@ func newRandomWorld(number int64) *randomWorld {
 	w := &randomWorld{seed: newSeed(sizes[random.Intn(len(sizes))], change...), number: number, random: random}
 	w.catchUp = random.Intn(6)
 	w.remote = random.Intn(4) == 0
+	w.rigid = random.Intn(4) == 0
 	for random.Intn(3) == 0 && len(w.nodes) > 5 {
 		w.nodes = w.nodes[:len(w.nodes)-1]
 	}
@@ -90,7 +92,10 @@ func (w *randomWorld) live() {
 		for _, node := range w.nodes {
 			node.partitioned = node.partitioned && node.outOfService
 		}
-		w.refuseEvictions, w.storeDown = 0, false
+		w.refuseEvictions, w.storeDown, w.notAskedFor, w.strange = 0, false, false, nil
+		if templates := w.seen.StatefulSet.Rendering.Fixed.ClaimTemplates; w.rigid && len(templates) > 0 {
+			w.etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
+		}
 		w.image = "good"
 		if w.etcd.Spec.Replicas == 0 {
 			w.etcd.Spec.Replicas = max(w.seen.ManagedResource.Size, 1)
@@ -117,6 +122,7 @@ func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
 		w.imageChanges, w.imageBreaks, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
+		w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
 	if what != "" {
@@ -251,6 +257,26 @@ func (w *randomWorld) volumeRots() string {
 	return fmt.Sprintf("the data of member %d is corrupted", ordinal)
 }
 
+func (w *randomWorld) memberIsStrange() string {
+	ordinal, volume := w.anyVolume()
+	if volume == nil || w.strange != nil {
+		return ""
+	}
+	volume.member = 0
+	w.strange = map[int]bool{ordinal: true}
+
+	return fmt.Sprintf("member %d runs on the data of another cluster", ordinal)
+}
+
+func (w *randomWorld) strangerIsEmptied() string {
+	if w.strange == nil {
+		return ""
+	}
+	w.strange = nil
+
+	return "somebody empties the volume with the data of another cluster"
+}
+
 func (w *randomWorld) imageChanges() string {
 	w.images++
 	w.image = fmt.Sprintf("v%d", w.images+1)
@@ -290,6 +316,32 @@ func (w *randomWorld) clusterGrows() string {
 	w.etcd.Spec.Replicas += 2
 
 	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
+}
+
+// volumesGrow asks for more, and where volumes cannot grow takes it back by the next time.
+func (w *randomWorld) volumesGrow() string {
+	size := new(helper.StorageCapacity(w.etcd)).Value() + 1<<30
+	if templates := w.seen.StatefulSet.Rendering.Fixed.ClaimTemplates; w.rigid && len(templates) > 0 && size > templates[0].Request+1<<30 {
+		size = templates[0].Request
+	}
+	w.etcd.Spec.StorageCapacity = resource.NewQuantity(size, resource.BinarySI)
+
+	return "spec.storageCapacity becomes " + w.etcd.Spec.StorageCapacity.String()
+}
+
+func (w *randomWorld) nobodyAsks() string {
+	w.notAskedFor = true
+
+	return "nobody asks for what the spec says"
+}
+
+func (w *randomWorld) somebodyAsks() string {
+	if !w.notAskedFor {
+		return ""
+	}
+	w.notAskedFor = false
+
+	return "somebody asks for what the spec says"
 }
 
 func (w *randomWorld) clusterSleepsOrWakes() string {

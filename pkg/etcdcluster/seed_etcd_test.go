@@ -28,7 +28,7 @@ func (s *seed) listed(ordinal int) *simMember {
 // alive is the member with the ordinal if it runs on its own data and others can reach it; nil otherwise.
 func (s *seed) alive(ordinal int) *simMember {
 	pod, member := s.seen.PodFor(ordinal), s.listed(ordinal)
-	if pod == nil || member == nil || pod.Deleting || pod.Containers[0].State != etcdcluster.ContainerRunning || s.brokenImages[pod.Containers[0].Image] {
+	if pod == nil || member == nil || s.strange[ordinal] || pod.Deleting || pod.Containers[0].State != etcdcluster.ContainerRunning || s.brokenImages[pod.Containers[0].Image] {
 		return nil
 	}
 	node, volume := s.node(pod.Node), s.volumes[helper.ClaimName(s.etcd, ordinal)]
@@ -80,7 +80,7 @@ func (s *seed) sidecars() bool {
 	for i := range s.seen.Pods {
 		pod := &s.seen.Pods[i]
 		node, volume := s.node(pod.Node), s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)]
-		if pod.Deleting || node == nil || node.partitioned || node.gone || pod.Containers[0].State != etcdcluster.ContainerRunning || volume == nil || volume.lost {
+		if s.strange[pod.Ordinal] || pod.Deleting || node == nil || node.partitioned || node.gone || pod.Containers[0].State != etcdcluster.ContainerRunning || volume == nil || volume.lost {
 			continue
 		}
 		moved = s.sidecar(pod, volume) || moved
@@ -143,6 +143,11 @@ func (s *seed) act(step etcdcluster.Step) {
 	if step.UID == "" {
 		s.broken("%s %s has no precondition", step.Kind, step.Object)
 	}
+	for _, answer := range s.seen.Etcd.Members {
+		if answer.ClusterID == 2 && len(s.seen.Etcd.MemberList) > 0 && s.etcd.Spec.Replicas > 0 && step.Kind != etcdcluster.StepRequestReconcile {
+			s.broken("%s %s while members of two clusters serve", step.Kind, step.Object)
+		}
+	}
 	switch step.Kind {
 	case etcdcluster.StepDeletePod, etcdcluster.StepEvictPod:
 		s.takePod(step)
@@ -152,6 +157,8 @@ func (s *seed) act(step etcdcluster.Step) {
 		s.promote(step)
 	case etcdcluster.StepReplaceClaim:
 		s.replaceClaim(step, aliveBefore, all)
+	case etcdcluster.StepGrowClaim:
+		s.growClaim(step)
 	default:
 		s.do(step)
 	}
@@ -223,6 +230,19 @@ func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {
 			s.broken("claim %s is deleted without a quorum", claim.Name)
 		}
 		claim.Deleting = true
+	}
+}
+
+func (s *seed) growClaim(step etcdcluster.Step) {
+	for i := range s.seen.Claims {
+		claim := &s.seen.Claims[i]
+		if claim.Name != step.Object || claim.UID != step.UID {
+			continue
+		}
+		if s.rigid || !claim.Bound || step.Size <= claim.Requested {
+			s.broken("claim %s is asked to become %d, which the API server refuses", claim.Name, step.Size)
+		}
+		claim.Requested = step.Size
 	}
 }
 

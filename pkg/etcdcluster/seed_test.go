@@ -28,12 +28,16 @@ type seed struct {
 	volumes map[string]*simVolume // by name of the claim
 	// catchUp is how many ticks a learner takes.
 	catchUp int
-	// remote is true where volumes can be used on any node.
-	remote bool
+	// remote is true where volumes can be used on any node, rigid where they cannot grow.
+	remote, rigid bool
 	// violations are broken promises.
 	violations []string
 	// steps counts the acts of ours.
 	steps map[etcdcluster.StepKind]int
+	// strange are the ordinals of members that run on the data of another cluster.
+	strange map[int]bool
+	// notAskedFor is true while nobody asks for the spec to be carried out.
+	notAskedFor bool
 	// refuseEvictions is how many evictions are refused from now on.
 	refuseEvictions int
 }
@@ -92,6 +96,9 @@ func (s *seed) runFor(ticks int) {
 // pass plays our controller once; true when it wrote something.
 func (s *seed) pass() bool {
 	plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+	if s.notAskedFor || plan.Refusal != nil {
+		return s.repairBeside(plan)
+	}
 	plan = plan.Against(s.manifestFor(plan).rendering(), s.seen)
 	s.noteOf(plan)
 	if plan.Growth != nil {
@@ -113,6 +120,25 @@ func (s *seed) pass() bool {
 	}
 
 	return false
+}
+
+// repairBeside plays what our controller does while the spec is not carried out.
+func (s *seed) repairBeside(plan etcdcluster.Plan) bool {
+	repair := etcdcluster.RepairFor(s.etcd, s.seen, s.now)
+	if plan.Refusal != nil && repair.Step == nil {
+		repair = plan
+	}
+	s.noteOf(repair)
+	if repair.Step == nil {
+		return false
+	}
+	if kind := repair.Step.Kind; kind != etcdcluster.StepReplaceClaim && kind != etcdcluster.StepDeletePod {
+		s.broken("%s although the spec is not carried out", kind)
+	}
+	s.act(*repair.Step)
+	s.see()
+
+	return true
 }
 
 func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
@@ -175,6 +201,7 @@ func (s *seed) makePod(ordinal int) {
 	}
 	if !claim.Exists {
 		claim.Exists, claim.UID = true, s.uid("claim")
+		claim.Requested = s.seen.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request
 	}
 	s.seen.Pods = append(s.seen.Pods, etcdcluster.Pod{
 		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: s.uid("pod"), RevisionHash: s.seen.StatefulSet.UpdateRevision,
@@ -291,7 +318,7 @@ func (s *seed) kubelet() bool {
 		default:
 			container.State, container.Reason = etcdcluster.ContainerRunning, ""
 			member := s.alive(pod.Ordinal)
-			pod.Ready = member != nil && !member.learner && s.leader != 0
+			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.leader != 0
 			pod.ContainersReady = pod.Ready
 		}
 		if before.Ready != pod.Ready {
@@ -331,6 +358,10 @@ func (s *seed) see() {
 			if !s.remote {
 				claim.Nodes = []string{volume.node}
 			}
+			claim.Capacity, claim.Growable = claim.Requested, nil
+			if claim.Bound && claim.Requested < new(helper.StorageCapacity(s.etcd)).Value() {
+				claim.Growable = new(!s.rigid)
+			}
 		}
 	}
 	s.seen.Nodes = nil
@@ -357,7 +388,9 @@ func (s *seed) answers() etcdcluster.EtcdAnswers {
 			}
 			answer.Serves = !member.learner && s.leader != 0
 		}
-		if answer.Serves {
+		if s.strange[pod.Ordinal] && pod.Containers[0].State == etcdcluster.ContainerRunning {
+			answer.Reachable, answer.Serves, answer.MemberID, answer.ClusterID, answer.LeaderID = true, true, 0xfe, 2, 0xfe
+		} else if answer.Serves {
 			answers.MemberListError = ""
 		}
 		answers.Members = append(answers.Members, answer)

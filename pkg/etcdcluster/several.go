@@ -132,7 +132,7 @@ func (v view) holdStill(plan Plan) (Plan, bool) {
 		sentences = append(sentences, strings.Join(names, " and ")+" of cluster "+FormatID(id))
 	}
 	slices.Sort(sentences)
-	plan.Stage = StageHold
+	plan.Stage, plan.Render = StageHold, false
 	plan.Reason = "the members are not one cluster, so that nothing of it is touched"
 	plan.WaitsFor = "them to be one: " + strings.Join(sentences, ", ")
 
@@ -160,6 +160,10 @@ func (v view) withoutQuorum(plan Plan) (Plan, bool) {
 		return plan, true
 	}
 
+	if decided, is := v.lostForGood(plan); is {
+		return decided, true
+	}
+
 	return v.quorumLost(plan), true
 }
 
@@ -174,6 +178,13 @@ func (v view) quorumLost(plan Plan) Plan {
 	}
 	plan.Stage = StageQuorumLost
 	plan.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; nothing is attempted", v.arithmetic(), QuorumOf(v.size))
+
+	return plan
+}
+
+// lostForGood stops where so many volumes are lost for good that the others are no quorum, whoever comes back. While the
+// cluster grows nobody knows which of the members had a vote.
+func (v view) lostForGood(plan Plan) (Plan, bool) {
 	var lost, left []string
 	for _, member := range v.members {
 		if loss := v.o.lossOf(member.Ordinal); loss != "" {
@@ -182,12 +193,18 @@ func (v view) quorumLost(plan Plan) Plan {
 			left = append(left, member.Name)
 		}
 	}
-	if !IsQuorate(len(left), v.size) {
-		plan.Reason = fmt.Sprintf("%s, and the quorum of %d is lost for good: %s; nothing is attempted", v.arithmetic(), QuorumOf(v.size), strings.Join(lost, "; "))
-		plan.WaitsFor = "a recovery by hand from what is left: members " + strings.Join(left, ", ") + newestSnapshots(v.o)
+	if len(lost) == 0 || v.hasBegunToGrow() || IsQuorate(len(left), v.size) {
+		return plan, false
 	}
+	survivors := "no member"
+	if len(left) > 0 {
+		survivors = "the data of " + strings.Join(left, " and ")
+	}
+	plan.Stage = StageQuorumLost
+	plan.Reason = fmt.Sprintf("%s, and the quorum of %d is lost for good: %s; nothing is attempted", v.arithmetic(), QuorumOf(v.size), strings.Join(lost, "; "))
+	plan.WaitsFor = "a recovery by hand from what is left: " + survivors + newestSnapshots(v.o)
 
-	return plan
+	return plan, true
 }
 
 func newestSnapshots(o Observation) string {

@@ -153,7 +153,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Claims[1].Lost = true
 			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
 			Expect(plan().Reason).To(ContainSubstring("lost for good: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
-			Expect(plan().WaitsFor).To(Equal("a recovery by hand from what is left: members main-0 (newest full snapshot: none, newest delta snapshot: none)"))
+			Expect(plan().WaitsFor).To(Equal("a recovery by hand from what is left: the data of main-0 (newest full snapshot: none, newest delta snapshot: none)"))
 		})
 	})
 
@@ -170,6 +170,14 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("when its volume is gone", func() { o.Claims[2].Lost = true }, true),
 		Entry("when the node of its volume is gone", func() { o.Nodes = []etcdcluster.Node{{Name: "n2"}} }, true),
 		Entry("when the node of its volume is out of service", func() { o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true, OutOfService: true}} }, true),
+		Entry("when its node is gone, so that nobody says any more that its pod is not ready", func() {
+			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
+			o.Pods[2].Ready, o.Pods[2].ContainersReady = true, true
+		}, true),
+		Entry("but not when its pod is ready on a node that exists", func() {
+			o.Claims[2].Lost, o.Pods[2].Ready = true, true
+			o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true}}
+		}, false),
 		Entry("but not while the node exists", func() { o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true}} }, false),
 		Entry("but not when nobody looked for the node", func() {}, false),
 		Entry("but not while one of two nodes of the volume exists", func() {

@@ -7,6 +7,7 @@ package etcdcluster_test
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -192,6 +193,82 @@ var _ = Describe("Traces of several members", func() {
 		Expect(s.violations).To(BeEmpty())
 		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepReplaceClaim))
 		s.expectGolden("three-quorum-lost-for-good")
+	})
+})
+
+var _ = Describe("Traces of volumes and faults beside the spec", func() {
+	var s *seed
+
+	BeforeEach(func() {
+		s = newSeed(3)
+		s.run()
+		s.expectDone()
+		s.trace, s.last, s.steps = nil, "", map[etcdcluster.StepKind]int{}
+	})
+	capacity := func(size string) func() {
+		return func() {
+			s.etcd.Spec.StorageCapacity = new(resource.MustParse(size))
+			s.see()
+		}
+	}
+
+	It("lets volumes grow in place, and then makes the StatefulSet anew around its pods", func() {
+		pods := s.seen.Pods
+		s.event("spec.storageCapacity becomes 20Gi", capacity("20Gi"))
+		s.run()
+		s.expectDone()
+		Expect(s.seen.Pods).To(HaveLen(3))
+		for i, pod := range s.seen.Pods {
+			Expect(pod.UID).To(Equal(pods[i].UID))
+			Expect(s.seen.Claims[i].Requested).To(BeEquivalentTo(20 << 30))
+		}
+		Expect(s.seen.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request).To(BeEquivalentTo(20 << 30))
+		s.expectGolden("three-volumes-grow")
+	})
+
+	It("refuses that volumes grow that cannot, and goes on when that is taken back", func() {
+		s.rigid = true
+		s.event("spec.storageCapacity becomes 20Gi, which the StorageClass does not allow, and the image v2", func() {
+			capacity("20Gi")()
+			s.image = "v2"
+		})
+		s.run()
+		Expect(s.steps).To(BeEmpty())
+		s.event("spec.storageCapacity becomes 8Gi", capacity("8Gi"))
+		s.run()
+		Expect(s.steps).To(BeEmpty())
+		s.event("spec.storageCapacity becomes 16Gi again", capacity("16Gi"))
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-volumes-cannot-grow")
+	})
+
+	It("replaces a volume that is lost also while nobody asks for what the spec says", func() {
+		s.event("the image becomes v2, for which nobody asks, and node n3 is gone", func() {
+			s.image, s.notAskedFor, s.nodes[2].gone = "v2", true, true
+		})
+		s.run()
+		alive, all := s.voters()
+		Expect([]int{alive, all}).To(Equal([]int{3, 3}))
+		Expect(s.steps).To(Equal(map[etcdcluster.StepKind]int{"ReplaceClaim": 1}))
+		s.event("somebody asks for it", func() { s.notAskedFor = false })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-node-gone-not-asked-for")
+	})
+
+	It("takes no step while members are of two clusters", func() {
+		s.event("the data of main-2 becomes that of another cluster, and the image v2", func() {
+			s.strange, s.image = map[int]bool{2: true}, "v2"
+			s.see()
+		})
+		s.run()
+		Expect(s.steps).To(BeEmpty())
+		Expect(s.written.image).To(Equal("v1"), "nor is anything rendered")
+		s.event("somebody empties its volume", func() { s.strange, s.volumes["main-main-2"].member = nil, 0 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-two-clusters")
 	})
 })
 

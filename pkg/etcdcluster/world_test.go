@@ -145,6 +145,9 @@ func (w *world) noteOf(plan etcdcluster.Plan) {
 		line += " | refused: " + plan.Refusal.Error()
 	case etcdcluster.OutcomeStep:
 		line += fmt.Sprintf(" | step: %s %s (%s)", plan.Step.Kind, plan.Step.Object, plan.Step.UID)
+		if plan.Step.Size != 0 {
+			line += fmt.Sprintf(" to %d bytes", plan.Step.Size)
+		}
 		if plan.Step.To != 0 {
 			line += fmt.Sprintf(" to %x", plan.Step.To)
 		}

@@ -20,7 +20,7 @@ import (
 )
 
 // defaultMembersTimeout bounds the time that asking all members takes together.
-const defaultMembersTimeout = 5 * time.Second
+const defaultMembersTimeout = 4 * time.Second
 
 // Observer reads clusters. It is safe for concurrent use, and one is shared by all controllers, since it remembers the key
 // names of Secrets that have not changed.
@@ -35,7 +35,7 @@ type Observer struct {
 	Garden bool
 	// Etcd connects to members. Nil: members are never asked.
 	Etcd etcdclient.Connector
-	// MembersTimeout bounds the time that asking all members takes together. 0: 5s.
+	// MembersTimeout bounds the time that asking all members takes together. 0: 4s.
 	MembersTimeout time.Duration
 	// Sidecars connects to the sidecars beside members. Nil: sidecars are never asked.
 	Sidecars sidecar.Connector
@@ -52,8 +52,10 @@ type Request struct {
 	AskEtcd bool
 	// ClientTLS are the Secrets with which members are asked. Nil: those that each member mounts itself.
 	ClientTLS *etcdcluster.ClientSecrets
-	// Volumes reads the volumes, and the nodes to which they are bound, of members whose pods are not ready.
+	// Volumes reads the volumes, and the nodes to which they are bound, of members that do not serve.
 	Volumes bool
+	// StorageClasses reads whether volumes may grow that are smaller than the spec asks for.
+	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
 	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
@@ -68,9 +70,6 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	pass.readStatefulSet(ctx)
 	pass.readPods(ctx)
 	pass.readClaims(ctx, request.Events)
-	if request.Volumes {
-		pass.readVolumes(ctx)
-	}
 	pass.readLeases(ctx)
 	pass.readSecrets(ctx, append(helper.NeededSecrets(pass.effective()), request.Secrets...))
 	if request.Gardener {
@@ -79,6 +78,12 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	}
 	if request.AskEtcd && o.Etcd != nil {
 		pass.askEtcd(ctx)
+	}
+	if request.Volumes {
+		pass.readVolumes(ctx)
+	}
+	if request.StorageClasses {
+		pass.readStorageClasses(ctx)
 	}
 
 	return pass.seen

@@ -17,12 +17,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// readVolumes looks at the volumes of members that do not run, past the caches: few members are ever in that state, and what
+// readVolumes looks at the volumes of members that do not serve, past the caches: few members are ever in that state, and what
 // is decided by it must not be decided by what was.
 func (p *pass) readVolumes(ctx context.Context) {
 	for i := range p.seen.Claims {
 		claim := &p.seen.Claims[i]
-		if pod := p.seen.PodFor(claim.Ordinal); !claim.Exists || claim.Volume == "" || pod != nil && pod.Ready {
+		if !claim.Exists || claim.Volume == "" || p.seemsToServe(claim.Ordinal) {
 			continue
 		}
 		if err := p.readVolume(ctx, claim); err != nil {
@@ -30,6 +30,15 @@ func (p *pass) readVolumes(ctx context.Context) {
 		}
 	}
 	slices.SortFunc(p.seen.Nodes, func(a, b etcdcluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// seemsToServe is true when the member's pod is ready and the member did not stay silent while others answered: of a node that
+// is gone nobody says any more that its pods are not ready.
+func (p *pass) seemsToServe(ordinal int) bool {
+	pod, answer := p.seen.PodFor(ordinal), p.seen.Etcd.Answer(ordinal)
+	isSilent := answer != nil && !answer.Reachable && p.seen.Etcd.AnyReachable()
+
+	return pod != nil && pod.Ready && !isSilent
 }
 
 func (p *pass) readVolume(ctx context.Context, claim *etcdcluster.Claim) error {

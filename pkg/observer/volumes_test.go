@@ -7,10 +7,13 @@ package observer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -19,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
@@ -31,6 +35,7 @@ var _ = Describe("Volumes", func() {
 		node    *corev1.Node
 		objects []client.Object
 		calls   interceptor.Funcs
+		answers *fakeetcd.Cluster
 	)
 
 	BeforeEach(func() {
@@ -46,7 +51,7 @@ var _ = Describe("Volumes", func() {
 			}}}},
 		}}}
 		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"kubernetes.io/hostname": "host-1"}}}
-		objects, calls = []client.Object{claim, pod, volume, node}, interceptor.Funcs{}
+		objects, calls, answers = []client.Object{claim, pod, volume, node}, interceptor.Funcs{}, nil
 	})
 
 	observe := func() etcdcluster.Observation {
@@ -58,7 +63,11 @@ var _ = Describe("Volumes", func() {
 		etcd.Name, etcd.Namespace, etcd.Spec.Replicas = "main", "demo", 1
 		o := &observer.Observer{Reader: c, APIReader: c}
 
-		return o.Observe(ctx, etcd, observer.Request{Volumes: true})
+		if answers != nil {
+			o.Etcd = answers
+		}
+
+		return o.Observe(ctx, etcd, observer.Request{Volumes: true, StorageClasses: true, AskEtcd: true})
 	}
 	without := func(gone client.Object) {
 		var left []client.Object
@@ -119,6 +128,50 @@ var _ = Describe("Volumes", func() {
 		without(volume)
 		Expect(observe().Claims[0].Lost).To(BeFalse())
 	})
+
+	It("looks at volumes of pods that are ready when their member is silent while another answers", func() {
+		answers = fakeetcd.NewCluster(7)
+		other := pod.DeepCopy()
+		other.Name = "main-1"
+		objects = append(objects, other)
+		for id, member := range []*corev1.Pod{pod, other} {
+			address := fmt.Sprintf("10.0.0.%d", id)
+			member.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			member.Status.PodIPs = []corev1.PodIP{{IP: address}}
+			answers.AddMember(uint64(id+1), member.Name, address+":2379") // #nosec G115 -- 0 or 1
+		}
+		without(node)
+		Expect(observe().Nodes).To(BeEmpty(), "both serve")
+		answers.Stop(1)
+		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1"}}))
+	})
+
+	DescribeTable("tells whether a volume may grow that is smaller than the spec asks for",
+		func(change func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass), growable *bool) {
+			claim := objects[0].(*corev1.PersistentVolumeClaim)
+			claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+			claim.Spec.StorageClassName = new("standard")
+			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, AllowVolumeExpansion: new(true)}
+			objects = append(objects, class)
+			change(claim, class)
+			Expect(observe().Claims[0].Growable).To(Equal(growable))
+		},
+		Entry("by its class", func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass) {}, new(true)),
+		Entry("not where its class forbids it", func(_ *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) {
+			class.AllowVolumeExpansion = new(false)
+		}, new(false)),
+		Entry("not where its class says nothing", func(_ *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) { class.AllowVolumeExpansion = nil }, new(false)),
+		Entry("not where its class is gone", func(_ *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) { class.Name = "other" }, new(false)),
+		Entry("not where it has no class", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+			claim.Spec.StorageClassName = nil
+		}, new(false)),
+		Entry("and does not look while it is as large as asked for", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+			claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("16Gi")
+		}, nil),
+		Entry("and does not look before there is one", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+			claim.Status.Phase = corev1.ClaimPending
+		}, nil),
+	)
 
 	It("claims no loss where it could not look", func() {
 		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {

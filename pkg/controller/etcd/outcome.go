@@ -37,6 +37,8 @@ func waitFor(format string, args ...any) error {
 type skippedError struct {
 	reason  string
 	message string
+	// after is when to look again, though nothing is to be done for the spec. 0: when something happens.
+	after time.Duration
 }
 
 // Error is a sentence that says why.
@@ -135,6 +137,7 @@ func outcomeOf(err error) outcome {
 		o.keepOperation = true
 		o.progressing, o.reason = druidv1alpha1.ConditionFalse, skipped.reason
 		o.description = skipped.message
+		o.result = reconcile.Result{RequeueAfter: skipped.after}
 		if skipped.reason == druidv1alpha1.ReasonSuspended {
 			o.eventType, o.eventReason = corev1.EventTypeWarning, "SpecReconciliationSkipped"
 		}

@@ -48,10 +48,13 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	}
 	accepted := r.acceptanceFor(canonical, p.observation)
 	if accepted == nil {
-		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it", canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+		return r.repairBeside(ctx, p, &skippedError{
+			reason:  druidv1alpha1.ReasonOperationAnnotationMissing,
+			message: fmt.Sprintf("Generation %d is carried out when the annotation %s=%s asks for it", canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile),
+		})
 	}
 	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+		return r.repairBeside(ctx, p, refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate()))
 	}
 	if err := r.prepare(ctx, p, canonical); err != nil {
 		return err
@@ -75,7 +78,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
 	switch {
 	case plan.Refusal != nil:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
+		return r.repairBeside(ctx, p, refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal))
 	case !plan.Render:
 		return waitingFor(plan)
 	}

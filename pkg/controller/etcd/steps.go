@@ -40,7 +40,7 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	if err := r.do(ctx, p, mr, rendered, plan); err != nil {
 		return failed(druidv1alpha1.ErrorCodeStep, err)
 	}
-	if plan.ClusterSize > 1 {
+	if plan.ClusterSize > 1 || plan.Step.Kind == etcdcluster.StepGrowClaim { // of these no watch tells
 		return waitForMembers("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
 	}
 	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
@@ -105,6 +105,10 @@ func waitingFor(plan etcdcluster.Plan) error {
 	case etcdcluster.StageWaitForSecrets: // it waits for what whole sentences say
 		err.message = fmt.Sprintf("Waiting: %s (%s)", plan.WaitsFor, plan.Reason)
 		err.eventReason = "SecretsMissing"
+	case etcdcluster.StageQuorumLost:
+		err.eventReason = "QuorumLost"
+	case etcdcluster.StageHold:
+		err.eventReason = "SplitBrain"
 	}
 	return err
 }

@@ -14,7 +14,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -36,7 +39,7 @@ const (
 func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 	several := etcd.Spec.Replicas > 1 && helper.ManagesPods(etcd)
 
-	return observer.Request{Gardener: true, AskEtcd: several, Volumes: several}
+	return observer.Request{Gardener: true, AskEtcd: several, Volumes: several, StorageClasses: helper.ManagesPods(etcd)}
 }
 
 // periodFor is when a plan that waits is looked at again even if no watch tells anything.
@@ -68,9 +71,32 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	case etcdcluster.StepReplaceClaim:
 		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
+	case etcdcluster.StepGrowClaim:
+		return r.growClaim(ctx, etcd, plan)
 	default:
 		return fmt.Errorf("unknown step %q", step.Kind)
 	}
+}
+
+// growClaim asks for a larger volume. Where the API server knows better than its StorageClass that it cannot grow, the spec is
+// refused.
+func (r *Reconciler) growClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) error {
+	step := plan.Step
+	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, step.UID, size)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
+	err := r.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(patch)))
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("spec.storageCapacity: the API server refuses to let the volume of claim %s grow: %w", step.Object, err))
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // it is another claim by now
+	case err != nil:
+		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, plan.Reason)
+
+	return nil
 }
 
 // evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no

@@ -110,8 +110,8 @@ type EtcdSpec struct {
 	// only volumes without one are bound. Immutable, including its presence.
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
-	// StorageCapacity is the size of each data volume. Unset: 16Gi. A change of it counts for volumes that are made later;
-	// those that exist keep their size.
+	// StorageCapacity is the size of each data volume. Unset: 16Gi. More lets the volumes that exist grow in place, and is
+	// refused where their StorageClass does not allow it, as is less.
 	// +optional
 	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
 	// VolumeClaimTemplate is the name of the volume claim template; a claim is named `<template>-<etcd>-<ordinal>`. Unset:

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// repairBeside replaces a volume that is lost for good although the spec is not carried out, and returns why it is not. An Etcd
+// whose author has suspended it never comes here: somebody may have their own hands on it.
+func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error {
+	plan := etcdcluster.RepairFor(p.canonical, p.observation, r.Clock.Now())
+	if plan.Step != nil {
+		logf.FromContext(ctx).Info("Doing a step beside the spec", "step", plan.Step.Kind, "object", plan.Step.Object, "reason", plan.Reason)
+		if err := r.do(ctx, p, nil, rendering{}, plan); err != nil {
+			return failed(druidv1alpha1.ErrorCodeStep, err)
+		}
+	}
+	var skipped *skippedError
+	if errors.As(why, &skipped) && plan.Outcome() != etcdcluster.OutcomeDone {
+		skipped.after = periodFor(plan)
+	}
+
+	return why
+}

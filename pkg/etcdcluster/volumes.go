@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// refuseVolumes refuses what the volumes of a cluster cannot become. A claim that somebody made larger than the spec asks for
+// stays as it is, and a class that the spec does not name says nothing about volumes that exist.
+func refuseVolumes(etcd *druidv1alpha1.Etcd, o Observation) *Refusal {
+	templates := o.StatefulSet.Rendering.Fixed.ClaimTemplates
+	if !helper.ManagesPods(etcd) || len(templates) == 0 {
+		return nil
+	}
+	template, wanted := templates[0], helper.VolumeClaimTemplateName(etcd)
+	if template.Name != wanted {
+		return &Refusal{Field: "spec.volumeClaimTemplate", Message: fmt.Sprintf("the data is in volumes of claims named %s, which %s would leave behind; set it to %s", template.Name, wanted, template.Name)}
+	}
+	for _, claim := range o.Claims {
+		if refusal := claim.refuse(etcd, template); refusal != nil {
+			return refusal
+		}
+	}
+
+	return nil
+}
+
+// refuse refuses what the volume of a claim cannot become. The template is that of the StatefulSet as it is.
+func (c Claim) refuse(etcd *druidv1alpha1.Etcd, template ClaimTemplate) *Refusal {
+	wanted, class := new(helper.StorageCapacity(etcd)).Value(), etcd.Spec.StorageClass
+	isSameClass := class == nil || template.StorageClass != nil && *class == *template.StorageClass
+	switch {
+	case !c.Exists || !c.Bound:
+		return nil // it has no volume, and no data
+	case !isSameClass && *class != c.StorageClass:
+		return &Refusal{Field: "spec.storageClass", Message: fmt.Sprintf("the volume of claim %s is of StorageClass %q, and no volume changes its class; set it to that", c.Name, c.StorageClass)}
+	case wanted < template.Request:
+		return &Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volumes were made with %s, and no volume shrinks; set it to that or more", formatBytes(template.Request))}
+	case wanted > template.Request && c.Requested < wanted && c.Growable != nil && !*c.Growable:
+		return &Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot grow from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
+			c.Name, formatBytes(c.Requested), formatBytes(wanted), c.StorageClass, formatBytes(template.Request))}
+	default:
+		return nil
+	}
+}
+
+// growVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
+// it comes before everything else: a member whose volume is full may be what everything else waits for.
+func (p Plan) growVolume(rendering Rendering, o Observation) (Plan, bool) {
+	if len(rendering.Fixed.ClaimTemplates) == 0 {
+		return p, false
+	}
+	size := rendering.Fixed.ClaimTemplates[0].Request
+	i := slices.IndexFunc(o.Claims, func(c Claim) bool {
+		return c.Exists && c.Bound && !c.Deleting && c.Requested < size && c.Growable != nil && *c.Growable
+	})
+	if i < 0 {
+		return p, false
+	}
+	claim := o.Claims[i]
+	p.Stage, p.WaitsFor, p.Growth = StageGrowVolume, "", nil
+	p.Reason = fmt.Sprintf("the volume of claim %s grows from %s to %s in place, its pod keeps running", claim.Name, formatBytes(claim.Requested), formatBytes(size))
+	p.Step = &Step{Kind: StepGrowClaim, Object: claim.Name, UID: claim.UID, Size: size}
+
+	return p, true
+}
+
+// formatBytes is a size as people write it, e.g. 16Gi.
+func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }

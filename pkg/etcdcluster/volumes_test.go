@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("Volumes", func() {
+	const gibi = int64(1) << 30
+	var (
+		etcd      *druidv1alpha1.Etcd
+		o         etcdcluster.Observation
+		template  *etcdcluster.ClaimTemplate
+		rendering etcdcluster.Rendering
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID, etcd.Spec.Replicas = "main", "demo", "etcd-uid", 1
+		etcd.Spec.StorageCapacity = new(resource.MustParse("10Gi"))
+		o = etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, Name: "main", UID: "sts-uid", SpecReplicas: 1, UpdateRevision: "a"},
+			Pods:            []etcdcluster.Pod{{Name: "main-0", RevisionHash: "a", Ready: true}},
+			Claims:          []etcdcluster.Claim{{Name: "main-main-0", Exists: true, Bound: true, UID: "claim-uid", StorageClass: "standard", Requested: 10 * gibi}},
+		}
+		o.StatefulSet.Rendering.Fixed.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main", Request: 10 * gibi}}
+		template = &o.StatefulSet.Rendering.Fixed.ClaimTemplates[0]
+		rendering = etcdcluster.Rendering{}
+	})
+
+	plan := func() etcdcluster.Plan {
+		rendering.Fixed.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main", Request: etcd.Spec.StorageCapacity.Value()}}
+
+		return etcdcluster.PlanFor(etcd, o, time.Time{}).Against(rendering, o)
+	}
+	size := func(text string) { etcd.Spec.StorageCapacity = new(resource.MustParse(text)) }
+
+	DescribeTable("are refused what they cannot become",
+		func(change func(), field, message string) {
+			change()
+			Expect(plan().Refusal).NotTo(BeNil(), plan().Reason)
+			Expect(plan().Refusal.Field).To(Equal(field))
+			Expect(plan().Refusal.Message).To(ContainSubstring(message))
+		},
+		Entry("smaller", func() { size("9Gi") }, "spec.storageCapacity", "the volumes were made with 10Gi, and no volume shrinks; set it to that or more"),
+		Entry("larger where their class does not allow it", func() { size("11Gi"); o.Claims[0].Growable = new(false) },
+			"spec.storageCapacity", `the volume of claim main-main-0 cannot grow from 10Gi to 11Gi: its StorageClass "standard" does not exist or does not allow it (allowVolumeExpansion); set it to 10Gi, or allow it`),
+		Entry("of another class", func() { etcd.Spec.StorageClass = new("fast") }, "spec.storageClass", `of StorageClass "standard", and no volume changes its class`),
+		Entry("of no class", func() { etcd.Spec.StorageClass = new("") }, "spec.storageClass", `of StorageClass "standard"`),
+		Entry("of other claims", func() { etcd.Spec.VolumeClaimTemplate = new("other") }, "spec.volumeClaimTemplate", "the data is in volumes of claims named main, which other would leave behind; set it to main"),
+	)
+
+	DescribeTable("are left as they are",
+		func(change func()) {
+			change()
+			Expect(plan().Refusal).To(BeNil())
+			Expect(plan().Step == nil || plan().Step.Kind != "GrowClaim").To(BeTrue(), plan().Reason)
+		},
+		Entry("when the spec asks for what they are", func() {}),
+		Entry("when somebody made a claim larger", func() { o.Claims[0].Requested = 12 * gibi }),
+		Entry("when the spec names the class that they have by default", func() { etcd.Spec.StorageClass = new("standard") }),
+		Entry("when the spec does not name their class any more", func() { template.StorageClass = new("standard") }),
+		Entry("when a claim is smaller than it was to be and cannot grow, but nobody asks for more than before", func() {
+			o.Claims[0].Requested, o.Claims[0].Growable = 9*gibi, new(false)
+		}),
+		Entry("when nobody knows whether they may grow", func() { o.Claims[0].Requested = 9 * gibi }),
+		Entry("when a claim has no volume yet, as when too much was asked for", func() { o.Claims[0].Bound = false; size("9Gi") }),
+		Entry("when a claim is being deleted", func() {
+			o.Claims[0].Requested, o.Claims[0].Growable, o.Claims[0].Deleting = 9*gibi, new(true), true
+		}),
+	)
+
+	It("grow before the StatefulSet is made anew, each by its UID", func() {
+		size("20Gi")
+		o.Claims[0].Growable = new(true)
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "GrowClaim", Object: "main-main-0", UID: "claim-uid", Size: 20 * gibi}))
+		Expect(plan().Reason).To(Equal("the volume of claim main-main-0 grows from 10Gi to 20Gi in place, its pod keeps running"))
+		o.Claims[0].Requested = 20 * gibi
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-uid"}))
+	})
+
+	DescribeTable("are decided about only when all is known",
+		func(section etcdcluster.Section) {
+			size("20Gi")
+			o.Failures = []etcdcluster.ReadFailure{{Section: section, Message: "timeout"}}
+			Expect(plan().Render).To(BeFalse())
+			Expect(plan().WaitsFor).To(ContainSubstring("timeout"))
+		},
+		Entry("their claims", etcdcluster.SectionClaims),
+		Entry("their classes", etcdcluster.SectionStorageClasses),
+	)
+})
