@@ -35,11 +35,9 @@ func healthy(change func(*conditions.Input)) conditions.Input {
 	etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 5 * time.Minute}
 	etcd.Spec.Backup.EtcdSnapshotTimeout = &metav1.Duration{Duration: 9 * time.Minute}
 	in := conditions.Input{
-		Etcd: etcd,
-		Now:  noon,
-		Thresholds: etcdcluster.Thresholds{
-			Unknown: time.Minute, NotReady: 5 * time.Minute, Heartbeat: 10 * time.Second,
-		},
+		Etcd:       etcd,
+		Now:        noon,
+		Thresholds: etcdcluster.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute},
 	}
 	o := &in.Observation
 	o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 3, UpdateRevision: "a"}

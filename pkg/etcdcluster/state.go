@@ -7,7 +7,6 @@ package etcdcluster
 import (
 	"time"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -31,14 +30,6 @@ type Thresholds struct {
 	Unknown time.Duration
 	// NotReady is how much longer, until it counts as not ready.
 	NotReady time.Duration
-	// Heartbeat is the period in which leases are renewed. A member that does not answer while others do counts as unknown
-	// when its lease is older than one and a half periods.
-	Heartbeat time.Duration
-}
-
-// ThresholdsFor returns thresholds for a canonical Etcd, with the configured ones for unknown and not ready.
-func ThresholdsFor(etcd *druidv1alpha1.Etcd, unknown, notReady time.Duration) Thresholds {
-	return Thresholds{Unknown: unknown, NotReady: notReady, Heartbeat: helper.HeartbeatDuration(etcd)}
 }
 
 // MemberState is the state of a member with its reason.
@@ -91,12 +82,15 @@ func stateFromPod(pod *Pod) (MemberState, bool) {
 
 func stateFromLease(m Member, thresholds Thresholds, now time.Time) MemberState {
 	late := now.Sub(m.Lease.RenewTime)
+	silent := m.Answer != nil && m.WayOpen
 	switch {
+	case silent && m.Pod != nil && !m.Pod.Ready: // and so says the API server, who waited longer
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonUnreachable}
 	case late > thresholds.Unknown+thresholds.NotReady:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonUnknownGracePeriodExceeded}
 	case late > thresholds.Unknown:
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, druidv1alpha1.MemberReasonLeaseExpired}
-	case m.Answer != nil && m.WayOpen && late > thresholds.Heartbeat*3/2:
+	case silent:
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, MemberReasonUnreachable}
 	default:
 		return MemberState{druidv1alpha1.EtcdMemberStatusReady, druidv1alpha1.MemberReasonLeaseSucceeded}

@@ -64,7 +64,7 @@ var _ = DescribeTable("StateOf",
 			Heartbeat: &etcdcluster.Heartbeat{MemberID: 1},
 		}
 		change(&member)
-		state, known := etcdcluster.StateOf(member, etcdcluster.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute, Heartbeat: 10 * time.Second}, now)
+		state, known := etcdcluster.StateOf(member, etcdcluster.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute}, now)
 		Expect(known).To(Equal(status != ""))
 		Expect(string(state.Status)).To(Equal(status))
 		Expect(state.Reason).To(Equal(reason))
@@ -82,11 +82,10 @@ var _ = DescribeTable("StateOf",
 	}, "Ready", "Serves"),
 	Entry("says of itself that it has no leader, whatever its lease says", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
 	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
-	Entry("keeps its state for a heartbeat and a half when it alone does not answer", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Ready", "LeaseSucceeded"),
-	Entry("is unknown soon when it alone does not answer", func(m *etcdcluster.Member) {
-		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
-		late(16 * time.Second)(m)
-	}, "Unknown", "Unreachable"),
+	Entry("is unknown at once when it alone does not answer", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Unknown", "Unreachable"),
+	Entry("is not ready when it alone does not answer, and its pod is not ready either", func(m *etcdcluster.Member) {
+		m.Answer, m.WayOpen, m.Pod.Ready = &etcdcluster.MemberAnswer{}, true, false
+	}, "NotReady", "Unreachable"),
 	Entry("is judged by its lease when nobody answers, since then the way may be closed", func(m *etcdcluster.Member) {
 		m.Answer = &etcdcluster.MemberAnswer{}
 		late(16 * time.Second)(m)

@@ -35,7 +35,8 @@ const defaultConcurrency = 15
 
 // Config says when to look and how to judge.
 type Config struct {
-	// SyncPeriod is the time between two looks without an event, plus a little of chance.
+	// SyncPeriod is the time between two looks without an event, plus a little of chance. Clusters of several members are
+	// looked at every four seconds where it is longer.
 	SyncPeriod time.Duration
 	// UnknownThreshold is how long a member may be silent before its state is unknown.
 	UnknownThreshold time.Duration

@@ -28,6 +28,10 @@ import (
 // conflictPause is how long to wait when somebody else wrote the Etcd, so that the cache shows it.
 const conflictPause = 200 * time.Millisecond
 
+// severalPeriod is the longest time between two looks at a cluster of several members. Together with the time that a silent
+// member is waited for it is less than ten seconds.
+const severalPeriod = 4 * time.Second
+
 // Observer reads everything about one Etcd.
 type Observer interface {
 	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
@@ -79,7 +83,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
-	return reconcile.Result{RequeueAfter: wait.Jitter(r.Config.SyncPeriod, 0.2)}, nil
+	return reconcile.Result{RequeueAfter: wait.Jitter(r.periodFor(etcd), 0.1)}, nil
+}
+
+// periodFor is the time between two looks. A member that falls silent while others serve is seen by no watch for most of a
+// minute, and its repair begins when it is seen. Of a single member there is nothing that could be done.
+func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
+	if etcd.Spec.Replicas > 1 {
+		return min(r.Config.SyncPeriod, severalPeriod)
+	}
+
+	return r.Config.SyncPeriod
 }
 
 // care brings the status of the stored Etcd up to date; etcd is its canonical form.
@@ -90,7 +104,7 @@ func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd)
 	conditions.ForCare(conditions.Input{
 		Etcd:        etcd,
 		Observation: observation,
-		Thresholds:  etcdcluster.ThresholdsFor(etcd, r.Config.UnknownThreshold, r.Config.NotReadyThreshold),
+		Thresholds:  etcdcluster.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
 		Now:         r.Clock.Now(),
 	}, &updated.Status)
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {

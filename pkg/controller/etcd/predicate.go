@@ -5,6 +5,8 @@
 package etcd
 
 import (
+	"slices"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -17,7 +19,8 @@ import (
 // here: they know only one of the two operation annotations, and read the last operation through an interface that an
 // Etcd does not have, which makes them miss creations and deletions.
 //
-// Updates of the status alone are ours or care's and do not pass.
+// Updates of the status alone are ours or care's and do not pass, but that a member's state changed: nothing else tells of a
+// member that fell silent.
 func etcdChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },
@@ -36,9 +39,14 @@ func etcdChanged() predicate.Predicate {
 				helper.IsReconcileRequested(newEtcd) && !helper.IsReconcileRequested(oldEtcd) ||
 				newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != oldEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] ||
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
-				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil
+				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
+				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState)
 		},
 	}
+}
+
+func isSameState(a, b druidv1alpha1.EtcdMemberStatus) bool {
+	return a.Name == b.Name && a.Status == b.Status
 }
 
 // deleted passes deletions only.
