@@ -28,10 +28,24 @@ func etcdContainer(v Values) corev1.Container {
 			{Name: "client", ContainerPort: v.Ports.Client, Protocol: corev1.ProtocolTCP},
 		},
 		ReadinessProbe:  readinessProbe(v),
+		Lifecycle:       lifecycle(v),
 		Resources:       v.Etcd.Resources,
 		SecurityContext: podspec.ContainerSecurityContext(v.Pod.RunAsRoot),
 		VolumeMounts:    etcdMounts(v),
 	}
+}
+
+// drainSeconds is how long etcd serves on after its pod was told to go: until no node sends it new connections any more.
+const drainSeconds = 3
+
+// lifecycle lets clients of the Service come to another member at their first attempt when theirs closes their connections: who
+// meets a closed door tries again after a second only. A single member has nobody to go to.
+func lifecycle(v Values) *corev1.Lifecycle {
+	if len(v.Members) < 2 || !v.Components.Network {
+		return nil
+	}
+
+	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
 }
 
 // readinessProbe asks etcd-wrapper, which serves by TLS when etcd does for its clients, whatever the sidecar does.
