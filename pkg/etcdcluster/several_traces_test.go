@@ -110,6 +110,27 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-nobody-serves")
 	})
 
+	It("replaces the only pod where the first image never worked and the cluster never formed", func() {
+		s := newSeed(3)
+		s.image, s.brokenImages["v1"] = "v1", true
+		s.run()
+		s.event("the image becomes v2, which works", func() { s.image = "v2" })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-never-formed")
+	})
+
+	It("switches peer TLS on and off, one member after the other", func() {
+		s := created(3)
+		s.event("peer TLS is switched on", func() { s.etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{} })
+		s.run()
+		s.expectDone()
+		s.event("peer TLS is switched off", func() { s.etcd.Spec.Etcd.PeerUrlTLS = nil })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-peer-tls-on-and-off")
+	})
+
 	It("hibernates, and wakes all members together", func() {
 		s := created(3)
 		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
