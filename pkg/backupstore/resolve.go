@@ -37,6 +37,8 @@ type Question struct {
 	Gardener etcdcluster.Gardener
 	// Pinned is the place that was used until now. Nil: none.
 	Pinned *Pin
+	// Path is the field that answers are about. Nil: the store of an Etcd.
+	Path *field.Path
 }
 
 // Resolve finds out where the snapshots of an Etcd lie and with which credentials:
@@ -59,7 +61,7 @@ func Resolve(q Question) Resolution {
 		}
 	}
 	if resolution.Store != nil && q.Pinned != nil && !q.Pinned.IsPlaceOf(*resolution.Store) {
-		return refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(storePath, fmt.Sprintf(
+		return refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(q.path(), fmt.Sprintf(
 			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
 			*q.Pinned, PinFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
 	}
@@ -67,8 +69,14 @@ func Resolve(q Question) Resolution {
 	return resolution
 }
 
-// storePath is the field that all answers are about.
-var storePath = field.NewPath("spec", "backup", "store")
+// path is the field that answers are about.
+func (q Question) path() *field.Path {
+	if q.Path != nil {
+		return q.Path
+	}
+
+	return field.NewPath("spec", "backup", "store")
+}
 
 func (q Question) spec() druidv1alpha1.StoreSpec { return *q.Etcd.Spec.Backup.Store }
 
@@ -96,8 +104,8 @@ func (q Question) fromNamespace() Resolution {
 	spec := q.spec()
 	switch {
 	case len(candidates) > 1:
-		return refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(storePath, fmt.Sprintf(
-			"the namespace has more than one BackupEntry (%s): name one in %s", entryNames(candidates), storePath.Child("backupEntryRef"))))
+		return refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(q.path(), fmt.Sprintf(
+			"the namespace has more than one BackupEntry (%s): name one in %s", entryNames(candidates), q.path().Child("backupEntryRef"))))
 	case len(candidates) == 1 && (isOmitted(spec) || q.Gardener.Cluster != nil || tells(candidates[0], spec)):
 		return q.fromEntry(candidates[0])
 	case len(candidates) == 0 && q.Gardener.Cluster != nil:
@@ -123,7 +131,7 @@ func (q Question) fromNamed(name string) Resolution {
 // fromEntry completes the spec by an entry.
 func (q Question) fromEntry(entry etcdcluster.BackupEntry) Resolution {
 	spec := q.spec()
-	if err := complete(&spec, entry); err != nil {
+	if err := complete(&spec, entry, q.path()); err != nil {
 		return refused(druidv1alpha1.ReasonStoreInvalid, err)
 	}
 	if !hasSecretRef(spec) {
@@ -138,20 +146,20 @@ func (q Question) fromEntry(entry etcdcluster.BackupEntry) Resolution {
 }
 
 // complete fills in what the spec omits, and refuses what contradicts it.
-func complete(spec *druidv1alpha1.StoreSpec, entry etcdcluster.BackupEntry) *field.Error {
+func complete(spec *druidv1alpha1.StoreSpec, entry etcdcluster.BackupEntry, path *field.Path) *field.Error {
 	provider, known := Canonical(druidv1alpha1.StorageProvider(entry.Type))
 	if !known {
-		return field.Invalid(storePath.Child("provider"), entry.Type, fmt.Sprintf("is the type of BackupEntry %s, and no object store that snapshots can lie in", entry.Name))
+		return field.Invalid(path.Child("provider"), entry.Type, fmt.Sprintf("is the type of BackupEntry %s, and no object store that snapshots can lie in", entry.Name))
 	}
 	if given := ptr.Deref(spec.Provider, ""); given == "" {
 		spec.Provider = new(druidv1alpha1.StorageProvider(provider))
 	} else if canonical, known := Canonical(given); known && canonical != provider {
-		return field.Invalid(storePath.Child("provider"), given, fmt.Sprintf("BackupEntry %s is of type %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.Type, storePath.Child("secretRef")))
+		return field.Invalid(path.Child("provider"), given, fmt.Sprintf("BackupEntry %s is of type %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.Type, path.Child("secretRef")))
 	}
 	if given := ptr.Deref(spec.Container, ""); given == "" {
 		spec.Container = new(entry.BucketName)
 	} else if given != entry.BucketName {
-		return field.Invalid(storePath.Child("container"), given, fmt.Sprintf("BackupEntry %s is in bucket %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.BucketName, storePath.Child("secretRef")))
+		return field.Invalid(path.Child("container"), given, fmt.Sprintf("BackupEntry %s is in bucket %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.BucketName, path.Child("secretRef")))
 	}
 
 	return nil
@@ -168,8 +176,8 @@ func (q Question) secretOf(entry etcdcluster.BackupEntry) (string, Resolution) {
 		}
 	}
 	if namespace != q.Etcd.Namespace {
-		return "", refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(storePath, fmt.Sprintf(
-			"the credentials of BackupEntry %s lie in namespace %s, and pods can use those of their own namespace only: name a Secret of namespace %s in %s", entry.Name, namespace, q.Etcd.Namespace, storePath.Child("secretRef"))))
+		return "", refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(q.path(), fmt.Sprintf(
+			"the credentials of BackupEntry %s lie in namespace %s, and pods can use those of their own namespace only: name a Secret of namespace %s in %s", entry.Name, namespace, q.Etcd.Namespace, q.path().Child("secretRef"))))
 	}
 	if answer, ready := ready(entry); !ready {
 		return "", answer
@@ -205,7 +213,7 @@ func (q Question) fromSpec(spec druidv1alpha1.StoreSpec, entry string) Resolutio
 	if spec.Prefix == "" && entry != "" {
 		spec.Prefix = strings.TrimPrefix(entry, sourcePrefix) + "/" + q.Etcd.Name
 	}
-	store, errs := FromSpec(spec, q.Etcd.Namespace, q.Etcd.Name, storePath)
+	store, errs := FromSpec(spec, q.Etcd.Namespace, q.Etcd.Name, q.path())
 	if len(errs) > 0 {
 		return refused(druidv1alpha1.ReasonStoreInvalid, errs.ToAggregate())
 	}
@@ -235,7 +243,7 @@ func hasSecretRef(spec druidv1alpha1.StoreSpec) bool {
 
 // tells is true when an entry is about the store that the spec describes.
 func tells(entry etcdcluster.BackupEntry, spec druidv1alpha1.StoreSpec) bool {
-	return complete(&spec, entry) == nil
+	return complete(&spec, entry, nil) == nil
 }
 
 func entryNames(entries []etcdcluster.BackupEntry) string {

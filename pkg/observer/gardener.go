@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -41,6 +42,20 @@ func (p *pass) readGardener(ctx context.Context) {
 			p.failed(etcdcluster.SectionGardener, err)
 		}
 	}
+}
+
+// ObserveStore reads what Gardener says about the store in the spec of an Etcd, of which nothing but namespace, name and store
+// matters.
+func (o *Observer) ObserveStore(ctx context.Context, etcd *druidv1alpha1.Etcd) (etcdcluster.Gardener, error) {
+	pass := &pass{Observer: o, etcd: etcd}
+	if err := pass.readCluster(ctx); err != nil {
+		return etcdcluster.Gardener{}, err
+	}
+	if err := pass.readBackupEntries(ctx); err != nil {
+		return etcdcluster.Gardener{}, err
+	}
+
+	return pass.seen.Gardener, nil
 }
 
 func (p *pass) readCluster(ctx context.Context) error {

@@ -60,7 +60,14 @@ var _ = Describe("Certificates are given", func() {
 func latestSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
 	GinkgoHelper()
 
-	url := "https://" + net.JoinHostPort(story.Pod(ctx, etcd).Status.PodIP, "8080") + "/snapshot/latest"
+	return askSidecar(ctx, story, etcd, config, "/snapshot/latest")
+}
+
+// askSidecar asks the sidecar of the first member for a path, connecting in this way.
+func askSidecar(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
+	GinkgoHelper()
+
+	url := "https://" + net.JoinHostPort(story.Pod(ctx, etcd).Status.PodIP, "8080") + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	Expect(err).NotTo(HaveOccurred())
 

@@ -20,6 +20,7 @@ import (
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
@@ -41,6 +42,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 		extensionscmdcontroller.Switch(care.ControllerName, o.addCare),
 		extensionscmdcontroller.Switch(compaction.ControllerName, o.addCompaction),
 		extensionscmdcontroller.Switch(opstask.ControllerName, o.addOpsTask),
+		extensionscmdcontroller.Switch(copybackups.ControllerName, o.addCopyBackups),
 	}
 }
 

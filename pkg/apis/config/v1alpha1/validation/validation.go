@@ -48,9 +48,7 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 // WithoutEffect names the settings of a valid configuration that ask for something which this version does not do. They
 // are not refused, since gardenlet sets some of them, but must not be ignored silently.
 func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
-	settings := map[string]bool{
-		"controllers.etcdCopyBackupsTask.enabled": c.Controllers.EtcdCopyBackupsTask.Enabled,
-	}
+	settings := map[string]bool{}
 	for gate, enabled := range c.FeatureGates {
 		settings["featureGates."+gate] = enabled
 	}

@@ -62,7 +62,7 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 			c.Controllers.Compaction.Enabled = true
 			c.Controllers.EtcdCopyBackupsTask.Enabled = true
 			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": true}
-		}, "controllers.etcdCopyBackupsTask.enabled", "featureGates.UpgradeEtcdVersion"),
+		}, "featureGates.UpgradeEtcdVersion"),
 		Entry("what is switched off is not", func(c *configv1alpha1.OperatorConfiguration) {
 			c.FeatureGates = map[string]bool{"UpgradeEtcdVersion": false}
 		}),

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package copybackups
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
+)
+
+// AnnotationGeneration is the key, on the Job, of the generation of the task that it carries out. A Job without it was made by
+// etcd-druid.
+const AnnotationGeneration = "etcd-druid.extensions.gardener.cloud/generation"
+
+const (
+	// retries is how often a copy that failed is tried again.
+	retries       = 6
+	containerName = "copy-backups"
+	volumeScratch = "scratch"
+)
+
+// Values are what the Job depends on.
+type Values struct {
+	// Task is the task that is carried out. It is not changed.
+	Task *druidv1alpha1.EtcdCopyBackupsTask
+	// Source and Target are its stores.
+	Source, Target backupstore.Store
+	// Image is that of etcd-backup-restore, InitImage that of the init container of pods with a Local store.
+	Image, InitImage string
+}
+
+// JobName is the name of the Job that carries out the task.
+func JobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return task.Name + "-worker" }
+
+// Labels select the Job of a task and its pods.
+func Labels(task *druidv1alpha1.EtcdCopyBackupsTask) map[string]string {
+	return map[string]string{
+		druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameCopyBackupsJob,
+		druidv1alpha1.LabelPartOfKey:    task.Name,
+		druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue,
+		druidv1alpha1.LabelAppNameKey:   JobName(task),
+	}
+}
+
+// copyOf is the way of the snapshots through the container.
+func (v Values) copyOf() backupstore.Copy {
+	return backupstore.Copy{Source: v.Source, Target: v.Target, Home: podspec.Home(false)}
+}
+
+// Job is the Job that carries out the task. A pod that fails stays, with its log, and another is started; the end of a node is no
+// failure.
+func Job(v Values) *batchv1.Job {
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        JobName(v.Task),
+			Namespace:   v.Task.Namespace,
+			Labels:      Labels(v.Task),
+			Annotations: map[string]string{AnnotationGeneration: strconv.FormatInt(v.Task.Generation, 10)},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(v.Task, druidv1alpha1.SchemeGroupVersion.WithKind("EtcdCopyBackupsTask")),
+			},
+		},
+		Spec: batchv1.JobSpec{
+			BackoffLimit: new(int32(retries)),
+			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+				Action:          batchv1.PodFailurePolicyActionIgnore,
+				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+			}}},
+			Template: podTemplate(v),
+		},
+	}
+}
+
+func podTemplate(v Values) corev1.PodTemplateSpec {
+	labels := Labels(v.Task)
+	maps.Copy(labels, v.Task.Spec.PodLabels)
+
+	return corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels},
+		Spec: corev1.PodSpec{
+			RestartPolicy:                corev1.RestartPolicyNever,
+			AutomountServiceAccountToken: new(false),
+			SecurityContext:              podspec.SecurityContext(false),
+			InitContainers:               initContainers(v),
+			Containers:                   []corev1.Container{container(v)},
+			Volumes:                      volumes(v),
+		},
+	}
+}
+
+// temporaryDirectory is where the container puts what is on its way. A snapshot may be as large as the database.
+func temporaryDirectory() string { return path.Join(podspec.Home(false), "data", "tmp") }
+
+func container(v Values) corev1.Container {
+	mounts := []corev1.VolumeMount{{Name: volumeScratch, MountPath: temporaryDirectory()}}
+	for _, mount := range v.copyOf().Mounts() {
+		mounts = append(mounts, mount.VolumeMount)
+	}
+
+	return corev1.Container{
+		Name:            containerName,
+		Image:           v.Image,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Args:            args(v),
+		Env:             append(v.copyOf().Environment(), corev1.EnvVar{Name: "HOME", Value: podspec.Home(false)}),
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("20m"),
+			corev1.ResourceMemory: resource.MustParse("128Mi"),
+		}},
+		SecurityContext: podspec.ContainerSecurityContext(false),
+		VolumeMounts:    mounts,
+		// The last lines of its log say why it failed, and are found on the pod.
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+	}
+}
+
+func args(v Values) []string {
+	args := append([]string{"copy", "--snapstore-temp-directory=" + temporaryDirectory()}, v.copyOf().Flags()...)
+	if age := v.Task.Spec.MaxBackupAge; age != nil {
+		args = append(args, fmt.Sprintf("--max-backup-age=%d", *age))
+	}
+	if count := v.Task.Spec.MaxBackups; count != nil {
+		args = append(args, fmt.Sprintf("--max-backups-to-copy=%d", *count))
+	}
+	if wait := v.Task.Spec.WaitForFinalSnapshot; wait != nil && wait.Enabled {
+		args = append(args, "--wait-for-final-snapshot=true")
+		if wait.Timeout != nil && wait.Timeout.Duration > 0 {
+			args = append(args, "--wait-for-final-snapshot-timeout="+wait.Timeout.Duration.String())
+		}
+	}
+
+	return args
+}
+
+func volumes(v Values) []corev1.Volume {
+	volumes := []corev1.Volume{{Name: volumeScratch, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	for _, mount := range v.copyOf().Mounts() {
+		volumes = append(volumes, mount.Volume)
+	}
+
+	return volumes
+}
+
+// initContainers give the directory of a Local target to the user of the container: Kubernetes does not change the owner of a
+// directory of the node. Only root can.
+func initContainers(v Values) []corev1.Container {
+	directory := v.copyOf().TargetDirectory()
+	if directory == "" {
+		return nil
+	}
+
+	security := podspec.WithCapabilities("CHOWN", "DAC_OVERRIDE")
+	security.RunAsNonRoot = new(false)
+	security.RunAsUser = new(int64(0))
+	security.RunAsGroup = new(int64(0))
+	init := corev1.Container{
+		Name:            "change-backup-bucket-permissions",
+		Image:           v.InitImage,
+		ImagePullPolicy: corev1.PullIfNotPresent,
+		Command:         []string{"chown", "-R", podspec.NonRootOwner, directory},
+		SecurityContext: security,
+	}
+	for _, mount := range v.copyOf().Mounts() {
+		if mount.VolumeMount.MountPath == directory {
+			init.VolumeMounts = append(init.VolumeMounts, mount.VolumeMount)
+		}
+	}
+
+	return []corev1.Container{init}
+}

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package copybackups
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Reasons of the conditions of a task.
+const (
+	// ReasonCopying means that the Job copies, or waits for the final snapshot.
+	ReasonCopying = "Copying"
+	// ReasonWaiting means that the Job cannot be made yet.
+	ReasonWaiting = "Waiting"
+	// ReasonInvalid means that the author of the task has to act.
+	ReasonInvalid = "InvalidSpec"
+	// ReasonOver means that the Job has ended.
+	ReasonOver = "Over"
+)
+
+// Seen is what was seen of a copy.
+type Seen struct {
+	// Task that is carried out.
+	Task *druidv1alpha1.EtcdCopyBackupsTask
+	// Job that carries it out.
+	Job *batchv1.Job
+	// Pods of the Job that still exist.
+	Pods []corev1.Pod
+}
+
+// IsOver is true when the Job has ended, well or not.
+func IsOver(job *batchv1.Job) bool {
+	return find(job, batchv1.JobComplete) != nil || find(job, batchv1.JobFailed) != nil
+}
+
+// Conditions say how far a copy is: Succeeded or Failed once the Job says so, and Progressing all the while. Messages name
+// times, never ages.
+func Conditions(seen Seen) []druidv1alpha1.Condition {
+	if complete := find(seen.Job, batchv1.JobComplete); complete != nil {
+		return []druidv1alpha1.Condition{
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(complete, "JobComplete"), Message: "The snapshots were copied" + seen.afterFailures()},
+			Progressing(druidv1alpha1.ConditionFalse, ReasonOver, "The copy has ended at "+utc(complete.LastTransitionTime.Time)),
+		}
+	}
+	if failed := find(seen.Job, batchv1.JobFailed); failed != nil {
+		return []druidv1alpha1.Condition{
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskFailed, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(failed, "JobFailed"), Message: failed.Message + seen.lastFailure() + ". Create the task anew to try again; what was copied is not copied twice"},
+			Progressing(druidv1alpha1.ConditionFalse, ReasonOver, "The copy has ended at "+utc(failed.LastTransitionTime.Time)),
+		}
+	}
+
+	return []druidv1alpha1.Condition{Progressing(druidv1alpha1.ConditionTrue, ReasonCopying, seen.running()+seen.lastFailure())}
+}
+
+// Progressing is the condition that says what is done now.
+func Progressing(status druidv1alpha1.ConditionStatus, reason, message string) druidv1alpha1.Condition {
+	return druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeProgressing, Status: status, Reason: reason, Message: message}
+}
+
+// running says what the newest pod does.
+func (s Seen) running() string {
+	attempt := fmt.Sprintf("Attempt %d of %d", s.Job.Status.Failed+1, ptr.Deref(s.Job.Spec.BackoffLimit, retries)+1)
+	for _, pod := range s.Pods {
+		switch {
+		case pod.DeletionTimestamp != nil:
+		case pod.Status.Phase == corev1.PodRunning:
+			return attempt + " runs since " + utc(pod.CreationTimestamp.Time) + s.waiting(pod.CreationTimestamp.Time)
+		case pod.Status.Phase == corev1.PodPending:
+			return attempt + " waits for pod " + pod.Name + " to start" + trouble(pod)
+		}
+	}
+
+	return attempt + " is about to start"
+}
+
+// waiting says for how long the copy may wait for the final snapshot.
+func (s Seen) waiting(since time.Time) string {
+	wait := s.Task.Spec.WaitForFinalSnapshot
+	switch {
+	case wait == nil || !wait.Enabled:
+		return ""
+	case wait.Timeout == nil || wait.Timeout.Duration == 0:
+		return "; it copies when the newest full snapshot in the source is a final one"
+	default:
+		return "; it copies when the newest full snapshot in the source is a final one, or at " + utc(since.Add(wait.Timeout.Duration))
+	}
+}
+
+// afterFailures says how often it went wrong before.
+func (s Seen) afterFailures() string {
+	if s.Job.Status.Failed == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf(", after %d failed attempts", s.Job.Status.Failed)
+}
+
+// lastFailure says how the newest pod that failed ended.
+func (s Seen) lastFailure() string {
+	var (
+		newest *corev1.ContainerStateTerminated
+		name   string
+	)
+	for _, pod := range s.Pods {
+		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			ended := status.State.Terminated
+			if ended == nil || ended.ExitCode == 0 || newest != nil && !ended.FinishedAt.After(newest.FinishedAt.Time) {
+				continue
+			}
+			newest, name = ended, pod.Name
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+
+	return fmt.Sprintf("; pod %s ended at %s with code %d: %s", name, utc(newest.FinishedAt.Time), newest.ExitCode, cmp.Or(lastLine(newest.Message), newest.Reason))
+}
+
+func trouble(pod corev1.Pod) string {
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return ": " + condition.Message
+		}
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if waiting := status.State.Waiting; waiting != nil && waiting.Message != "" {
+			return ": " + waiting.Reason + ": " + waiting.Message
+		}
+	}
+
+	return ""
+}
+
+func find(job *batchv1.Job, conditionType batchv1.JobConditionType) *batchv1.JobCondition {
+	for i := range job.Status.Conditions {
+		if condition := &job.Status.Conditions[i]; condition.Type == conditionType && condition.Status == corev1.ConditionTrue {
+			return condition
+		}
+	}
+
+	return nil
+}
+
+func reasonOf(condition *batchv1.JobCondition, otherwise string) string {
+	return cmp.Or(condition.Reason, otherwise)
+}
+
+// lastLine is the last line of a text that is not empty, cut to what a person reads.
+func lastLine(text string) string {
+	const longest = 300
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := lines[len(lines)-1]
+	if len(line) > longest {
+		return strings.ToValidUTF8(line[:longest], "") + "…"
+	}
+
+	return line
+}
+
+func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }

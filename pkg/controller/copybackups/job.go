@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package copybackups
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
+)
+
+// carryOut makes the Job unless it is there, and returns what it has come to. A Job that runs is looked at whatever becomes of its
+// stores.
+func (r *Reconciler) carryOut(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) ([]druidv1alpha1.Condition, error) {
+	job, err := r.job(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	if job != nil && !isFor(job, task) {
+		if _, err := r.deleteJob(ctx, task); err != nil {
+			return nil, err
+		}
+		return nil, &waitingError{fmt.Sprintf("Waiting for Job %s, of an earlier task or generation, to be gone", job.Name)}
+	}
+	if job == nil {
+		if job, err = r.create(ctx, task); err != nil {
+			return nil, err
+		}
+	}
+
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(task.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}); err != nil {
+		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
+	}
+	return copybackups.Conditions(copybackups.Seen{Task: task, Job: job, Pods: pods.Items}), nil
+}
+
+// job is the Job by the name of the task's. Nil: there is none.
+func (r *Reconciler) job(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
+	job := &batchv1.Job{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: copybackups.JobName(task)}, job); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("reading Job %s: %w", copybackups.JobName(task), err)
+	}
+	return job, nil
+}
+
+// isFor is true for the Job of this task in this generation. One without a generation was made by etcd-druid for this task, and is
+// not copied twice.
+func isFor(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+	generation, found := job.Annotations[copybackups.AnnotationGeneration]
+	return job.DeletionTimestamp == nil && metav1.IsControlledBy(job, task) && (!found || generation == strconv.FormatInt(task.Generation, 10))
+}
+
+// create finds the stores and makes the Job.
+func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
+	values, err := r.values(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	job := copybackups.Job(values)
+	switch err := r.Client.Create(ctx, job); {
+	case apierrors.IsAlreadyExists(err):
+		// The cache lags behind, or it is a Job without our labels, which the cache does not hold.
+		return nil, r.checkOwner(ctx, task, job.Name)
+	case apierrors.IsInvalid(err):
+		return nil, terminal("metadata.name: Job %s is refused: %s", job.Name, err)
+	case err != nil:
+		return nil, fmt.Errorf("creating Job %s: %w", job.Name, err)
+	}
+	r.Recorder.Eventf(task, job, corev1.EventTypeNormal, "Copying", "Copy", "Job %s copies the snapshots", job.Name)
+	return job, nil
+}
+
+func (r *Reconciler) checkOwner(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, name string) error {
+	job := &batchv1.Job{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, job); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "EtcdCopyBackupsTask" {
+		return terminal("metadata.name: Job %s exists and is not of a task; delete it, or name the task otherwise", name)
+	}
+	return &waitingError{fmt.Sprintf("Waiting for Job %s to be seen", name)}
+}
+
+// deleteJob deletes the Job of a task and of earlier tasks of its name, and returns whether it and its pods are gone.
+func (r *Reconciler) deleteJob(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (bool, error) {
+	job, err := r.job(ctx, task)
+	if err != nil {
+		return false, err
+	}
+	if job != nil {
+		if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "EtcdCopyBackupsTask" {
+			return true, nil // somebody else's
+		}
+		if job.DeletionTimestamp == nil {
+			err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})
+			if client.IgnoreNotFound(err) != nil {
+				return false, fmt.Errorf("deleting Job %s: %w", job.Name, err)
+			}
+		}
+		return false, nil
+	}
+
+	pods := &corev1.PodList{}
+	if err := r.Client.List(ctx, pods, client.InNamespace(task.Namespace), client.MatchingLabels(copybackups.Labels(task))); err != nil {
+		return false, fmt.Errorf("listing the pods of the Job: %w", err)
+	}
+	return len(pods.Items) == 0, nil
+}

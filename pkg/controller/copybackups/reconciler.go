@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package copybackups
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener/pkg/controllerutils"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+const (
+	// safetyNet is when a task that waits is looked at again even if no watch woke it up.
+	safetyNet = 15 * time.Second
+	// deletionPeriod is when a deletion looks again whether the Job is gone.
+	deletionPeriod = 2 * time.Second
+)
+
+// Images are those of the Job.
+type Images struct {
+	// BackupRestore copies, Init prepares the directory of a Local store.
+	BackupRestore, Init string
+}
+
+// Observer reads what Gardener says about a store.
+type Observer interface {
+	ObserveStore(ctx context.Context, etcd *druidv1alpha1.Etcd) (etcdcluster.Gardener, error)
+}
+
+// Reconciler carries out EtcdCopyBackupsTasks.
+type Reconciler struct {
+	// Client reads from the caches and writes.
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Observer reads what Gardener says about a store.
+	Observer Observer
+	// Images are those of the Job.
+	Images Images
+	// Clock tells the time of conditions.
+	Clock clock.Clock
+	// Recorder writes events.
+	Recorder events.EventRecorder
+}
+
+// waitingError says what a task waits for.
+type waitingError struct{ message string }
+
+// Error is a sentence that begins with "Waiting".
+func (e *waitingError) Error() string { return e.message }
+
+// Reconcile has one task carried out as far as it can be now, and never blocks. A task is carried out once a generation; when
+// its Job has ended nothing is looked at any more.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	task := &druidv1alpha1.EtcdCopyBackupsTask{}
+	if err := r.Client.Get(ctx, req.NamespacedName, task); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if task.DeletionTimestamp != nil {
+		return r.delete(ctx, task)
+	}
+	if isOver(task) {
+		return reconcile.Result{}, nil
+	}
+	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdFinalizerName) {
+		if err := controllerutils.AddFinalizers(ctx, r.Client, task, druidv1alpha1.EtcdFinalizerName); err != nil {
+			return reconcile.Result{}, fmt.Errorf("adding the finalizer: %w", err)
+		}
+	}
+
+	conditions, err := r.carryOut(ctx, task)
+	return r.report(ctx, task, conditions, err)
+}
+
+// report writes the status, once, and translates what went wrong into a result.
+func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, conditions []druidv1alpha1.Condition, err error) (reconcile.Result, error) {
+	var (
+		waiting *waitingError
+		result  reconcile.Result
+	)
+	switch {
+	case errors.As(err, &waiting):
+		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionTrue, copybackups.ReasonWaiting, waiting.message)}
+		result.RequeueAfter = safetyNet
+	case errors.Is(err, reconcile.TerminalError(nil)):
+		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionFalse, copybackups.ReasonInvalid, messageOf(err))}
+	case err != nil:
+		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionTrue, copybackups.ReasonWaiting, "Trying again: "+err.Error())}
+	}
+	if patchErr := r.patchStatus(ctx, task, conditions, err); patchErr != nil {
+		if apierrors.IsConflict(patchErr) {
+			return reconcile.Result{RequeueAfter: time.Second}, nil
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(patchErr)
+	}
+	if waiting != nil {
+		return result, nil
+	}
+	return result, err
+}
+
+// delete ends the Job of a task that is being deleted, waits until it and its pods are gone, and lets the task go.
+func (r *Reconciler) delete(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (reconcile.Result, error) {
+	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdFinalizerName) {
+		return reconcile.Result{}, nil
+	}
+	gone, err := r.deleteJob(ctx, task)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !gone {
+		logf.FromContext(ctx).V(1).Info("Waiting for the Job to be gone")
+		return reconcile.Result{RequeueAfter: deletionPeriod}, nil
+	}
+	return reconcile.Result{}, client.IgnoreNotFound(controllerutils.RemoveFinalizers(ctx, r.Client, task, druidv1alpha1.EtcdFinalizerName))
+}
+
+// messageOf is the text of an error without the prefix that controller-runtime gives to terminal ones.
+func messageOf(err error) string {
+	if errors.Is(err, reconcile.TerminalError(nil)) {
+		if wrapped := errors.Unwrap(err); wrapped != nil {
+			return wrapped.Error()
+		}
+	}
+	return err.Error()
+}

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package copybackups
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
+)
+
+var (
+	sourcePath = field.NewPath("spec", "sourceStore")
+	targetPath = field.NewPath("spec", "targetStore")
+)
+
+// terminal is an error that only a change of the spec cures.
+func terminal(format string, args ...any) error {
+	return reconcile.TerminalError(fmt.Errorf(format, args...))
+}
+
+// values finds both stores of a task, and says what is missing or wrong.
+func (r *Reconciler) values(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (copybackups.Values, error) {
+	values := copybackups.Values{Task: task, Image: r.Images.BackupRestore, InitImage: r.Images.Init}
+	for _, side := range []struct {
+		spec  druidv1alpha1.StoreSpec
+		path  *field.Path
+		store *backupstore.Store
+	}{
+		{task.Spec.SourceStore, sourcePath, &values.Source},
+		{task.Spec.TargetStore, targetPath, &values.Target},
+	} {
+		if side.spec.Prefix == "" {
+			// That of an Etcd follows from its name, which a task does not know.
+			return values, terminal("%s: set the prefix of the Etcd's snapshots", side.path.Child("prefix"))
+		}
+		store, err := r.resolve(ctx, task, side.spec, side.path)
+		if err != nil {
+			return values, err
+		}
+		*side.store = store
+	}
+	if errs := (backupstore.Copy{Source: values.Source, Target: values.Target}).Validate(sourcePath, targetPath); len(errs) > 0 {
+		return values, reconcile.TerminalError(errs.ToAggregate())
+	}
+	return values, nil
+}
+
+// resolve finds one store as that of an Etcd is found, but that nothing is remembered of it.
+func (r *Reconciler) resolve(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, spec druidv1alpha1.StoreSpec, path *field.Path) (backupstore.Store, error) {
+	etcd := &druidv1alpha1.Etcd{}
+	etcd.Namespace, etcd.Name, etcd.Spec.Backup.Store = task.Namespace, task.Name, &spec
+	gardener, err := r.Observer.ObserveStore(ctx, etcd)
+	if err != nil {
+		return backupstore.Store{}, fmt.Errorf("finding the store of %s: %w", path, err)
+	}
+	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: gardener, Path: path})
+	switch {
+	case resolution.Refused:
+		return backupstore.Store{}, terminal("%s", resolution.Message)
+	case resolution.Store == nil:
+		return backupstore.Store{}, &waitingError{fmt.Sprintf("Waiting for the store of %s: %s", path, resolution.Message)}
+	}
+	return r.checkSecret(ctx, task.Namespace, *resolution.Store, path)
+}
+
+// checkSecret waits for the Secret of a store, and takes the directory of a Local one from it.
+func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store backupstore.Store, path *field.Path) (backupstore.Store, error) {
+	if store.SecretName == "" {
+		return store, nil
+	}
+	secret := &corev1.Secret{}
+	switch err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretName}, secret); {
+	case apierrors.IsNotFound(err):
+		return store, &waitingError{fmt.Sprintf("Waiting for Secret %s, which %s needs, to exist", store.SecretName, path)}
+	case err != nil:
+		return store, fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
+	}
+	if store.Provider == backupstore.ProviderLocal {
+		store.HostPath = string(secret.Data[backupstore.KeyHostPath])
+	}
+	return store, nil
+}
