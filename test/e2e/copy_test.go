@@ -47,7 +47,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 			},
 		}
 		story.Create(ctx, task)
-		eventuallyTask(ctx, story, task, func(g Gomega) {
+		eventuallyCopy(ctx, story, task, func(g Gomega) {
 			g.Expect(conditions.Find(task.Status.Conditions, "Progressing")).To(HaveValue(HaveField("Message", MatchRegexp("^Attempt 1 of 7 runs since .*; it copies when the newest full snapshot in the source is a final one$"))))
 		})
 		Expect(snapshots(story, "")).To(BeEmpty())
@@ -55,7 +55,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		takeFinalSnapshot(ctx, story, etcd)
 
 		By("copying")
-		eventuallyTask(ctx, story, task, func(g Gomega) {
+		eventuallyCopy(ctx, story, task, func(g Gomega) {
 			g.Expect(conditions.Find(task.Status.Conditions, "Succeeded")).To(HaveValue(HaveField("Status", BeEquivalentTo("True"))))
 		})
 		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
@@ -72,7 +72,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 	}, SpecTimeout(storyTimeout))
 })
 
-func eventuallyTask(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdCopyBackupsTask, look func(Gomega)) {
+func eventuallyCopy(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdCopyBackupsTask, look func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
