@@ -78,6 +78,12 @@ func installAsGardenlet(ctx context.Context) string {
 		RenderArchive(deployment.Helm.RawChart, registration.Name, namespace.Name, utils.MergeMaps(values, injected))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(managedresources.Create(ctx, env.Client, "garden", namespace.Name, nil, false, "seed", rendered.AsSecretData(), nil, nil, nil)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		// The next resource manager would apply it again, over what the next test installs.
+		Expect(managedresources.SetKeepObjects(ctx, env.Client, "garden", namespace.Name, true)).To(Succeed())
+		Expect(managedresources.DeleteForSeed(ctx, env.Client, "garden", namespace.Name)).To(Succeed())
+		Expect(managedresources.WaitUntilDeleted(ctx, env.Client, "garden", namespace.Name)).To(Succeed())
+	})
 	return namespace.Name
 }
 

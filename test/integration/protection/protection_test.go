@@ -200,7 +200,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 	)
 
 	BeforeAll(func(ctx SpecContext) {
-		for _, name := range []string{namespace, operators} {
+		for _, name := range []string{namespace, operators, "garden"} {
 			Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
 		}
 
