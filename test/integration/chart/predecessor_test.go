@@ -29,6 +29,7 @@ import (
 	"github.com/onsi/gomega/gexec"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -212,6 +213,10 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Consistently(func() error {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
 		}, 3*time.Second).Should(MatchError(apierrors.IsNotFound, "is not found"))
+		Expect(operator).NotTo(gexec.Exit(), "it takes no part in the election")
+		lease := &coordinationv1.Lease{}
+		Expect(client.IgnoreNotFound(env.Client.Get(ctx, client.ObjectKey{Namespace: "garden", Name: "druid-leader-election"}, lease))).To(Succeed())
+		Expect(lease.Spec.HolderIdentity).To(Or(BeNil(), HaveValue(BeEmpty())))
 		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
 
 		By("taking over")
