@@ -28,6 +28,7 @@ const idleLimit = 5 * time.Minute
 type Pool struct {
 	callTimeout time.Duration
 	clock       clock.PassiveClock
+	dialer      Dialer
 
 	lock        sync.Mutex
 	connections map[poolKey]*pooled
@@ -42,9 +43,20 @@ type pooled struct {
 
 var _ Connector = (*Pool)(nil)
 
-// NewPool returns an empty Pool. callTimeout bounds each call to a member and has to be above 0.
+// Dialer opens a connection to an address of the form host:port.
+type Dialer func(ctx context.Context, address string) (net.Conn, error)
+
+// NewPool returns an empty Pool whose connections go straight to the members. callTimeout bounds each call to a member and has
+// to be above 0.
 func NewPool(callTimeout time.Duration, clock clock.PassiveClock) *Pool {
-	return &Pool{callTimeout: callTimeout, clock: clock, connections: map[poolKey]*pooled{}}
+	return NewPoolThrough(func(ctx context.Context, address string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	}, callTimeout, clock)
+}
+
+// NewPoolThrough is NewPool for who cannot reach the members by their addresses.
+func NewPoolThrough(dialer Dialer, callTimeout time.Duration, clock clock.PassiveClock) *Pool {
+	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, connections: map[poolKey]*pooled{}}
 }
 
 // Connect implements Connector.
@@ -146,7 +158,7 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 		// The host of the endpoint is what the member's certificate is verified for, so that it has to be its name; this is
 		// what leads to its address.
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", target.Address)
+			return p.dialer(ctx, target.Address)
 		})},
 	})
 	if err != nil {

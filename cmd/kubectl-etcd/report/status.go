@@ -1,0 +1,336 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Facts are what a Status is made from.
+type Facts struct {
+	// Etcd as it is stored.
+	Etcd *druidv1alpha1.Etcd
+	// Canonical is its current form.
+	Canonical *druidv1alpha1.Etcd
+	// Observation of its cluster, with the rights of the person who asks.
+	Observation etcdcluster.Observation
+	// Now is the time of the observation.
+	Now time.Time
+}
+
+// Status is one Etcd on one screen.
+type Status struct {
+	// Time of the look.
+	Time time.Time `json:"time"`
+	// Namespace and Name of the Etcd.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// Healthy is true when the cluster serves, all its members do, and no condition tells of trouble.
+	Healthy bool `json:"healthy"`
+	// State is a word for it: Ready, Degraded, NotReady, Hibernated, Deleting or Unknown.
+	State string `json:"state"`
+	// Desired is the number of members that the spec asks for, Serving the number of voters that serve, Quorum how many must.
+	Desired int `json:"desired"`
+	Serving int `json:"serving"`
+	Quorum  int `json:"quorum"`
+	// Doing is what the operator does now and why, in its own words.
+	Doing string `json:"doing"`
+	// Generation of the spec, and Observed the newest that was carried out in full.
+	Generation int64 `json:"generation"`
+	Observed   int64 `json:"observedGeneration"`
+	// Suspended is true while the spec is not carried out, Unprotected while everybody may change the cluster's objects.
+	Suspended   bool `json:"suspended,omitempty"`
+	Unprotected bool `json:"unprotected,omitempty"`
+	// Members in the order of their ordinals.
+	Members []Member `json:"members"`
+	// Alarms that members raised.
+	Alarms []string `json:"alarms,omitempty"`
+	// QuotaBytes is the limit of each member's database.
+	QuotaBytes int64 `json:"quotaBytes"`
+	// Backups. Nil: no store is configured.
+	Backups *Backups `json:"backups,omitempty"`
+	// Certificates that are in use, the first to expire first.
+	Certificates []Certificate `json:"certificates,omitempty"`
+	// Conditions as the operator reports them.
+	Conditions []Condition `json:"conditions"`
+	// LastErrors of the operator.
+	LastErrors []string `json:"lastErrors,omitempty"`
+	// Hidden is what could not be seen, and why.
+	Hidden []string `json:"hidden,omitempty"`
+}
+
+// Member is a member of the cluster.
+type Member struct {
+	// Name of the member.
+	Name string `json:"name"`
+	// ID in etcd, in hexadecimal. Empty: not known.
+	ID string `json:"id,omitempty"`
+	// Role is Leader, Voter or Learner. Empty: not known.
+	Role string `json:"role,omitempty"`
+	// State is Serves, or why it does not.
+	State string `json:"state"`
+	// Version of etcd. Empty: it was not asked or does not answer.
+	Version string `json:"version,omitempty"`
+	// Revision of its store, and the sizes in bytes of its database, and of the part of it that holds data. 0: not known.
+	Revision int64 `json:"revision,omitempty"`
+	DBSize   int64 `json:"dbSizeBytes,omitempty"`
+	InUse    int64 `json:"dbSizeInUseBytes,omitempty"`
+	// Node that its pod runs on, Restarts of its containers, Started when the pod was created. Zero: there is no pod.
+	Node     string    `json:"node,omitempty"`
+	Restarts int32     `json:"restarts"`
+	Started  time.Time `json:"started,omitzero"`
+	// Outdated is true when its pod was made from an older rendering than the newest.
+	Outdated bool `json:"outdated,omitempty"`
+	// Trouble is what is known to be wrong. Empty: nothing.
+	Trouble string `json:"trouble,omitempty"`
+}
+
+// Backups are the newest snapshots.
+type Backups struct {
+	// Provider, Container and Prefix of the store. Empty: not stated in the spec.
+	Provider  string `json:"provider,omitempty"`
+	Container string `json:"container,omitempty"`
+	Prefix    string `json:"prefix,omitempty"`
+	// Full and Delta are the newest of each kind.
+	Full  Snapshot `json:"full"`
+	Delta Snapshot `json:"delta"`
+}
+
+// Snapshot is the newest of its kind.
+type Snapshot struct {
+	// Time of it. Zero: there is none.
+	Time time.Time `json:"time,omitzero"`
+	// Revision that it reaches to. Empty: not known.
+	Revision string `json:"revision,omitempty"`
+	// State is the condition about it: True, False or Unknown, with its message.
+	State   string `json:"state"`
+	Message string `json:"message,omitempty"`
+}
+
+// Certificate is a certificate in use.
+type Certificate struct {
+	// Secret and Key say where it is.
+	Secret string `json:"secret"`
+	Key    string `json:"key"`
+	// NotAfter is when it expires.
+	NotAfter time.Time `json:"notAfter"`
+}
+
+// Condition is a condition of the Etcd.
+type Condition struct {
+	Type    string    `json:"type"`
+	Status  string    `json:"status"`
+	Reason  string    `json:"reason"`
+	Message string    `json:"message"`
+	Since   time.Time `json:"since"`
+	// Trouble is true when somebody should look at it.
+	Trouble bool `json:"trouble,omitempty"`
+}
+
+// StatusFor computes the screen of an Etcd.
+func StatusFor(facts Facts) Status {
+	etcd, o, quota := facts.Etcd, facts.Observation, helper.Quota(facts.Canonical)
+	status := Status{
+		Time: facts.Now, Namespace: etcd.Namespace, Name: etcd.Name,
+		Desired: int(facts.Canonical.Spec.Replicas), Quorum: etcdcluster.QuorumOf(int(facts.Canonical.Spec.Replicas)),
+		Generation: etcd.Generation, Observed: ptr.Deref(etcd.Status.ObservedGeneration, 0),
+		Suspended:   helper.IsSuspended(facts.Canonical),
+		Unprotected: hasAnnotation(etcd, druidv1alpha1.DisableEtcdComponentProtectionAnnotation),
+		QuotaBytes:  quota.Value(),
+		Members:     membersOf(facts),
+		Backups:     backupsOf(facts),
+		Hidden:      hiddenOf(o),
+	}
+	for _, member := range etcdcluster.MembersFor(facts.Canonical, o) {
+		if member.Serves() {
+			status.Serving++
+		}
+	}
+	for _, alarm := range o.Etcd.Alarms {
+		status.Alarms = append(status.Alarms, fmt.Sprintf("%s raised by member %s", alarm.Type, etcdcluster.FormatID(alarm.MemberID)))
+	}
+	for _, certificate := range conditions.CertificatesInUse(o) {
+		status.Certificates = append(status.Certificates, Certificate{Secret: certificate.SecretName, Key: certificate.Key, NotAfter: certificate.NotAfter})
+	}
+	slices.SortStableFunc(status.Certificates, func(a, b Certificate) int { return a.NotAfter.Compare(b.NotAfter) })
+	for _, condition := range etcd.Status.Conditions {
+		status.Conditions = append(status.Conditions, Condition{
+			Type: string(condition.Type), Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
+			Since: condition.LastTransitionTime.Time, Trouble: isTrouble(condition),
+		})
+	}
+	for _, lastError := range etcd.Status.LastErrors {
+		status.LastErrors = append(status.LastErrors, lastError.Description)
+	}
+	status.Doing = doingOf(etcd)
+	status.State = stateOf(facts, status)
+	status.Healthy = status.State == "Ready" || status.State == "Hibernated"
+
+	return status
+}
+
+func hasAnnotation(etcd *druidv1alpha1.Etcd, key string) bool {
+	_, found := etcd.Annotations[key]
+
+	return found
+}
+
+// isTrouble is true for a condition that somebody should look at. Two are good when they are False, and those that were not
+// checked say nothing.
+func isTrouble(condition druidv1alpha1.Condition) bool {
+	switch condition.Type {
+	case druidv1alpha1.ConditionTypeClusterIDMismatch:
+		return condition.Status == druidv1alpha1.ConditionTrue
+	case druidv1alpha1.ConditionTypeProgressing:
+		return false
+	default:
+		return condition.Status == druidv1alpha1.ConditionFalse
+	}
+}
+
+// stateOf is a word for the whole.
+func stateOf(facts Facts, status Status) string {
+	ready := conditions.Find(facts.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady)
+	switch {
+	case facts.Etcd.DeletionTimestamp != nil:
+		return "Deleting"
+	case helper.IsHibernated(facts.Canonical) && len(facts.Observation.Pods) == 0:
+		return "Hibernated"
+	case ready == nil || ready.Status == druidv1alpha1.ConditionUnknown:
+		return "Unknown"
+	case ready.Status != druidv1alpha1.ConditionTrue:
+		return "NotReady"
+	}
+	for _, condition := range status.Conditions {
+		if condition.Trouble {
+			return "Degraded"
+		}
+	}
+	if len(status.Alarms) > 0 || len(status.LastErrors) > 0 {
+		return "Degraded"
+	}
+
+	return "Ready"
+}
+
+// doingOf is what the operator says that it does now.
+func doingOf(etcd *druidv1alpha1.Etcd) string {
+	if etcd.DeletionTimestamp != nil && etcd.Status.LastOperation != nil {
+		return etcd.Status.LastOperation.Description
+	}
+	progressing := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
+	if progressing == nil {
+		return "the operator has not reported anything yet; does it run?"
+	}
+
+	return progressing.Message
+}
+
+func hiddenOf(o etcdcluster.Observation) []string {
+	var hidden []string
+	for _, failure := range o.Failures {
+		hidden = append(hidden, fmt.Sprintf("%s: %s", failure.Section, failure.Message))
+	}
+	silent := map[string]bool{}
+	for _, answer := range o.Etcd.Members {
+		if !answer.Reachable && strings.Contains(answer.Error, "reading Secret") && !silent[answer.Error] {
+			silent[answer.Error] = true
+			hidden = append(hidden, "versions, sizes and revisions: "+answer.Error)
+		}
+	}
+
+	return hidden
+}
+
+func backupsOf(facts Facts) *Backups {
+	store := facts.Canonical.Spec.Backup.Store
+	if store == nil {
+		return nil
+	}
+	backups := &Backups{Prefix: store.Prefix, Container: ptr.Deref(store.Container, ""), Provider: string(ptr.Deref(store.Provider, ""))}
+	backups.Full = snapshotOf(facts, facts.Observation.FullSnapshotLease, druidv1alpha1.ConditionTypeFullSnapshotReady)
+	backups.Delta = snapshotOf(facts, facts.Observation.DeltaSnapshotLease, druidv1alpha1.ConditionTypeDeltaSnapshotReady)
+
+	return backups
+}
+
+func snapshotOf(facts Facts, lease etcdcluster.Lease, conditionType druidv1alpha1.ConditionType) Snapshot {
+	snapshot := Snapshot{Time: lease.RenewTime, Revision: lease.Holder, State: string(druidv1alpha1.ConditionUnknown)}
+	if condition := conditions.Find(facts.Etcd.Status.Conditions, conditionType); condition != nil {
+		snapshot.State, snapshot.Message = string(condition.Status), condition.Message
+	}
+
+	return snapshot
+}
+
+func membersOf(facts Facts) []Member {
+	var members []Member
+	for _, seen := range etcdcluster.MembersFor(facts.Canonical, facts.Observation) {
+		member := Member{Name: seen.Name, Role: roleOf(seen), State: memberStateOf(facts, seen)}
+		if id := seen.ID(); id != 0 {
+			member.ID = etcdcluster.FormatID(id)
+		}
+		if answer := seen.Answer; answer != nil && answer.Reachable {
+			member.Version, member.Revision, member.DBSize, member.InUse = answer.Version, answer.Revision, answer.DBSize, answer.DBSizeInUse
+		}
+		if pod := seen.Pod; pod != nil {
+			member.Node, member.Started, member.Trouble = pod.Node, pod.CreationTime, pod.Trouble()
+			member.Outdated = pod.IsOutdated(facts.Observation.StatefulSet)
+			for _, container := range pod.Containers {
+				member.Restarts += container.Restarts
+			}
+		}
+		members = append(members, member)
+	}
+
+	return members
+}
+
+func roleOf(member etcdcluster.Member) string {
+	switch {
+	case member.Answer != nil && member.Answer.Reachable && member.Answer.Learner, member.Listed != nil && member.Listed.Learner:
+		return "Learner"
+	case member.Role() == druidv1alpha1.EtcdRoleLeader:
+		return "Leader"
+	case member.Role() == druidv1alpha1.EtcdRoleMember:
+		return "Voter"
+	default:
+		return ""
+	}
+}
+
+func memberStateOf(facts Facts, member etcdcluster.Member) string {
+	switch {
+	case member.Serves():
+		return "Serves"
+	case member.Pod == nil && !member.ManagedExternally:
+		return "No pod"
+	case member.Pod != nil && member.Pod.Deleting:
+		return "Stopping"
+	case member.Answer != nil && member.Answer.Reachable && member.Answer.Learner:
+		return "Catches up"
+	}
+	for _, known := range facts.Etcd.Status.Members {
+		if known.Name == member.Name {
+			return known.Reason
+		}
+	}
+	if member.Pod != nil && member.Pod.Phase != string(corev1.PodRunning) {
+		return member.Pod.Phase
+	}
+
+	return "Unknown"
+}
