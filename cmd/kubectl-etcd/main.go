@@ -12,12 +12,14 @@ import (
 	"os/signal"
 	"syscall"
 
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 )
 
 func main() {
+	utilruntime.ErrorHandlers = nil // a member that refuses a connection is said to the person once, and in words
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := app.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
 	stop()

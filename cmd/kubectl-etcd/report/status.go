@@ -324,9 +324,12 @@ func memberStateOf(facts Facts, member etcdcluster.Member) string {
 		return "Catches up"
 	}
 	for _, known := range facts.Etcd.Status.Members {
-		if known.Name == member.Name {
+		if known.Name == member.Name && known.Status != druidv1alpha1.EtcdMemberStatusReady {
 			return known.Reason
 		}
+	}
+	if member.Answer != nil && !member.Answer.Reachable {
+		return "No answer"
 	}
 	if member.Pod != nil && member.Pod.Phase != string(corev1.PodRunning) {
 		return member.Pod.Phase

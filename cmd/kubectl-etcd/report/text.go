@@ -61,15 +61,17 @@ func (p *page) line(word, format string, args ...any) {
 
 func (p *page) head(s Status) {
 	p.line("ETCD", "%s/%s", s.Namespace, s.Name)
-	switch {
-	case s.State == "Hibernated":
+	if s.State == "Hibernated" {
 		p.line("STATE", "Hibernated")
-	default:
+	} else {
 		p.line("STATE", "%s: %d of %d members serve, %d are a quorum", s.State, s.Serving, s.Desired, s.Quorum)
 	}
 	p.line("NOW", "%s", s.Doing)
-	if s.Generation != s.Observed {
-		p.line("SPEC", "generation %d is not carried out in full; %d was the last that is", s.Generation, s.Observed)
+	switch {
+	case s.Observed == 0:
+		p.line("SPEC", "generation %d is the first to be carried out", s.Generation)
+	case s.Generation != s.Observed:
+		p.line("SPEC", "generation %d is not carried out in full; the last that was is %d", s.Generation, s.Observed)
 	}
 	if s.Suspended {
 		p.line("", "the spec is not carried out; kubectl etcd resume %s ends that", s.Name)
@@ -153,7 +155,7 @@ func (p *page) snapshot(snapshot Snapshot) string {
 		return "none yet. " + snapshot.Message
 	}
 	text := fmt.Sprintf("%s ago, up to revision %s", duration.HumanDuration(p.now.Sub(snapshot.Time)), or(snapshot.Revision))
-	if snapshot.State == "False" || p.wide {
+	if snapshot.State != "True" || p.wide {
 		text += ". " + snapshot.Message
 	}
 
@@ -187,6 +189,7 @@ func (p *page) conditions(s Status) {
 	var fine []string
 	for _, condition := range s.Conditions {
 		switch {
+		case !p.wide && s.Backups != nil && toldByBackups[condition.Type]:
 		case p.wide || condition.Trouble || condition.Status == "Unknown":
 			p.line(mark(condition), "%s=%s (%s) for %s: %s", condition.Type, condition.Status, condition.Reason, p.age(condition.Since), condition.Message)
 		case condition.Type != "Progressing":
@@ -197,6 +200,9 @@ func (p *page) conditions(s Status) {
 		p.line("FINE", "%s", strings.Join(fine, ", "))
 	}
 }
+
+// toldByBackups are the conditions whose messages stand with the snapshots.
+var toldByBackups = map[string]bool{"BackupReady": true, "FullSnapshotReady": true, "DeltaSnapshotReady": true}
 
 func mark(condition Condition) string {
 	switch {

@@ -1,0 +1,326 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package forecast says what the operator would do: it lets the operator's own planner decide again and again in a world in
+// memory that begins as the cluster is, and in which everything goes well.
+//
+// What may not live here: clients and clocks, and decisions, which are etcdcluster's.
+package forecast
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// passes bound the forecast; a roll of seven members takes some sixty.
+const passes = 300
+
+// pause is how much time goes by between two passes in which nothing else happens.
+const pause = time.Minute
+
+// Rendered is what a plan comes to.
+type Rendered struct {
+	// Rendering as the StatefulSet shows it.
+	Rendering etcdcluster.Rendering
+	// Template identifies what pods are made from: pods of another one are outdated.
+	Template string
+}
+
+// Line is one thing that would happen, in the order of time.
+type Line struct {
+	// Stage of the plan.
+	Stage etcdcluster.Stage `json:"stage"`
+	// Act is what is done, in words. Empty: the operator waits.
+	Act string `json:"act,omitempty"`
+	// Reason with the arithmetic of the quorum.
+	Reason string `json:"reason"`
+	// WaitsFor is what has to happen before anything goes on, and did not. Empty: nothing.
+	WaitsFor string `json:"waitsFor,omitempty"`
+}
+
+// Question is what a forecast is made from.
+type Question struct {
+	// Etcd with the spec to be carried out, in its current form.
+	Etcd *druidv1alpha1.Etcd
+	// Observation of its cluster now.
+	Observation etcdcluster.Observation
+	// Now is the time of the observation.
+	Now time.Time
+	// Running is what the cluster runs now, by the same rendering as Render; the zero value where there is no cluster.
+	Running Rendered
+	// Render renders a plan.
+	Render func(etcdcluster.Plan) (Rendered, error)
+}
+
+// For forecasts what would be done until nothing is left to do. The error is that of the rendering. Where the operator would
+// wait for something that does not come by itself, that is the last line.
+func For(question Question) ([]Line, error) {
+	w := newWorld(question)
+	for range passes {
+		plan, done, err := w.pass()
+		if err != nil || done {
+			return w.lines, err
+		}
+		if w.idle > 3 {
+			w.add(Line{Stage: plan.Stage, Reason: plan.Reason, WaitsFor: plan.WaitsFor})
+
+			return w.lines, nil
+		}
+	}
+	w.add(Line{Reason: fmt.Sprintf("no end after %d passes", passes), WaitsFor: "somebody to look at this forecast, which has a mistake"})
+
+	return w.lines, nil
+}
+
+// world is the cluster as it would become.
+type world struct {
+	Question
+
+	seen   etcdcluster.Observation
+	leader int
+	idle   int
+	lines  []Line
+}
+
+func newWorld(question Question) *world {
+	w := &world{Question: question, seen: question.Observation}
+	w.seen.Pods = slices.Clone(w.seen.Pods)
+	w.seen.Claims = slices.Clone(w.seen.Claims)
+	if w.seen.StatefulSet.Exists {
+		// What is rendered here and what the operator rendered differ in what only the operator knows; both are held against the
+		// rendering of what runs.
+		w.seen.StatefulSet.Rendering.Checksum = question.Running.Rendering.Checksum
+		w.relabel(w.seen.StatefulSet.UpdateRevision, question.Running.Template)
+	}
+	for _, answer := range w.seen.Etcd.Members {
+		if answer.Leads() {
+			w.leader = answer.Ordinal
+		}
+	}
+
+	return w
+}
+
+// relabel names the newest template as the rendering does.
+func (w *world) relabel(from, to string) {
+	w.seen.StatefulSet.UpdateRevision = to
+	for i := range w.seen.Pods {
+		if w.seen.Pods[i].RevisionHash == from {
+			w.seen.Pods[i].RevisionHash = to
+		}
+	}
+}
+
+func (w *world) add(line Line) {
+	if len(w.lines) == 0 || w.lines[len(w.lines)-1] != line {
+		w.lines = append(w.lines, line)
+	}
+}
+
+// pass plays the operator once, and then everybody else; true when nothing is left to do.
+func (w *world) pass() (etcdcluster.Plan, bool, error) {
+	plan := etcdcluster.PlanFor(w.Etcd, w.seen, w.Now)
+	if plan.Refusal != nil {
+		w.add(Line{Stage: plan.Stage, Reason: plan.Refusal.Error()})
+
+		return plan, true, nil
+	}
+	if !plan.Render {
+		w.wait()
+
+		return plan, false, nil
+	}
+	rendered, err := w.Render(plan)
+	if err != nil {
+		return plan, true, err
+	}
+	if w.isNews(plan, rendered) {
+		w.apply(plan, rendered)
+
+		return plan, false, nil
+	}
+	plan = plan.Against(rendered.Rendering, w.seen)
+	switch plan.Outcome() {
+	case etcdcluster.OutcomeDone:
+		w.add(Line{Stage: plan.Stage, Reason: plan.Reason})
+
+		return plan, true, nil
+	case etcdcluster.OutcomeGrow:
+		w.add(Line{Stage: plan.Stage, Act: "start the next member", Reason: plan.Reason})
+		grown := plan.Grown()
+		rendered, err := w.Render(grown)
+		if err != nil {
+			return plan, true, err
+		}
+		w.apply(grown, rendered)
+	case etcdcluster.OutcomeStep:
+		w.add(Line{Stage: plan.Stage, Act: actOf(*plan.Step), Reason: plan.Reason})
+		w.act(plan, rendered)
+	default:
+		w.wait()
+	}
+
+	return plan, false, nil
+}
+
+// wait lets time go by, in which members start and catch up.
+func (w *world) wait() {
+	w.idle++
+	w.Now = w.Now.Add(pause)
+	w.settle()
+}
+
+func actOf(step etcdcluster.Step) string {
+	switch step.Kind {
+	case etcdcluster.StepEvictPod:
+		return "evict pod " + step.Object
+	case etcdcluster.StepDeletePod:
+		return "delete pod " + step.Object
+	case etcdcluster.StepMoveLeader:
+		return "have the member in pod " + step.Object + " hand over to member " + etcdcluster.FormatID(step.To)
+	case etcdcluster.StepReplaceClaim:
+		return "replace volume claim " + step.Object
+	case etcdcluster.StepRecreateStatefulSet:
+		return "recreate StatefulSet " + step.Object + ", its pods keep running"
+	default:
+		return string(step.Kind) + " " + step.Object
+	}
+}
+
+// isNews is true when what is rendered is not what the cluster shows.
+func (w *world) isNews(plan etcdcluster.Plan, rendered Rendered) bool {
+	return !w.seen.ManagedResource.Exists || !w.seen.StatefulSet.Exists || !w.seen.ManagedResource.IsApplied() ||
+		w.seen.StatefulSet.Rendering.Checksum != rendered.Rendering.Checksum || w.seen.StatefulSet.SpecReplicas != plan.Replicas
+}
+
+// apply is what the resource manager and the StatefulSet controller do with a rendering.
+func (w *world) apply(plan etcdcluster.Plan, rendered Rendered) {
+	w.idle = 0
+	if !w.seen.StatefulSet.Exists {
+		w.add(Line{Stage: plan.Stage, Act: fmt.Sprintf("create the cluster's objects with %d of %d members", plan.Replicas, w.Etcd.Spec.Replicas), Reason: plan.Reason})
+		w.seen.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: w.Etcd.Name, UID: "planned", OwnerUID: w.Etcd.UID, Rendering: rendered.Rendering}
+	}
+	resource := &w.seen.ManagedResource
+	*resource = etcdcluster.ManagedResource{
+		Exists: true, Name: resource.Name, UID: resource.UID, GenerationObserved: true,
+		Applied: etcdcluster.ConditionFact{Status: "True"}, Healthy: resource.Healthy, Progressing: resource.Progressing,
+		TLSMode: resource.TLSMode, CARotation: resource.CARotation, Store: resource.Store, Defaults: resource.Defaults,
+		Size: resource.Size, Replicas: new(plan.Replicas),
+	}
+	if plan.Replicas > 0 {
+		resource.Size = plan.ClusterSize
+	}
+	set := &w.seen.StatefulSet
+	set.Generation++
+	set.ObservedGeneration = set.Generation
+	set.SpecReplicas, set.UpdateRevision, set.Rendering.Checksum = plan.Replicas, rendered.Template, rendered.Rendering.Checksum
+	w.settle()
+}
+
+// act is what a step comes to.
+func (w *world) act(plan etcdcluster.Plan, rendered Rendered) {
+	w.idle = 0
+	switch plan.Step.Kind {
+	case etcdcluster.StepEvictPod, etcdcluster.StepDeletePod:
+		w.remove(plan.Step.Object)
+	case etcdcluster.StepMoveLeader:
+		for _, answer := range w.seen.Etcd.Members {
+			if answer.MemberID == plan.Step.To {
+				w.leader = answer.Ordinal
+			}
+		}
+	case etcdcluster.StepReplaceClaim:
+		for i := range w.seen.Claims {
+			if w.seen.Claims[i].Name == plan.Step.Object {
+				w.seen.Claims[i].Lost, w.seen.Claims[i].Nodes = false, nil
+			}
+		}
+	case etcdcluster.StepRecreateStatefulSet:
+		w.seen.StatefulSet.Rendering = rendered.Rendering
+	}
+	w.settle()
+}
+
+func (w *world) remove(pod string) {
+	for _, seen := range w.seen.Pods {
+		if seen.Name == pod && seen.Ordinal == w.leader && len(w.seen.Pods) > 1 {
+			w.leader = (w.leader + 1) % len(w.seen.Pods)
+		}
+	}
+	w.seen.Pods = slices.DeleteFunc(w.seen.Pods, func(seen etcdcluster.Pod) bool { return seen.Name == pod })
+}
+
+// settle is what comes by itself: pods start, members serve, learners get their votes, and all know each other.
+func (w *world) settle() {
+	w.seen.Pods = slices.DeleteFunc(w.seen.Pods, func(pod etcdcluster.Pod) bool { return pod.Ordinal >= int(w.seen.StatefulSet.SpecReplicas) })
+	for ordinal := range int(w.seen.StatefulSet.SpecReplicas) {
+		if w.seen.PodFor(ordinal) == nil {
+			w.seen.Pods = append(w.seen.Pods, w.podFor(ordinal))
+		}
+	}
+	slices.SortFunc(w.seen.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
+	set := &w.seen.StatefulSet
+	set.Replicas, set.ReadyReplicas = set.SpecReplicas, set.SpecReplicas
+	w.answer()
+}
+
+func (w *world) podFor(ordinal int) etcdcluster.Pod {
+	running := func(name string) etcdcluster.Container {
+		return etcdcluster.Container{Name: name, Ready: true, State: etcdcluster.ContainerRunning, StartedAt: w.Now}
+	}
+
+	return etcdcluster.Pod{
+		Name: helper.PodName(w.Etcd, ordinal), Ordinal: ordinal, RevisionHash: w.seen.StatefulSet.UpdateRevision, OwnerUID: w.seen.StatefulSet.UID,
+		Phase: "Running", Ready: true, ContainersReady: true, ReadyChangedAt: w.Now, CreationTime: w.Now, Node: "planned", IPs: []string{"planned"},
+		Containers: []etcdcluster.Container{running(etcdcluster.ContainerEtcd), running(etcdcluster.ContainerBackupRestore)},
+		PeerTLS:    helper.PeerTLS(w.Etcd) != nil,
+	}
+}
+
+// answer has every member serve, and list all.
+func (w *world) answer() {
+	before := w.seen.Etcd
+	w.seen.Etcd = etcdcluster.EtcdAnswers{Asked: len(w.seen.Pods) > 0}
+	if w.leader >= len(w.seen.Pods) {
+		w.leader = 0
+	}
+	for _, pod := range w.seen.Pods {
+		answer := etcdcluster.MemberAnswer{Ordinal: pod.Ordinal, MemberID: uint64(pod.Ordinal) + 1, ClusterID: 1} // #nosec G115 -- an ordinal
+		if known := before.Answer(pod.Ordinal); known != nil && known.Reachable {
+			answer = *known
+		}
+		answer.Reachable, answer.Serves, answer.Learner, answer.Error = true, true, false, ""
+		w.seen.Etcd.Members = append(w.seen.Etcd.Members, answer)
+		w.seen.Etcd.MemberList = append(w.seen.Etcd.MemberList, etcdcluster.ListedMember{
+			ID: answer.MemberID, Name: helper.MemberName(w.Etcd, pod.Ordinal), PeerURLs: w.peerURLs(pod),
+		})
+	}
+	for i := range w.seen.Etcd.Members {
+		w.seen.Etcd.Members[i].LeaderID = w.seen.Etcd.Members[w.leader].MemberID
+		w.seen.Etcd.Members[i].ClusterID = w.seen.Etcd.Members[0].ClusterID
+	}
+}
+
+func (w *world) peerURLs(pod etcdcluster.Pod) []string {
+	scheme := "http"
+	if pod.PeerTLS {
+		scheme = "https"
+	}
+	host := fmt.Sprintf("%s.%s.%s.svc", pod.Name, helper.PeerServiceName(w.Etcd), w.Etcd.Namespace)
+	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(helper.PeerPort(w.Etcd))))}
+	for _, additional := range w.Etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
+		if additional.MemberName == helper.MemberName(w.Etcd, pod.Ordinal) {
+			urls = append(urls, additional.URLs...)
+		}
+	}
+
+	return urls
+}
