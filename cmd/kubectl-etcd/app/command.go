@@ -86,7 +86,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	p.flags.AddFlags(command.PersistentFlags())
 	command.AddCommand(
-		p.statusCommand(), p.whyCommand(), p.logsCommand(), p.ctlCommand(),
+		p.statusCommand(), p.planCommand(), p.whyCommand(), p.adoptCommand(), p.logsCommand(), p.ctlCommand(),
 		p.reconcileCommand(), p.suspendCommand(), p.resumeCommand(), p.protectCommand(), p.unprotectCommand(),
 	)
 

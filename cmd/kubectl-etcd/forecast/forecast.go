@@ -162,7 +162,7 @@ func (w *world) pass() (etcdcluster.Plan, bool, error) {
 		}
 		w.apply(grown, rendered)
 	case etcdcluster.OutcomeStep:
-		w.add(Line{Stage: plan.Stage, Act: actOf(*plan.Step), Reason: plan.Reason})
+		w.add(Line{Stage: plan.Stage, Act: w.actOf(*plan.Step), Reason: plan.Reason})
 		w.act(plan, rendered)
 	default:
 		w.wait()
@@ -178,14 +178,21 @@ func (w *world) wait() {
 	w.settle()
 }
 
-func actOf(step etcdcluster.Step) string {
+func (w *world) actOf(step etcdcluster.Step) string {
 	switch step.Kind {
 	case etcdcluster.StepEvictPod:
 		return "evict pod " + step.Object
 	case etcdcluster.StepDeletePod:
 		return "delete pod " + step.Object
 	case etcdcluster.StepMoveLeader:
-		return "have the member in pod " + step.Object + " hand over to member " + etcdcluster.FormatID(step.To)
+		successor := "member " + etcdcluster.FormatID(step.To)
+		for _, answer := range w.seen.Etcd.Members {
+			if answer.MemberID == step.To {
+				successor = helper.MemberName(w.Etcd, answer.Ordinal)
+			}
+		}
+
+		return "have the member in pod " + step.Object + " hand over to " + successor
 	case etcdcluster.StepReplaceClaim:
 		return "replace volume claim " + step.Object
 	case etcdcluster.StepRecreateStatefulSet:

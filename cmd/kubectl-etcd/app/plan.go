@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
+	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+func (p *plugin) planCommand() *cobra.Command {
+	file := ""
+	command := &cobra.Command{
+		Use:   "plan [NAME] [-f FILE]",
+		Short: "Show what the operator would do with a changed manifest, and do nothing",
+		Long: "Show what the operator would do with a changed manifest, step by step with the arithmetic of the quorum, and do nothing. The\n" +
+			"operator's own planner decides, in a world in memory that begins as the cluster is now and in which all goes well.\n" +
+			"Without a file it is the stored spec that is planned. Images and defaults are those that the cluster was last carried\n" +
+			"out with; reconcile takes those of the running operator, which may be newer.",
+		Example: "  kubectl etcd plan -f etcd-main.yaml\n  kubectl get etcd etcd-main -o yaml | sed 's/replicas: 1/replicas: 3/' | kubectl etcd plan -f -",
+		Args:    atMostOneName, ValidArgsFunction: p.completeNames,
+		RunE: func(command *cobra.Command, args []string) error {
+			session, err := p.connect()
+			if err != nil {
+				return err
+			}
+			stored, wanted, err := p.planned(command.Context(), session, args, file)
+			if err != nil {
+				return err
+			}
+			lines, err := session.forecast(command.Context(), stored, wanted)
+			if err != nil {
+				return err
+			}
+
+			return report.Forecast(p.Out, wanted.Name, lines)
+		},
+	}
+	command.Flags().StringVarP(&file, "filename", "f", "", "the manifest of one Etcd, - for standard input")
+
+	return command
+}
+
+// planned is the Etcd as it is stored, nil if it is not, and as it is to be carried out, in its current form.
+func (p *plugin) planned(ctx context.Context, session *session, args []string, file string) (stored, wanted *druidv1alpha1.Etcd, err error) {
+	if file == "" {
+		stored, wanted, err = session.etcd(ctx, args)
+
+		return stored, wanted, err
+	}
+	if len(args) > 0 {
+		return nil, nil, usageError{errors.New("the name is in the file; give one or the other")}
+	}
+	manifest, err := p.read(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	manifest.Namespace = session.namespace
+	stored = &druidv1alpha1.Etcd{}
+	err = session.Get(ctx, client.ObjectKeyFromObject(manifest), stored)
+	switch {
+	case apierrors.IsNotFound(err):
+		stored = nil
+	case err != nil:
+		return nil, nil, explain(err)
+	default:
+		manifest.UID, manifest.Status, manifest.Generation = stored.UID, stored.Status, stored.Generation
+	}
+	canonical, errs := helper.Canonical(manifest)
+	errs = append(errs, validation.ValidateEtcd(canonical)...)
+
+	return stored, canonical, errs.ToAggregate()
+}
+
+// read reads the manifest of one Etcd; fields that an Etcd does not have are an error.
+func (p *plugin) read(file string) (*druidv1alpha1.Etcd, error) {
+	content, err := []byte(nil), error(nil)
+	if file == "-" {
+		content, err = io.ReadAll(p.In)
+	} else {
+		content, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	etcd := &druidv1alpha1.Etcd{}
+	if err := yaml.UnmarshalStrict(content, etcd); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	if etcd.Kind != "Etcd" || etcd.Name == "" {
+		return nil, fmt.Errorf("%s holds the kind %q with the name %q, and has to hold one Etcd", file, etcd.Kind, etcd.Name)
+	}
+
+	return etcd, nil
+}
+
+// forecast looks at the cluster, and says what would be done with the wanted spec. stored is nil where there is no cluster.
+func (s *session) forecast(ctx context.Context, stored, wanted *druidv1alpha1.Etcd) ([]forecast.Line, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	observation := s.observer(ctx).Observe(ctx, wanted, observer.Request{AskEtcd: true, Volumes: true, Gardener: true})
+	defaults, err := defaultsOf(observation)
+	if err != nil {
+		return nil, err
+	}
+	next, err := rendererFor(wanted, observation, defaults)
+	if err != nil {
+		return nil, err
+	}
+	question := forecast.Question{Etcd: next.etcd, Observation: observation, Now: s.clock.Now(), Render: next.render}
+	if stored != nil && observation.StatefulSet.Exists {
+		if question.Running, err = running(stored, observation, defaults); err != nil {
+			return nil, fmt.Errorf("the spec as it is stored: %w", err)
+		}
+	}
+
+	return forecast.For(question)
+}
+
+// running renders what runs, by the stored spec.
+func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults) (forecast.Rendered, error) {
+	canonical, errs := helper.Canonical(stored)
+	if len(errs) > 0 {
+		return forecast.Rendered{}, errs.ToAggregate()
+	}
+	r, err := rendererFor(canonical, o, defaults)
+	if err != nil {
+		return forecast.Rendered{}, err
+	}
+	rendered, err := r.render(etcdcluster.Plan{Replicas: o.StatefulSet.SpecReplicas, ClusterSize: max(o.ManagedResource.Size, o.StatefulSet.SpecReplicas)})
+	rendered.Rendering.Fixed = o.StatefulSet.Rendering.Fixed
+
+	return rendered, err
+}
+
+// defaultsOf are the defaults that the cluster was last carried out with; of a cluster that is not there yet, those of this
+// version.
+func defaultsOf(o etcdcluster.Observation) (componentetcd.Defaults, error) {
+	pinned := struct {
+		Defaults componentetcd.Defaults `json:"defaults"`
+	}{}
+	if o.ManagedResource.Defaults != "" {
+		if err := json.Unmarshal([]byte(o.ManagedResource.Defaults), &pinned); err != nil {
+			return componentetcd.Defaults{}, fmt.Errorf("reading the defaults that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
+		}
+
+		return pinned.Defaults, nil
+	}
+	images, err := imagevector.Images()
+
+	return componentetcd.Defaults{Images: componentetcd.Images{
+		EtcdWrapper: images.EtcdWrapper, BackupRestore: images.BackupRestore, Init: images.Init,
+	}}, err
+}

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// renderer renders as the operator does, without its writes.
+type renderer struct {
+	etcd     *druidv1alpha1.Etcd
+	defaults componentetcd.Defaults
+	store    *backupstore.Store
+}
+
+// rendererFor prepares a canonical spec for rendering: what the operator would have issued keeps its name where the cluster mounts
+// it already, and gets a stand-in where it does not exist yet.
+func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults) (*renderer, error) {
+	running := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+	modes, errs := secrets.Decide(etcd, running)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	mounted, configs := o.StatefulSet.TLS, secrets.ConfigNamesFor(etcd.Name)
+	names := secrets.Names{ClientCA: configs.ClientCA, Server: configs.Server, Client: configs.Client, PeerCA: configs.PeerCA, Peer: configs.Peer}
+	if running.Client == secrets.ModeProvisioned {
+		names.ClientCA, names.Server, names.Client = mounted.ClientCA, mounted.Server, mounted.Client
+	}
+	if running.Peer == secrets.ModeProvisioned {
+		names.PeerCA, names.Peer = mounted.PeerCA, mounted.Peer
+	}
+	r := &renderer{etcd: secrets.Effective(etcd, modes, names), defaults: defaults}
+	if etcd.Spec.Backup.Store == nil {
+		return r, nil
+	}
+	pinned, err := backupstore.ParsePin(o.ManagedResource.Store)
+	if err != nil {
+		return nil, fmt.Errorf("the store that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
+	}
+	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: o.Gardener, Pinned: pinned})
+	if resolution.Store == nil {
+		return nil, errors.New(resolution.Message)
+	}
+	r.store = resolution.Store
+
+	return r, nil
+}
+
+// statefulSet renders a plan.
+func (r *renderer) statefulSet(plan etcdcluster.Plan) (*appsv1.StatefulSet, error) {
+	values, err := componentetcd.ValuesFor(componentetcd.Input{
+		Etcd: r.etcd, Replicas: plan.Replicas, ClusterSize: plan.ClusterSize, Defaults: r.defaults, Store: r.store,
+	})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := componentetcd.Objects(values)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range objects {
+		if statefulSet, is := object.(*appsv1.StatefulSet); is {
+			return statefulSet, nil
+		}
+	}
+
+	return nil, errors.New("nothing runs pods in this rendering: somebody else does")
+}
+
+// render renders a plan for a forecast.
+func (r *renderer) render(plan etcdcluster.Plan) (forecast.Rendered, error) {
+	statefulSet, err := r.statefulSet(plan)
+	if err != nil {
+		return forecast.Rendered{}, err
+	}
+	template, err := json.Marshal(statefulSet.Spec.Template)
+	if err != nil {
+		return forecast.Rendered{}, err
+	}
+	sum := sha256.Sum256(template)
+
+	return forecast.Rendered{Rendering: etcdcluster.RenderingFor(statefulSet), Template: hex.EncodeToString(sum[:])}, nil
+}

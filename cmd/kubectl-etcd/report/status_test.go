@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package report_test
+
+import (
+	"bytes"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+var _ = Describe("StatusFor", func() {
+	var facts report.Facts
+
+	BeforeEach(func() {
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.Generation = "main", "demo", 2
+		etcd.Spec.Replicas = 1
+		etcd.Status.ObservedGeneration = new(int64(2))
+		etcd.Status.Conditions = []druidv1alpha1.Condition{
+			{Type: "Ready", Status: "True"}, {Type: "Progressing", Status: "False", Message: "The cluster is as the spec describes it"},
+		}
+		facts = report.Facts{Etcd: etcd, Canonical: etcd, Now: now}
+		facts.Observation.Pods = []etcdcluster.Pod{{Name: "main-0", Phase: "Running", Ready: true}}
+		facts.Observation.Etcd = etcdcluster.EtcdAnswers{Asked: true, Members: []etcdcluster.MemberAnswer{
+			{Reachable: true, Serves: true, MemberID: 0xab, LeaderID: 0xab, Version: "3.5.9", Revision: 12, DBSize: 2048},
+		}}
+	})
+
+	It("says that a cluster is healthy, and what its member told", func() {
+		status := report.StatusFor(facts)
+		Expect(status.Healthy).To(BeTrue())
+		Expect(status.State).To(Equal("Ready"))
+		Expect(status.Serving).To(Equal(1))
+		Expect(status.QuotaBytes).To(Equal(int64(8589934592)), "the default")
+		Expect(status.Members).To(ConsistOf(report.Member{Name: "main-0", ID: "ab", Role: "Leader", State: "Serves", Version: "3.5.9", Revision: 12, DBSize: 2048}))
+	})
+
+	DescribeTable("the state in a word", func(change func(*report.Facts), state string, healthy bool) {
+		change(&facts)
+		status := report.StatusFor(facts)
+		Expect(status.State).To(Equal(state))
+		Expect(status.Healthy).To(Equal(healthy))
+	},
+		Entry("a condition tells of trouble", func(f *report.Facts) {
+			f.Etcd.Status.Conditions = append(f.Etcd.Status.Conditions, druidv1alpha1.Condition{Type: "BackupReady", Status: "False"})
+		}, "Degraded", false),
+		Entry("a condition that is good when False is True", func(f *report.Facts) {
+			f.Etcd.Status.Conditions = append(f.Etcd.Status.Conditions, druidv1alpha1.Condition{Type: "ClusterIDMismatch", Status: "True"})
+		}, "Degraded", false),
+		Entry("an alarm is raised", func(f *report.Facts) {
+			f.Observation.Etcd.Alarms = []etcdcluster.Alarm{{MemberID: 0xab, Type: etcdcluster.AlarmNoSpace}}
+		}, "Degraded", false),
+		Entry("the operator failed", func(f *report.Facts) {
+			f.Etcd.Status.LastErrors = []druidv1alpha1.LastError{{Description: "no"}}
+		}, "Degraded", false),
+		Entry("too few serve", func(f *report.Facts) { f.Etcd.Status.Conditions[0].Status = "False" }, "NotReady", false),
+		Entry("nobody has looked yet", func(f *report.Facts) { f.Etcd.Status.Conditions = nil }, "Unknown", false),
+		Entry("it hibernates", func(f *report.Facts) { f.Canonical.Spec.Replicas, f.Observation.Pods = 0, nil }, "Hibernated", true),
+		Entry("it is being deleted", func(f *report.Facts) { f.Etcd.DeletionTimestamp = &metav1.Time{Time: now} }, "Deleting", false),
+	)
+
+	DescribeTable("the state of a member", func(change func(*report.Facts), state string) {
+		change(&facts)
+		Expect(report.StatusFor(facts).Members[0].State).To(Equal(state))
+	},
+		Entry("it has no pod", func(f *report.Facts) { f.Observation.Pods, f.Observation.Etcd = nil, etcdcluster.EtcdAnswers{} }, "No pod"),
+		Entry("its pod stops", func(f *report.Facts) {
+			f.Observation.Pods[0].Deleting, f.Observation.Etcd = true, etcdcluster.EtcdAnswers{}
+		}, "Stopping"),
+		Entry("it has no vote yet", func(f *report.Facts) {
+			f.Observation.Etcd.Members[0].Serves, f.Observation.Etcd.Members[0].Learner = false, true
+		}, "Catches up"),
+		Entry("it does not answer", func(f *report.Facts) {
+			f.Observation.Pods[0].Ready, f.Observation.Etcd.Members[0] = false, etcdcluster.MemberAnswer{Error: "no"}
+		}, "No answer"),
+		Entry("the operator knows more", func(f *report.Facts) {
+			f.Observation.Pods[0].Ready, f.Observation.Etcd = false, etcdcluster.EtcdAnswers{}
+			f.Etcd.Status.Members = []druidv1alpha1.EtcdMemberStatus{{Name: "main-0", Status: "NotReady", Reason: "ContainersNotReady"}}
+		}, "ContainersNotReady"),
+	)
+
+	It("names what may not be seen", func() {
+		facts.Observation.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "forbidden"}}
+		facts.Observation.Etcd.Members = []etcdcluster.MemberAnswer{{Error: "reading Secret ca: forbidden"}}
+		Expect(report.StatusFor(facts).Hidden).To(Equal([]string{
+			"Leases: forbidden", "versions, sizes and revisions: reading Secret ca: forbidden",
+		}))
+	})
+})
+
+var _ = Describe("The text of a forecast", func() {
+	It("numbers what would be done, with the reasons", func() {
+		text := &bytes.Buffer{}
+		Expect(report.Forecast(text, "main", []forecast.Line{
+			{Stage: "ReplacePod", Act: "evict pod main-1", Reason: "3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"},
+			{Stage: "Settle", Reason: "2 of 3 healthy", WaitsFor: "pod main-1 to be ready"},
+		})).To(Succeed())
+		Expect(text.String()).To(Equal(`  1. evict pod main-1, because 3 of 3 healthy; replacing main-1 leaves 2 of 3:
+     allowed
+  2. wait for pod main-1 to be ready, because 2 of 3 healthy. Nothing goes on
+     without that
+
+Nothing was done with main.
+`))
+	})
+})
+
+var _ = Describe("The text of decisions", func() {
+	It("has the time in front, a mark where somebody should look, and what is done now", func() {
+		text := &bytes.Buffer{}
+		Expect(report.Decisions(text, []report.Decision{
+			{Time: now.Add(-time.Minute), Reason: "ReplacingPod", Message: "Evicted pod main-1"},
+			{Time: now, Reason: "QuorumLost", Message: "1 of 3 members serve", Warning: true},
+		}, "Waiting", now)).To(Succeed())
+		Expect(text.String()).To(Equal("11:59:00   ReplacingPod: Evicted pod main-1\n12:00:00 ! QuorumLost: 1 of 3 members serve\n12:00:00   Now: Waiting\n"))
+	})
+})
