@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("kubectl etcd", func() {
+	It("tells an operator how a cluster is, what would be done with it, and what may not be seen", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "plugin")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		run := func(input io.Reader, args ...string) (int, string) {
+			out := &bytes.Buffer{}
+			code := app.Run(ctx, genericiooptions.IOStreams{In: input, Out: out, ErrOut: out}, append(args, "-n", story.Namespace))
+			_, _ = GinkgoWriter.Write(out.Bytes()) // for who reads why a story failed
+
+			return code, out.String()
+		}
+
+		By("showing a healthy cluster with what its member says itself")
+		code, text := run(nil, "status", "-o", "json")
+		Expect(code).To(Equal(0), text)
+		status := report.Status{}
+		Expect(json.Unmarshal([]byte(text), &status)).To(Succeed())
+		Expect(status.State).To(Equal("Ready"))
+		Expect(status.Hidden).To(BeEmpty())
+		Expect(status.Members).To(HaveLen(1))
+		Expect(status.Members[0].Version).NotTo(BeEmpty())
+
+		By("showing a viewer all but what a viewer may not see")
+		viewer := viewerIn(ctx, story)
+		code, text = run(nil, "status", "main", "--as", viewer)
+		Expect(code).To(Equal(0), text)
+		Expect(text).To(And(ContainSubstring("NOT SEEN"), ContainSubstring("cannot get resource \"secrets\"")))
+		code, text = run(nil, "suspend", "--as", viewer)
+		Expect(code).To(Equal(1))
+		Expect(text).To(ContainSubstring("you lack the rights"))
+
+		By("planning a larger cluster, and doing nothing")
+		larger := etcd.DeepCopy()
+		larger.Spec.Replicas = 3
+		larger.APIVersion, larger.Kind = "druid.gardener.cloud/v1alpha1", "Etcd"
+		manifest, err := yaml.Marshal(larger)
+		Expect(err).NotTo(HaveOccurred())
+		code, text = run(bytes.NewReader(manifest), "plan", "-f", "-")
+		Expect(code).To(Equal(0), text)
+		Expect(text).To(And(ContainSubstring("main-1 joins as a\n"), ContainSubstring("Nothing was done with main")))
+		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(etcd.Spec.Replicas).To(Equal(int32(1)))
+
+		By("suspending and resuming")
+		code, text = run(nil, "suspend")
+		Expect(code).To(Equal(0), text)
+		Expect(text).To(ContainSubstring("resume main"))
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
+		})
+		code, text = run(nil, "resume")
+		Expect(code).To(Equal(0), text)
+		story.EventuallyReady(ctx, etcd)
+
+		By("telling why, and what the member logs")
+		_, text = run(nil, "why")
+		Expect(text).To(ContainSubstring("Now: The cluster is as the spec describes it"))
+		_, text = run(nil, "logs", "--tail", "1")
+		Expect(text).To(HavePrefix("main-0  "))
+	}, SpecTimeout(storyTimeout))
+})
+
+// viewerIn is the name of a user who may look at everything in the namespace but Secrets.
+func viewerIn(ctx SpecContext, story *landscape.Story) string {
+	GinkgoHelper()
+	account := &corev1.ServiceAccount{}
+	account.Name = "viewer"
+	role := &rbacv1.Role{Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods", "pods/log", "persistentvolumeclaims", "events"}, Verbs: []string{"get", "list"}},
+		{APIGroups: []string{"apps", "coordination.k8s.io", "druid.gardener.cloud", "resources.gardener.cloud"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}},
+	}}
+	role.Name = "viewer"
+	binding := &rbacv1.RoleBinding{
+		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "viewer"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "viewer", Namespace: story.Namespace}},
+	}
+	binding.Name = "viewer"
+	story.Create(ctx, account, role, binding)
+
+	return "system:serviceaccount:" + story.Namespace + ":viewer"
+}
