@@ -239,17 +239,35 @@ func doingOf(etcd *druidv1alpha1.Etcd) string {
 	return progressing.Message
 }
 
+// hiddenOf says what could not be seen: of each part of the observation the first reason, and how many more there are.
 func hiddenOf(o etcdcluster.Observation) []string {
-	var hidden []string
-	for _, failure := range o.Failures {
-		hidden = append(hidden, fmt.Sprintf("%s: %s", failure.Section, failure.Message))
-	}
-	silent := map[string]bool{}
-	for _, answer := range o.Etcd.Members {
-		if !answer.Reachable && strings.Contains(answer.Error, "reading Secret") && !silent[answer.Error] {
-			silent[answer.Error] = true
-			hidden = append(hidden, "versions, sizes and revisions: "+answer.Error)
+	var parts []string
+	first, more := map[string]string{}, map[string]int{}
+	note := func(part, message string) {
+		if _, found := first[part]; found {
+			more[part]++
+
+			return
 		}
+		parts = append(parts, part)
+		first[part] = message
+	}
+	for _, failure := range o.Failures {
+		note(string(failure.Section), failure.Message)
+	}
+	for _, answer := range o.Etcd.Members {
+		if !answer.Reachable && strings.Contains(answer.Error, "reading Secret") {
+			note("versions, sizes and revisions", answer.Error)
+		}
+	}
+	var hidden []string
+	for _, part := range parts {
+		// Who it is that lacks the right is known to the reader.
+		message, _, _ := strings.Cut(first[part], ": User ")
+		if more[part] > 0 {
+			message += fmt.Sprintf(", and %d more", more[part])
+		}
+		hidden = append(hidden, part+": "+message)
 	}
 
 	return hidden

@@ -92,10 +92,13 @@ var _ = Describe("StatusFor", func() {
 	)
 
 	It("names what may not be seen", func() {
-		facts.Observation.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "forbidden"}}
+		facts.Observation.Failures = []etcdcluster.ReadFailure{
+			{Section: etcdcluster.SectionSecrets, Message: `secrets "a" is forbidden: User "v" cannot get it`}, {Section: etcdcluster.SectionLeases, Message: "no"},
+			{Section: etcdcluster.SectionSecrets, Message: `secrets "b" is forbidden: User "v" cannot get it`},
+		}
 		facts.Observation.Etcd.Members = []etcdcluster.MemberAnswer{{Error: "reading Secret ca: forbidden"}}
 		Expect(report.StatusFor(facts).Hidden).To(Equal([]string{
-			"Leases: forbidden", "versions, sizes and revisions: reading Secret ca: forbidden",
+			`Secrets: secrets "a" is forbidden, and 1 more`, "Leases: no", "versions, sizes and revisions: reading Secret ca: forbidden",
 		}))
 	})
 })
