@@ -321,6 +321,8 @@ func roleOf(member etcdcluster.Member) string {
 	switch {
 	case member.Answer != nil && member.Answer.Reachable && member.Answer.Learner, member.Listed != nil && member.Listed.Learner:
 		return "Learner"
+	case member.Answer != nil && !member.Answer.Reachable && member.WayOpen:
+		return "" // its lease may name a role that another has by now
 	case member.Role() == druidv1alpha1.EtcdRoleLeader:
 		return "Leader"
 	case member.Role() == druidv1alpha1.EtcdRoleMember:

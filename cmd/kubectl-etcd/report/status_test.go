@@ -91,6 +91,15 @@ var _ = Describe("StatusFor", func() {
 		}, "ContainersNotReady"),
 	)
 
+	It("does not believe the lease of a member that is cut off about who leads", func() {
+		facts.Canonical.Spec.Replicas = 2
+		facts.Observation.MemberLeases = []etcdcluster.Lease{{Name: "main-1", Holder: "cd:Leader"}}
+		facts.Observation.Etcd.Members = append(facts.Observation.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 1, Error: "no"})
+		status := report.StatusFor(facts)
+		Expect(status.Members[0].Role).To(Equal("Leader"))
+		Expect(status.Members[1].Role).To(BeEmpty())
+	})
+
 	It("names what may not be seen", func() {
 		facts.Observation.Failures = []etcdcluster.ReadFailure{
 			{Section: etcdcluster.SectionSecrets, Message: `secrets "a" is forbidden: User "v" cannot get it`}, {Section: etcdcluster.SectionLeases, Message: "no"},
