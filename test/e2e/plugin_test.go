@@ -79,6 +79,14 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(code).To(Equal(0), text)
 		story.EventuallyReady(ctx, etcd)
 
+		By("having tasks run to their end")
+		code, text = run(nil, "snapshot")
+		Expect(code).To(Equal(0), text)
+		Expect(text).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
+		code, text = run(nil, "defrag")
+		Expect(code).To(Equal(0), text)
+		Expect(text).To(MatchRegexp(`main-0: \S+ before, \S+ after, did not serve for \S+`))
+
 		By("telling why, and what the member logs")
 		_, text = run(nil, "why")
 		Expect(text).To(ContainSubstring("Now: The cluster is as the spec describes it"))

@@ -34,6 +34,9 @@ const (
 // errUnhealthy is returned once everything was said about a cluster that is not healthy.
 var errUnhealthy = errors.New("the cluster is not healthy")
 
+// taskError is the end of a task that did not do what it was to do.
+type taskError struct{ error }
+
 // usageError is an error of who typed the command.
 type usageError struct{ error }
 
@@ -42,11 +45,15 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 	command := newCommand(streams)
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
-	usage := usageError{}
+	usage, task := usageError{}, taskError{}
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.Is(err, errUnhealthy):
+		return exitUnhealthy
+	case errors.As(err, &task):
+		_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+
 		return exitUnhealthy
 	case errors.As(err, &usage), strings.HasPrefix(err.Error(), "unknown command"):
 		_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\nSee kubectl etcd --help.\n", err)
@@ -87,7 +94,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	p.flags.AddFlags(command.PersistentFlags())
 	command.AddCommand(
 		p.statusCommand(), p.planCommand(), p.whyCommand(), p.adoptCommand(), p.logsCommand(), p.ctlCommand(),
-		p.reconcileCommand(), p.suspendCommand(), p.resumeCommand(), p.protectCommand(), p.unprotectCommand(),
+		p.snapshotCommand(), p.compactCommand(), p.defragCommand(), p.reconcileCommand(), p.suspendCommand(), p.resumeCommand(), p.protectCommand(), p.unprotectCommand(),
 	)
 
 	return command

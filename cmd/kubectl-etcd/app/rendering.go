@@ -37,7 +37,7 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults c
 		return nil, errs.ToAggregate()
 	}
 	mounted, configs := o.StatefulSet.TLS, secrets.ConfigNamesFor(etcd.Name)
-	names := secrets.Names{ClientCA: configs.ClientCA, Server: configs.Server, Client: configs.Client, PeerCA: configs.PeerCA, Peer: configs.Peer}
+	names := secrets.Names(configs) // for what is not issued yet
 	if running.Client == secrets.ModeProvisioned {
 		names.ClientCA, names.Server, names.Client = mounted.ClientCA, mounted.Server, mounted.Client
 	}

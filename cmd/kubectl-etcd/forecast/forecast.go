@@ -128,7 +128,7 @@ func (w *world) add(line Line) {
 // pass plays the operator once, and then everybody else; true when nothing is left to do.
 func (w *world) pass() (etcdcluster.Plan, bool, error) {
 	plan := etcdcluster.PlanFor(w.Etcd, w.seen, w.Now)
-	if plan.Refusal != nil {
+	if plan.Outcome() == etcdcluster.OutcomeRefused {
 		w.add(Line{Stage: plan.Stage, Reason: plan.Refusal.Error()})
 
 		return plan, true, nil
@@ -148,17 +148,24 @@ func (w *world) pass() (etcdcluster.Plan, bool, error) {
 		return plan, false, nil
 	}
 	plan = plan.Against(rendered.Rendering, w.seen)
+	done, err := w.carryOut(plan, rendered)
+
+	return plan, done, err
+}
+
+// carryOut does what a plan asks for that was held against its rendering; true when that is nothing.
+func (w *world) carryOut(plan etcdcluster.Plan, rendered Rendered) (bool, error) {
 	switch plan.Outcome() {
 	case etcdcluster.OutcomeDone:
 		w.add(Line{Stage: plan.Stage, Reason: plan.Reason})
 
-		return plan, true, nil
+		return true, nil
 	case etcdcluster.OutcomeGrow:
 		w.add(Line{Stage: plan.Stage, Act: "start the next member", Reason: plan.Reason})
 		grown := plan.Grown()
 		rendered, err := w.Render(grown)
 		if err != nil {
-			return plan, true, err
+			return true, err
 		}
 		w.apply(grown, rendered)
 	case etcdcluster.OutcomeStep:
@@ -168,7 +175,7 @@ func (w *world) pass() (etcdcluster.Plan, bool, error) {
 		w.wait()
 	}
 
-	return plan, false, nil
+	return false, nil
 }
 
 // wait lets time go by, in which members start and catch up.

@@ -69,7 +69,9 @@ var _ = Describe("For", func() {
 
 	It("returns the error of the rendering", func() {
 		question := running(1, "v1", "v1")
-		question.Render = func(etcdcluster.Plan) (forecast.Rendered, error) { return forecast.Rendered{}, errors.New("cannot render") }
+		question.Render = func(etcdcluster.Plan) (forecast.Rendered, error) {
+			return forecast.Rendered{}, errors.New("cannot render")
+		}
 		_, err := forecast.For(question)
 		Expect(err).To(MatchError("cannot render"))
 	})

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// taskPause is the time between two looks at a task.
+const taskPause = time.Second
+
+func (p *plugin) snapshotCommand() *cobra.Command {
+	delta := false
+	command := p.taskCommand("snapshot", "Take a full snapshot now, or with --delta one of what is new",
+		"Take a full snapshot now, or with --delta one of what is new since the last. It waits its turn behind other tasks of the cluster.",
+		func() string {
+			if delta {
+				return druidv1alpha1.RunTaskDeltaSnapshot
+			}
+
+			return druidv1alpha1.RunTaskFullSnapshot
+		})
+	command.Flags().BoolVar(&delta, "delta", false, "take a delta snapshot")
+
+	return command
+}
+
+func (p *plugin) compactCommand() *cobra.Command {
+	return p.taskCommand("compact", "Compact the snapshots of a cluster now",
+		"Compact the snapshots of a cluster now: a Job makes one full snapshot of the last and of all deltas since.",
+		func() string { return druidv1alpha1.RunTaskCompaction })
+}
+
+func (p *plugin) defragCommand() *cobra.Command {
+	return p.taskCommand("defrag", "Defragment the databases of all members now",
+		"Defragment the databases of all members now, one after the other and the leader last, after it handed over. A member does not\nserve meanwhile; how long that was is said.",
+		func() string { return druidv1alpha1.RunTaskDefragmentation })
+}
+
+// taskCommand is a subcommand that has the operator run a task.
+func (p *plugin) taskCommand(use, short, long string, kind func() string) *cobra.Command {
+	follow := true
+	command := &cobra.Command{
+		Use: use + " [NAME]", Short: short, Long: long, Args: atMostOneName, ValidArgsFunction: p.completeNames,
+		RunE: func(command *cobra.Command, args []string) error {
+			session, err := p.connect()
+			if err != nil {
+				return err
+			}
+			etcd, _, err := session.etcd(command.Context(), args)
+			if err != nil {
+				return err
+			}
+
+			return p.runTask(command.Context(), session, etcd, kind(), follow)
+		},
+	}
+	command.Flags().BoolVar(&follow, "wait", true, "wait for the end, and show how far it is")
+
+	return command
+}
+
+// runTask asks for a task by the annotation, which works with the definitions of every seed, and follows it to its end.
+func (p *plugin) runTask(ctx context.Context, session *session, etcd *druidv1alpha1.Etcd, kind string, follow bool) error {
+	finished, err := session.finishedTasks(ctx, etcd.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := session.mark(ctx, etcd, mark{key: druidv1alpha1.RunTaskAnnotation, value: kind}); err != nil {
+		return err
+	}
+	if !follow {
+		_, err := fmt.Fprintf(p.Out, "Asked for. Follow it with kubectl get etcdopstasks -n %s.\n", etcd.Namespace)
+
+		return err
+	}
+	_, _ = fmt.Fprintf(p.ErrOut, "Asked the operator; waiting for it to begin\n")
+	var task *druidv1alpha1.EtcdOpsTask
+	said := ""
+	err = wait.PollUntilContextCancel(ctx, taskPause, true, func(ctx context.Context) (bool, error) {
+		if task, err = session.taskOf(ctx, etcd, kind, finished); err != nil || task == nil {
+			return false, err
+		}
+		if news := taskNews(task); news != said {
+			said = news
+			_, _ = fmt.Fprintf(p.ErrOut, "%s  %s\n", session.clock.Now().UTC().Format(time.TimeOnly), news) // progress; the end is said on Out
+		}
+
+		return helper.IsTaskFinished(task), nil
+	})
+	if err != nil {
+		return err
+	}
+
+	return p.taskEnd(task)
+}
+
+// finishedTasks are the tasks that are over already, and that nobody waits for.
+func (s *session) finishedTasks(ctx context.Context, namespace string) (map[types.UID]bool, error) {
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := s.List(ctx, tasks, client.InNamespace(namespace)); err != nil {
+		return nil, explain(err)
+	}
+	finished := map[types.UID]bool{}
+	for i := range tasks.Items {
+		finished[tasks.Items[i].UID] = helper.IsTaskFinished(&tasks.Items[i])
+	}
+
+	return finished, nil
+}
+
+// taskOf is the oldest task of the kind that was not over when it was asked for; nil while there is none.
+func (s *session) taskOf(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string, finished map[types.UID]bool) (*druidv1alpha1.EtcdOpsTask, error) {
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := s.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
+		return nil, explain(err)
+	}
+	var found *druidv1alpha1.EtcdOpsTask
+	for i := range tasks.Items {
+		task := &tasks.Items[i]
+		isIt := helper.TaskKind(task) == kind && task.Spec.EtcdName != nil && *task.Spec.EtcdName == etcd.Name && !finished[task.UID] &&
+			task.Annotations[druidv1alpha1.TaskKindAnnotation] == kind
+		if isIt && (found == nil || task.CreationTimestamp.Before(&found.CreationTimestamp)) {
+			found = task
+		}
+	}
+
+	return found, nil
+}
+
+func taskNews(task *druidv1alpha1.EtcdOpsTask) string {
+	news := "EtcdOpsTask " + task.Name
+	if task.Status.State != nil {
+		news += ": " + string(*task.Status.State)
+	}
+	if operation := task.Status.LastOperation; operation != nil && operation.Description != "" {
+		news += ", " + operation.Description
+	}
+
+	return news
+}
+
+// taskEnd says what came of a task.
+func (p *plugin) taskEnd(task *druidv1alpha1.EtcdOpsTask) error {
+	if state := *task.Status.State; state != druidv1alpha1.TaskStateSucceeded {
+		message := "no reason is told"
+		if lastErrors := task.Status.LastErrors; len(lastErrors) > 0 {
+			message = lastErrors[len(lastErrors)-1].Description
+		}
+
+		return taskError{fmt.Errorf("EtcdOpsTask %s is %s: %s", task.Name, state, message)}
+	}
+	for _, member := range task.Status.Members {
+		_, _ = fmt.Fprintf(p.Out, "%s: %s before, %s after, did not serve for %s\n", member.Name,
+			bytesOf(member.SizeBytesBefore), bytesOf(member.SizeBytesAfter), member.Stall.Duration.Round(time.Millisecond)) // the task is over in any case
+	}
+	if snapshot := task.Status.Snapshot; snapshot != nil {
+		_, err := fmt.Fprintf(p.Out, "%s holds everything up to revision %d\n", snapshot.Name, snapshot.Revision)
+
+		return err
+	}
+	if len(task.Status.Members) == 0 {
+		_, err := fmt.Fprintln(p.Out, "Done; nothing had changed, so that no snapshot was written")
+
+		return err
+	}
+
+	return nil
+}
+
+func bytesOf(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
