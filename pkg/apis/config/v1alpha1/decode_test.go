@@ -44,6 +44,16 @@ var _ = Describe("Decode", func() {
 		Expect(config.ResourceManager.Embedded).To(BeFalse())
 	})
 
+	It("should take the zeros that gardenlet writes where compaction is off for nothing said", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "controllers: {compaction: {enabled: false, activeDeadlineDuration: 0s}}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(Equal(3 * time.Hour))
+
+		config, err = configv1alpha1.Decode([]byte(header + "controllers: {compaction: {enabled: true, activeDeadlineDuration: 0s}}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(BeZero(), "which is refused")
+	})
+
 	It("should keep an election that is switched off", func() {
 		config, err := configv1alpha1.Decode([]byte(header + "leaderElection: {enabled: false}\n"))
 		Expect(err).NotTo(HaveOccurred())
