@@ -98,6 +98,8 @@ type ManagedResource struct {
 	Applied, Healthy, Progressing ConditionFact
 	// TLSMode, CARotation, Store, Defaults are the raw values of our annotations. Empty: not set.
 	TLSMode, CARotation, Store, Defaults string
+	// Restore is the phase of a restore that goes on, from our annotation. Empty: none.
+	Restore string
 	// Size is the last size above 0, from our annotation. 0: not known.
 	Size int32
 	// Replicas are the pods that were rendered last, from our annotation. Nil: not known.

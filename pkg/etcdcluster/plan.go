@@ -19,6 +19,8 @@ type Plan struct {
 	// Step is the one act to be done now. Nil: none. It is done only in a pass in which writing the ManagedResource
 	// changed nothing, and it is over when a later Observation shows it, not when it was done.
 	Step *Step
+	// Restore is what has to be remembered with the rendering about a restore from the store. RestoreNone: nothing.
+	Restore RestorePhase
 	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
 	// has left it there. What is rendered then is told by Grown.
 	Growth *Growth
@@ -68,6 +70,8 @@ const (
 	StagePromote Stage = "Promote"
 	// StageRepair gives a member whose volume is lost for good a new one.
 	StageRepair Stage = "Repair"
+	// StageRestore replaces a cluster of which nobody serves by what its store holds, since its owner asked for it.
+	StageRestore Stage = "Restore"
 	// StageQuorumLost waits for members without which nothing can be read or written. Nothing is attempted.
 	StageQuorumLost Stage = "QuorumLost"
 	// StageHold stands still: what was seen must not be acted upon.
@@ -99,6 +103,10 @@ const (
 	StepReplaceClaim StepKind = "ReplaceClaim"
 	// StepGrowClaim asks for a larger volume of a claim, which grows while it is used.
 	StepGrowClaim StepKind = "GrowClaim"
+	// StepDiscardClaim deletes the claim of a cluster that is restored from its store.
+	StepDiscardClaim StepKind = "DiscardClaim"
+	// StepEmptyLease makes the lease of a member anew, so that it tells of no member.
+	StepEmptyLease StepKind = "EmptyLease"
 	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
 	// asks the resource manager to reconcile.
 	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"

@@ -30,6 +30,11 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 		}
 	case helper.IsHibernated(etcd):
 		return planHibernation(o)
+	}
+	if plan, is := planRestore(etcd, o, now); is {
+		return plan
+	}
+	switch {
 	case etcd.Spec.Replicas == 1:
 		return planSingle(etcd, o, now)
 	default:
@@ -118,7 +123,7 @@ func lastSize(o Observation) int32 {
 }
 
 func planHibernation(o Observation) Plan {
-	plan := Plan{Stage: StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size}
+	plan := Plan{Stage: StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size, Restore: RestorePhase(o.ManagedResource.Restore)}
 	switch {
 	case len(o.Pods) > 0:
 		plan.Reason = fmt.Sprintf("spec.replicas is 0; %d pods still run", len(o.Pods))

@@ -7,6 +7,7 @@ package etcdcluster_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -96,7 +97,7 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 		url = "https" + url[len("http"):]
 	}
 	switch {
-	case len(s.members) == 0:
+	case s.isForgotten():
 		s.bootstrap(pod.Ordinal, url, volume)
 	case s.leader == 0:
 		return false
@@ -122,11 +123,26 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	return true
 }
 
+// isForgotten is true when nothing tells of a cluster any more: no volume has the data of a member, and no lease a holder.
+func (s *seed) isForgotten() bool {
+	for _, volume := range s.volumes {
+		if volume.member != 0 {
+			return false
+		}
+	}
+
+	return !slices.ContainsFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" })
+}
+
 func (s *seed) bootstrap(ordinal int, url string, volume *simVolume) {
 	if ordinal != 0 || s.applied.clusterSize != 1 {
 		s.broken("member %d started from nothing in a cluster of %d", ordinal, s.applied.clusterSize)
 	}
 	s.nextID++
+	s.leader, s.keys = 0, 0
+	if helper.IsStoreConfigured(s.etcd) {
+		s.keys = s.stored
+	}
 	s.members = []*simMember{{id: s.nextID, ordinal: ordinal, peerURL: url}}
 	volume.member = s.nextID
 }
@@ -159,6 +175,10 @@ func (s *seed) act(step etcdcluster.Step) {
 		s.replaceClaim(step, aliveBefore, all)
 	case etcdcluster.StepGrowClaim:
 		s.growClaim(step)
+	case etcdcluster.StepDiscardClaim:
+		s.discardClaim(step)
+	case etcdcluster.StepEmptyLease:
+		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == step.Object && l.UID == step.UID })
 	default:
 		s.do(step)
 	}
@@ -243,6 +263,35 @@ func (s *seed) growClaim(step etcdcluster.Step) {
 			s.broken("claim %s is asked to become %d, which the API server refuses", claim.Name, step.Size)
 		}
 		claim.Requested = step.Size
+	}
+}
+
+// remember keeps the phase of a restore with the rendering, and takes the annotation once it is kept. True: it changed.
+func (s *seed) remember(plan etcdcluster.Plan) bool {
+	changed := s.seen.ManagedResource.Restore != string(plan.Restore)
+	s.seen.ManagedResource.Restore = string(plan.Restore)
+
+	return changed
+}
+
+// takeAnnotation plays what the etcd controller does after each pass.
+func (s *seed) takeAnnotation() {
+	_, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
+	if _, asked := s.etcd.Annotations["druid.gardener.cloud/restore"]; asked && (s.seen.ManagedResource.Restore == "discard" || ignored != "") {
+		s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
+		delete(s.etcd.Annotations, "druid.gardener.cloud/restore")
+	}
+}
+
+// discardClaim discards what is left of a cluster that is restored. Nobody may run on any of it.
+func (s *seed) discardClaim(step etcdcluster.Step) {
+	if len(s.seen.Pods) > 0 {
+		s.broken("%s is discarded while there are pods", step.Object)
+	}
+	for i := range s.seen.Claims {
+		if claim := &s.seen.Claims[i]; claim.Name == step.Object && claim.UID == step.UID {
+			claim.Deleting = true
+		}
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -38,6 +40,8 @@ type seed struct {
 	strange map[int]bool
 	// notAskedFor is true while nobody asks for the spec to be carried out.
 	notAskedFor bool
+	// keys are how many the cluster has, stored how many its snapshots have.
+	keys, stored int
 	// refuseEvictions is how many evictions are refused from now on.
 	refuseEvictions int
 }
@@ -84,6 +88,7 @@ func (s *seed) runFor(ticks int) {
 	for range ticks {
 		before := s.last
 		acted := s.pass()
+		s.takeAnnotation()
 		moved := s.tick()
 		if acted || moved || s.last != before {
 			idle = 0
@@ -109,7 +114,11 @@ func (s *seed) pass() bool {
 		s.checkRendered(wanted)
 		s.write(wanted)
 		s.seen.ManagedResource.Replicas = new(wanted.replicas)
+		s.remember(plan)
 
+		return true
+	}
+	if plan.Render && s.remember(plan) {
 		return true
 	}
 	if plan.Step != nil {
@@ -338,11 +347,12 @@ func (s *seed) snapshots() {
 			continue
 		}
 		name := helper.MemberName(s.etcd, ordinal)
-		lease := etcdcluster.Lease{Exists: true, Name: name, Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(s.seen.PodFor(ordinal).PeerTLS)}
+		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(s.seen.PodFor(ordinal).PeerTLS)}
 		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name })
 		s.seen.MemberLeases = append(s.seen.MemberLeases, lease)
 	}
 	if helper.IsStoreConfigured(s.etcd) && !s.storeDown && s.leader != 0 {
+		s.stored = s.keys
 		s.seen.FullSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-full-snap", RenewTime: s.now}
 		s.seen.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-delta-snap", RenewTime: s.now}
 	}

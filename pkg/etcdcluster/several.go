@@ -81,7 +81,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 		return Plan{
 			Stage:    StageQuorumLost,
 			Reason:   fmt.Sprintf("no volume is left of a cluster of %d members; nothing is started, since none could join another", size),
-			WaitsFor: "a recovery by hand" + newestSnapshots(o),
+			WaitsFor: recovery(etcd, o),
 		}
 	default:
 		return Plan{
@@ -202,7 +202,7 @@ func (v view) lostForGood(plan Plan) (Plan, bool) {
 	}
 	plan.Stage = StageQuorumLost
 	plan.Reason = fmt.Sprintf("%s, and the quorum of %d is lost for good: %s; nothing is attempted", v.arithmetic(), QuorumOf(v.size), strings.Join(lost, "; "))
-	plan.WaitsFor = "a recovery by hand from what is left: " + survivors + newestSnapshots(v.o)
+	plan.WaitsFor = fmt.Sprintf("what is left to be saved by hand (%s), or %s", survivors, recovery(v.etcd, v.o))
 
 	return plan, true
 }

@@ -153,7 +153,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Claims[1].Lost = true
 			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
 			Expect(plan().Reason).To(ContainSubstring("lost for good: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
-			Expect(plan().WaitsFor).To(Equal("a recovery by hand from what is left: the data of main-0 (newest full snapshot: none, newest delta snapshot: none)"))
+			Expect(plan().WaitsFor).To(Equal("what is left to be saved by hand (the data of main-0), or a recovery by hand; there is no store to restore from"))
 		})
 	})
 

@@ -51,6 +51,7 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		CARotation:         object.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation],
 		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
 		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
+		Restore:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore],
 		Size:               int32(size),
 		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
 	}

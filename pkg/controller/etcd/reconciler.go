@@ -131,8 +131,9 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 	}
 
 	rotationTaken := r.takeRotationAnnotation(p, next)
+	restoreTaken := r.takeRestoreAnnotation(p, next)
 	operationDone := p.applied && helper.RemoveOperationAnnotations(next)
-	if rotationTaken || operationDone {
+	if rotationTaken || restoreTaken || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return conflictOr(fmt.Errorf("removing annotations: %w", err))
 		}

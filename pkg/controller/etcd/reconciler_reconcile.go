@@ -167,6 +167,9 @@ func annotationsFor(p *pass, plan etcdcluster.Plan, accepted *acceptance, store 
 	if plan.Replicas > 0 {
 		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.ClusterSize))
 	}
+	if plan.Restore != etcdcluster.RestoreNone || p.observation.ManagedResource.Restore != "" {
+		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(plan.Restore)
+	}
 	if store != nil {
 		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = backupstore.PinFor(*store).Marshal(); err != nil {
 			return nil, err

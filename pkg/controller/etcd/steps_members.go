@@ -45,6 +45,8 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 // periodFor is when a plan that waits is looked at again even if no watch tells anything.
 func periodFor(plan etcdcluster.Plan) time.Duration {
 	switch plan.Stage {
+	case etcdcluster.StageRestore:
+		return memberPeriod
 	case etcdcluster.StageGrow, etcdcluster.StagePromote, etcdcluster.StageReplacePod, etcdcluster.StageRepair, etcdcluster.StageSettle,
 		etcdcluster.StageQuorumLost, etcdcluster.StageHold:
 		if plan.Lively {
@@ -73,6 +75,8 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
 	case etcdcluster.StepGrowClaim:
 		return r.growClaim(ctx, etcd, plan)
+	case etcdcluster.StepDiscardClaim, etcdcluster.StepEmptyLease:
+		return r.discard(ctx, etcd, plan)
 	default:
 		return fmt.Errorf("unknown step %q", step.Kind)
 	}

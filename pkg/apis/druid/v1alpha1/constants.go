@@ -78,6 +78,11 @@ const (
 	TaskRevisionAnnotation = "etcd-druid.extensions.gardener.cloud/revision"
 	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate without a snapshot taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
+	// RestoreAnnotation asks for the cluster to be replaced by what its store holds: RestoreFromStore. It is ignored while a
+	// member serves.
+	RestoreAnnotation = "druid.gardener.cloud/restore"
+	// RestoreFromStore is the only value of RestoreAnnotation. It discards the volumes of all members.
+	RestoreFromStore = "from-store"
 	// RotateCAAnnotation asks for a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
 	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
 	// RotateCAStart begins to trust a new CA beside the old one.
@@ -106,6 +111,8 @@ const (
 	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
 	// ManagedResourceAnnotationReplicas is the key, on the ManagedResource of an Etcd, of the number of pods rendered last.
 	ManagedResourceAnnotationReplicas = "etcd-druid.extensions.gardener.cloud/replicas"
+	// ManagedResourceAnnotationRestore is the key, on the ManagedResource of an Etcd, of the phase of a restore that goes on.
+	ManagedResourceAnnotationRestore = "etcd-druid.extensions.gardener.cloud/restore"
 	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
 	// that the current generation was rendered with.
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"

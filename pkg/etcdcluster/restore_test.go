@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("Traces of a restore", func() {
+	created := func(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
+		GinkgoHelper()
+		s := newSeed(replicas, change...)
+		s.run()
+		s.expectDone()
+		s.keys = 100
+		s.snapshots()
+		s.trace, s.last, s.steps = nil, "", map[etcdcluster.StepKind]int{}
+
+		return s
+	}
+	ask := func(s *seed) {
+		s.etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store"}
+	}
+	loseAll := func(s *seed) {
+		for _, volume := range s.volumes {
+			volume.member = 0
+		}
+	}
+	// restored expects that everything of the store is there, and that nothing is remembered.
+	restored := func(s *seed) {
+		GinkgoHelper()
+		s.expectDone()
+		Expect(s.keys).To(Equal(100))
+		Expect(s.seen.ManagedResource.Restore).To(BeEmpty())
+		Expect(s.etcd.Annotations).To(BeEmpty())
+	}
+
+	It("restores three members whose volumes are all lost: one restores, and the others join", func() {
+		s := created(3, withStore)
+		s.event("the data of all members is destroyed", func() { loseAll(s) })
+		s.run()
+		Expect(s.steps).To(BeEmpty(), "nothing is attempted without being asked")
+		s.event("a restore is asked for", func() { ask(s) })
+		s.run()
+		restored(s)
+		s.expectGolden("three-restored")
+	})
+
+	It("restores a single member whose volume is gone with its node", func() {
+		s := created(1, withStore)
+		s.event("node n1 is gone", func() { s.nodes[0].gone = true })
+		s.run()
+		s.event("a restore is asked for", func() { ask(s) })
+		s.run()
+		restored(s)
+		s.expectGolden("one-restored")
+	})
+
+	It("restores a cluster whose quorum is lost for good, and waits for the pod on the node that is cut off", func() {
+		s := created(3, withStore)
+		s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
+		s.run()
+		s.event("a restore is asked for", func() { ask(s) })
+		s.run()
+		restored(s)
+		s.expectGolden("three-restored-from-a-lost-quorum")
+	})
+
+	It("begins anew when it is asked for again while the first member restores, and takes no leftover for data", func() {
+		s := created(3, withStore)
+		s.event("the data of all members is destroyed, and the store is down", func() { loseAll(s); s.storeDown = true })
+		s.run()
+		s.event("a restore is asked for", func() { ask(s) })
+		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "start" && s.seen.PodFor(0) != nil })
+		first := s.seen.ClaimFor(0).UID
+		s.brokenImages["v1"] = true
+		s.run()
+		s.event("it is asked for again", func() { ask(s); s.brokenImages["v1"], s.storeDown = false, false })
+		s.run()
+		restored(s)
+		Expect(s.seen.ClaimFor(0).UID).NotTo(Equal(first))
+		s.expectGolden("three-restored-after-an-interruption")
+	})
+
+	It("goes on with a restore after the cluster was hibernated in the middle of it", func() {
+		s := created(3, withStore)
+		s.event("the data of all members is destroyed", func() { loseAll(s) })
+		s.run()
+		s.event("a restore is asked for", func() { ask(s) })
+		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "discard" && len(s.seen.Pods) == 0 })
+		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+		s.run()
+		restored(s)
+	})
+
+	It("restores a cluster that is woken for it", func() {
+		s := created(3, withStore)
+		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		s.event("keys are lost, a restore is asked for, and spec.replicas becomes 3", func() { s.keys = 0; ask(s); s.etcd.Spec.Replicas = 3 })
+		s.run()
+		restored(s)
+	})
+
+	DescribeTable("does nothing, and says why, where",
+		func(change func(*seed), message string) {
+			s := created(3, withStore)
+			change(s)
+			s.see()
+			if s.etcd.Annotations == nil {
+				ask(s)
+			}
+			begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
+			Expect(begins).To(BeFalse())
+			Expect(ignored).To(ContainSubstring(message))
+			Expect(etcdcluster.PlanFor(s.etcd, s.seen, s.now).Restore).To(BeEmpty())
+		},
+		Entry("a member serves", func(*seed) {}, "member main-0 serves"),
+		Entry("there is no store", func(s *seed) { s.etcd.Spec.Backup.Store = nil }, "spec.backup.store is not set"),
+		Entry("the value is another", func(s *seed) { s.etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "true"} }, `the only value is "from-store"`),
+		Entry("somebody else runs the members", func(s *seed) { s.etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }, "run by somebody else"),
+		Entry("members are only out of sight", func(s *seed) {
+			for _, node := range s.nodes {
+				node.partitioned = true
+			}
+			s.kubelet()
+		}, "is out of sight on node n1 and may serve"),
+		Entry("no snapshot is known, and data is left", func(s *seed) {
+			s.seen.FullSnapshotLease = etcdcluster.Lease{}
+			loseAll(s)
+			s.kubelet()
+			s.kubelet()
+			for i := range s.seen.Pods {
+				s.seen.Pods[i].Ready, s.seen.Pods[i].ContainersReady = false, false
+			}
+		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
+	)
+
+	It("decides nothing while it cannot read what would be discarded", func() {
+		s := created(3, withStore)
+		ask(s)
+		loseAll(s)
+		s.seen.Failures = []etcdcluster.ReadFailure{{Section: "PersistentVolumeClaims", Message: "forbidden"}}
+		begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
+		Expect(begins).To(BeFalse())
+		Expect(ignored).To(BeEmpty())
+	})
+})
+
+// runUntil lets the world go on until something holds.
+func (s *seed) runUntil(holds func() bool) {
+	GinkgoHelper()
+	for range 200 {
+		if holds() {
+			return
+		}
+		s.runFor(1)
+	}
+	Fail("it never holds:\n" + strings.Join(s.trace, "\n"))
+}
