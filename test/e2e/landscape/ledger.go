@@ -10,12 +10,15 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	corev1 "k8s.io/api/core/v1"
 
@@ -62,6 +65,44 @@ func (l *Ledger) Write(ctx context.Context, count int) {
 
 		l.written[key], l.Revision = value, response.Header.Revision
 	}
+}
+
+// WriteMany writes so many new keys with values of 512 bytes, many at a time, and expects that each is acknowledged.
+func (l *Ledger) WriteMany(ctx context.Context, count int) {
+	GinkgoHelper()
+
+	const writers = 16
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	var (
+		lock   sync.Mutex
+		group  errgroup.Group
+		offset = len(l.written)
+	)
+
+	for writer := range writers {
+		group.Go(func() error {
+			for i := writer; i < count; i += writers {
+				key := fmt.Sprintf("%s%06d", keys, offset+i)
+				value := fmt.Sprintf("%s at %s%s", key, time.Now().Format(time.RFC3339Nano), strings.Repeat(".", 460))
+
+				response, err := put(ctx, client, key, value)
+				if err != nil {
+					return err
+				}
+
+				lock.Lock()
+				l.written[key], l.Revision = value, max(l.Revision, response.Header.Revision)
+				lock.Unlock()
+			}
+
+			return nil
+		})
+	}
+
+	Expect(group.Wait()).To(Succeed(), l.story.State)
 }
 
 // ExpectComplete expects that etcd has every acknowledged key with its value, and no others.

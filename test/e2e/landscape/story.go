@@ -172,8 +172,29 @@ func (s *Story) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.Per
 func (s *Story) VolumeDir(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 
+	return s.dirOf(ctx, s.Claim(ctx, etcd))
+}
+
+// VolumeDirs are the folders on the nodes that are the data volumes of all members.
+func (s *Story) VolumeDirs(ctx context.Context, etcd *druidv1alpha1.Etcd) []string {
+	GinkgoHelper()
+
+	claims := &corev1.PersistentVolumeClaimList{}
+	Expect(s.Client.List(ctx, claims, client.InNamespace(s.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name})).To(Succeed())
+
+	var dirs []string
+	for i := range claims.Items {
+		dirs = append(dirs, s.dirOf(ctx, &claims.Items[i]))
+	}
+
+	return dirs
+}
+
+func (s *Story) dirOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
+	GinkgoHelper()
+
 	volume := &corev1.PersistentVolume{}
-	Expect(s.Client.Get(ctx, client.ObjectKey{Name: s.Claim(ctx, etcd).Spec.VolumeName}, volume)).To(Succeed())
+	Expect(s.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
 	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
 
 	return volume.Spec.HostPath.Path

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var (
+	heading = regexp.MustCompile(`^#+ (.+)$`)
+	// placeholder is what a reader replaces: a word in capitals that is no variable of the shell.
+	placeholder = regexp.MustCompile(`[${]?\b[A-Z]{4,}\b`)
+)
+
+// Commands returns the shell commands below a heading of a page, up to the next heading, with a line for each line of the page:
+// what a shell says about a line is true of the page.
+func Commands(page, section string) (string, error) {
+	content, err := os.ReadFile(page) // #nosec G304 -- a page of the repository
+	if err != nil {
+		return "", err
+	}
+
+	var (
+		script          strings.Builder
+		inside, fenced  bool
+		language, found = "", false
+	)
+
+	for line := range strings.Lines(string(content)) {
+		line = strings.TrimSuffix(line, "\n")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced, language, line = !fenced, strings.TrimPrefix(line, "```"), ""
+		case fenced && language == "sh" && inside:
+			found = true
+			script.WriteString(line)
+		case !fenced && heading.MatchString(line):
+			inside = heading.FindStringSubmatch(line)[1] == section
+		}
+
+		script.WriteString("\n")
+	}
+
+	if !found {
+		return "", fmt.Errorf("%s has no commands below the heading %q", page, section)
+	}
+
+	return script.String(), nil
+}
+
+// Follow does what a page of docs says below a heading, with the seed's kubectl, and returns what that has printed. The words in
+// capitals are replaced as a reader would; each has to be given.
+func (s *Story) Follow(ctx context.Context, page, section string, words map[string]string) string {
+	GinkgoHelper()
+
+	path := filepath.Join("..", "..", "docs", filepath.FromSlash(page))
+	commands, err := Commands(path, section)
+	Expect(err).NotTo(HaveOccurred())
+
+	script := placeholder.ReplaceAllStringFunc(commands, func(word string) string {
+		value, given := words[word]
+		if !given && !strings.ContainsAny(word, "${") {
+			Fail(fmt.Sprintf("%s, %s: nobody says what %s stands for", page, section, word))
+		}
+
+		return cmp.Or(value, word)
+	})
+
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- what a page of the repository says
+	command.Dir = GinkgoT().TempDir()
+	out, err := command.CombinedOutput()
+	_, _ = fmt.Fprintf(GinkgoWriter, "%s, %s:\n%s\n%s\n", page, section, strings.TrimSpace(script), out)
+	Expect(err).NotTo(HaveOccurred(), func() string { return fmt.Sprintf("%s, %s:\n%s\n%s", page, section, out, s.State()) })
+
+	return string(out)
+}

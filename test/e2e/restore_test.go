@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Every volume is lost", func() {
+	It("restores three members from the store with all 20,000 keys, as the runbook says", SpecPriority(9), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "everyvolume")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(story))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"}
+
+		By("writing across a full snapshot and delta snapshots")
+		ledger := story.Ledger(etcd)
+		ledger.WriteMany(ctx, 8000)
+		takeFullSnapshot(ctx, story, etcd)
+		ledger.WriteMany(ctx, 8000)
+		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		ledger.WriteMany(ctx, 4000)
+		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		inStore := ledger.Written()
+		Expect(inStore).To(HaveLen(20000))
+
+		By("asking for a restore while it serves, which is ignored")
+		pod := story.Pod(ctx, etcd)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithAnnotation("druid.gardener.cloud/restore", "from-store")(etcd)
+		})
+		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
+		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+
+		By("writing what no snapshot will have, and destroying everything on every volume")
+		ledger.Write(ctx, 5)
+		lost := destroy(ctx, story, etcd)
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+			g.Expect(landscape.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
+		})
+
+		By("restoring as the runbook says, with the first member interrupted in the middle of it")
+		story.Follow(ctx, "operations/losing-every-volume.md", "Look", words)
+		start := time.Now()
+		interrupted := make(chan bool, 1)
+		go func() {
+			defer GinkgoRecover()
+			interrupted <- interruptRestore(ctx, story, etcd, lost)
+		}()
+		story.Follow(ctx, "operations/losing-every-volume.md", "Restore", words)
+		story.EventuallyReady(ctx, etcd)
+		Expect(<-interrupted).To(BeTrue(), "the restore was not seen")
+
+		ledger.ExpectContained(ctx, inStore)
+		Expect(story.VolumeDirs(ctx, etcd)).To(HaveLen(3))
+		reportRestore(ctx, story, etcd, time.Since(start))
+	}, SpecTimeout(storyTimeout))
+})
+
+// takeFullSnapshot has the sidecar take a full snapshot now.
+func takeFullSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+
+	config, err := story.Connection(ctx, etcd)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(askSidecar(ctx, story, etcd, config, "/snapshot/full")).To(Equal(200))
+}
+
+// destroy empties all volumes and ends all pods, at once. It returns the folders of the volumes.
+func destroy(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) []string {
+	GinkgoHelper()
+
+	dirs := story.VolumeDirs(ctx, etcd)
+	Expect(dirs).To(HaveLen(int(etcd.Spec.Replicas)))
+
+	for _, dir := range dirs {
+		empty(dir)
+	}
+
+	Expect(story.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(0))).To(Succeed())
+
+	return dirs
+}
+
+// interruptRestore ends the first pod in the middle of its restore, on a volume that is none of those, and says whether it has
+// seen one.
+func interruptRestore(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, lost []string) bool {
+	pattern := filepath.Join(filepath.Dir(lost[0]), fmt.Sprintf("%s_%s-%s-0_*", story.Namespace, etcd.Name, etcd.Name), "new.etcd.part", "member")
+
+	for ctx.Err() == nil {
+		if found, _ := filepath.Glob(pattern); len(found) > 0 {
+			if pod, exists := story.FindPod(ctx, etcd); exists {
+				return client.IgnoreNotFound(story.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))) == nil
+			}
+		}
+
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+
+	return false
+}
+
+// reportRestore prints how long it took.
+func reportRestore(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, all time.Duration) {
+	GinkgoHelper()
+
+	info, err := os.Stat(filepath.Join(story.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db"))
+	Expect(err).NotTo(HaveOccurred())
+
+	size := float64(info.Size()) / (1 << 20)
+	AddReportEntry(fmt.Sprintf("restored %d members with a database of %.1f MiB in %s: %.2f seconds per MiB", etcd.Spec.Replicas, size, all.Round(time.Second), all.Seconds()/size), ReportEntryVisibilityAlways)
+}
