@@ -10,6 +10,9 @@ type EtcdAnswers struct {
 	Asked bool
 	// Members are the answers of the endpoints, one for each member that was asked, sorted by ordinal.
 	Members []MemberAnswer
+	// Existing are the answers at the client endpoints of the cluster that the Etcd joins, one an endpoint. Their ordinals say
+	// nothing. Nil: it joins none.
+	Existing []MemberAnswer
 	// MemberList is the cluster's own list, from a quorum read where the members' version allows one. Nil: nobody gave one.
 	MemberList []ListedMember
 	// MemberListError is why there is no list. Empty: there is one, or nobody was asked.

@@ -7,6 +7,9 @@ package etcdcluster
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // Node is what was seen of a node to which a volume is bound.
@@ -101,10 +104,26 @@ func (v view) repairMember(plan Plan, m Member) (Plan, bool) {
 	case !v.isSeen():
 		plan.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.arithmetic(), loss)
 		plan.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
+	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
+		// The volume may still hold data, out of reach for ever as that seems.
+		answer, gate := finalSnapshot(v.etcd, v.o, v.now, plan)
+		if answer == nil {
+			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; a full snapshot comes before it is given up (the annotation %s goes on without)", v.arithmetic(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
+
+			return gate, true
+		}
+
+		return v.replaceClaim(plan, m, *claim, loss+"; "+answer.String()), true
 	default:
-		plan.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.arithmetic(), loss, m.Name, v.arithmetic())
-		plan.Step = &Step{Kind: StepReplaceClaim, Object: claim.Name, UID: claim.UID}
+		return v.replaceClaim(plan, m, *claim, loss), true
 	}
 
 	return plan, true
+}
+
+func (v view) replaceClaim(plan Plan, m Member, claim Claim, loss string) Plan {
+	plan.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.arithmetic(), loss, m.Name, v.arithmetic())
+	plan.Step = &Step{Kind: StepReplaceClaim, Object: claim.Name, UID: claim.UID}
+
+	return plan
 }

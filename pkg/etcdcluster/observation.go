@@ -39,6 +39,8 @@ type Observation struct {
 	Issued []IssuedSecret
 	// Etcd is what the members themselves answered.
 	Etcd EtcdAnswers
+	// SnapshotCalls is how the calls stand that take a full snapshot before members stop or data is discarded.
+	SnapshotCalls SnapshotCalls
 	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.
 	Failures []ReadFailure
 }
@@ -102,6 +104,8 @@ type ManagedResource struct {
 	Restore string
 	// Size is the last size above 0, from our annotation. 0: not known.
 	Size int32
+	// FinalSnapshot is what our annotation remembers of the snapshot before the members stopped. Nil: nothing.
+	FinalSnapshot *FinalSnapshot
 	// Replicas are the pods that were rendered last, from our annotation. Nil: not known.
 	Replicas *int32
 }

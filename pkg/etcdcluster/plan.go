@@ -24,6 +24,9 @@ type Plan struct {
 	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
 	// has left it there. What is rendered then is told by Grown.
 	Growth *Growth
+	// FinalSnapshot is to be remembered with the rendering: how the last full snapshot before the members stopped came out. Nil:
+	// the members run, or there is no store.
+	FinalSnapshot *FinalSnapshot
 	// Reason is a sentence that says why, with the arithmetic of the quorum where members are concerned.
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
@@ -48,8 +51,12 @@ const (
 	StageWaitForSecrets Stage = "WaitForSecrets"
 	// StageWaitForPredecessor waits for what an earlier Etcd of the same name left to be gone.
 	StageWaitForPredecessor Stage = "WaitForPredecessor"
+	// StageWaitForExisting waits for the cluster that the members are to join.
+	StageWaitForExisting Stage = "WaitForExisting"
 	// StageCreate makes a cluster that never ran.
 	StageCreate Stage = "Create"
+	// StageSnapshot has a full snapshot taken and verified before members stop for good or data is discarded.
+	StageSnapshot Stage = "Snapshot"
 	// StageHibernate stops all members and keeps their data.
 	StageHibernate Stage = "Hibernate"
 	// StageHibernated is the end of StageHibernate.
@@ -110,6 +117,9 @@ const (
 	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
 	// asks the resource manager to reconcile.
 	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"
+	// StepTakeSnapshot asks the sidecar beside the leader for a full snapshot, and verifies it. The object is the Etcd itself:
+	// who leads is found out anew by each attempt.
+	StepTakeSnapshot StepKind = "TakeSnapshot"
 	// StepRequestReconcile asks the resource manager to reconcile now. It harms nothing.
 	StepRequestReconcile StepKind = "RequestReconcile"
 )

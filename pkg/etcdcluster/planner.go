@@ -29,17 +29,19 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 			Reason: "the members are run by somebody else; only their configuration is rendered",
 		}
 	case helper.IsHibernated(etcd):
-		return planHibernation(o)
+		return planHibernation(etcd, o, now)
 	}
 	if plan, is := planRestore(etcd, o, now); is {
 		return plan
 	}
-	switch {
-	case etcd.Spec.Replicas == 1:
-		return planSingle(etcd, o, now)
-	default:
-		return planSeveral(etcd, o, now)
+	if plan, waits := waitForExisting(etcd, o); waits {
+		return plan
 	}
+	if etcd.Spec.Replicas == 1 {
+		return planSingle(etcd, o, now)
+	}
+
+	return planSeveral(etcd, o, now)
 }
 
 // RepairFor decides what is to be done for a canonical Etcd whose spec is not carried out now, because it was refused or nobody
@@ -60,7 +62,7 @@ func RepairFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 			break
 		}
 	}
-	if plan.Stage != StageRepair {
+	if plan.Stage != StageRepair && plan.Stage != StageSnapshot {
 		plan.Step = nil
 	}
 
@@ -122,8 +124,13 @@ func lastSize(o Observation) int32 {
 	return o.StatefulSet.SpecReplicas
 }
 
-func planHibernation(o Observation) Plan {
+func planHibernation(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 	plan := Plan{Stage: StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size, Restore: RestorePhase(o.ManagedResource.Restore)}
+	snapshot, before := hibernationSnapshot(etcd, o, now)
+	if before != nil {
+		return *before
+	}
+	plan.FinalSnapshot = snapshot
 	switch {
 	case len(o.Pods) > 0:
 		plan.Reason = fmt.Sprintf("spec.replicas is 0; %d pods still run", len(o.Pods))
@@ -131,6 +138,9 @@ func planHibernation(o Observation) Plan {
 	default:
 		plan.Stage = StageHibernated
 		plan.Reason = "spec.replicas is 0 and no pod runs; the data is kept"
+	}
+	if snapshot != nil {
+		plan.Reason += "; " + snapshot.String()
 	}
 
 	return plan
@@ -220,8 +230,8 @@ func podToServe(etcd *druidv1alpha1.Etcd, pod *Pod) string {
 		return "pod " + pod.Name + ", which is being deleted, to be gone and made anew"
 	}
 	if trouble := pod.Trouble(); trouble != "" {
-		return "pod " + pod.Name + " to serve: " + trouble
+		return "pod " + pod.Name + " to serve: " + trouble + prefixHint(etcd, pod)
 	}
 
-	return "pod " + pod.Name + " to serve"
+	return "pod " + pod.Name + " to serve" + prefixHint(etcd, pod)
 }

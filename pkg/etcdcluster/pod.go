@@ -5,9 +5,12 @@
 package etcdcluster
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // Names of the containers of a member's pod.
@@ -99,6 +102,21 @@ const (
 	ContainerRunning    ContainerState = "Running"
 	ContainerTerminated ContainerState = "Terminated"
 )
+
+// prefixHint says, of a pod that does not serve, what names with a prefix need: a sidecar that does not know them finds neither
+// its URLs nor its lease, and never lets etcd start. Empty: the names have no prefix.
+func prefixHint(etcd *druidv1alpha1.Etcd, pod *Pod) string {
+	if prefix := etcd.Spec.MemberNamePrefix; prefix == nil || *prefix == "" {
+		return ""
+	}
+	for _, container := range pod.Containers {
+		if container.Name == ContainerBackupRestore {
+			return fmt.Sprintf(" (spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs %s)", container.Image)
+		}
+	}
+
+	return ""
+}
 
 // PodFor returns the pod with the ordinal; nil when there is none.
 func (o Observation) PodFor(ordinal int) *Pod {

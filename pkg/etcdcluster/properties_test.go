@@ -43,7 +43,7 @@ var _ = Describe("Random worlds", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d worlds from seed %d, %d faults, steps: %v", worlds, first, faults, steps), ReportEntryVisibilityAlways)
-		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "GrowClaim", "RecreateStatefulSet"} {
+		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "GrowClaim", "RecreateStatefulSet"} {
 			Expect(worlds < 100 || steps[kind] > 0).To(BeTrue(), "no world made us do %s", kind)
 		}
 	})
@@ -99,6 +99,7 @@ func (w *randomWorld) live() {
 		w.image = "good"
 		if w.etcd.Spec.Replicas == 0 {
 			w.etcd.Spec.Replicas = max(w.seen.ManagedResource.Size, 1)
+			w.respec()
 		}
 	})
 	w.see()
@@ -121,7 +122,7 @@ func (w *randomWorld) expectConverged() {
 func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
-		w.imageChanges, w.imageBreaks, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
+		w.imageChanges, w.imageBreaks, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
 		w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
@@ -291,6 +292,15 @@ func (w *randomWorld) imageBreaks() string {
 	return "the image becomes " + w.image + ", which is broken"
 }
 
+func (w *randomWorld) storeFails() string {
+	w.storeDown = !w.storeDown
+	if w.storeDown {
+		return "the store fails"
+	}
+
+	return "the store is back"
+}
+
 func (w *randomWorld) leaderMoves() string {
 	for _, member := range w.members {
 		if w.leader != 0 && member.id != w.leader && !member.learner && w.alive(member.ordinal) != nil {
@@ -314,6 +324,7 @@ func (w *randomWorld) clusterGrows() string {
 		return ""
 	}
 	w.etcd.Spec.Replicas += 2
+	w.respec()
 
 	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
 }
@@ -348,6 +359,7 @@ func (w *randomWorld) clusterSleepsOrWakes() string {
 	if w.random.Intn(3) > 0 {
 		return ""
 	}
+	w.respec()
 	if w.etcd.Spec.Replicas > 0 {
 		w.etcd.Spec.Replicas = 0
 

@@ -249,6 +249,9 @@ func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {
 		if !etcdcluster.IsQuorate(alive, all) || s.leader == 0 {
 			s.broken("claim %s is deleted without a quorum", claim.Name)
 		}
+		if helper.IsStoreConfigured(s.etcd) && !volume.lost && s.seen.SnapshotCalls.Verified == nil {
+			s.broken("claim %s is deleted without a snapshot", claim.Name)
+		}
 		claim.Deleting = true
 	}
 }
@@ -292,6 +295,17 @@ func (s *seed) discardClaim(step etcdcluster.Step) {
 		if claim := &s.seen.Claims[i]; claim.Name == step.Object && claim.UID == step.UID {
 			claim.Deleting = true
 		}
+	}
+}
+
+// checkSaved checks that members are stopped after a snapshot, or after three attempts to take one.
+func (s *seed) checkSaved(plan etcdcluster.Plan) {
+	if plan.Replicas > 0 || plan.Restore != "" || s.written == nil || s.written.replicas == 0 || !helper.IsStoreConfigured(s.etcd) {
+		return
+	}
+	calls := s.seen.SnapshotCalls
+	if plan.FinalSnapshot == nil || calls.Verified == nil && calls.Failures < 3 || calls.Running {
+		s.broken("the members are stopped without a snapshot")
 	}
 }
 

@@ -112,8 +112,9 @@ func (s *seed) pass() bool {
 	wanted := s.manifestFor(plan)
 	if plan.Render && (s.written == nil || s.written.rendering().Checksum != wanted.rendering().Checksum || len(s.written.fixed.Differences(wanted.fixed)) > 0) {
 		s.checkRendered(wanted)
+		s.checkSaved(plan)
 		s.write(wanted)
-		s.seen.ManagedResource.Replicas = new(wanted.replicas)
+		s.seen.ManagedResource.Replicas, s.seen.ManagedResource.FinalSnapshot = new(wanted.replicas), plan.FinalSnapshot
 		s.remember(plan)
 
 		return true
@@ -141,7 +142,7 @@ func (s *seed) repairBeside(plan etcdcluster.Plan) bool {
 	if repair.Step == nil {
 		return false
 	}
-	if kind := repair.Step.Kind; kind != etcdcluster.StepReplaceClaim && kind != etcdcluster.StepDeletePod {
+	if kind := repair.Step.Kind; kind != etcdcluster.StepReplaceClaim && kind != etcdcluster.StepDeletePod && kind != etcdcluster.StepTakeSnapshot {
 		s.broken("%s although the spec is not carried out", kind)
 	}
 	s.act(*repair.Step)
@@ -157,7 +158,7 @@ func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
 // tick lets the others act and time pass; true when anything changed.
 func (s *seed) tick() bool {
 	s.now = s.now.Add(5 * time.Second)
-	moved := false
+	moved := s.endSnapshot(s.leader != 0)
 	for _, act := range []func() bool{s.resourceManager, s.statefulSetController, s.podCollector, s.claimController, s.scheduler, s.kubelet, s.sidecars, s.elect} {
 		moved = act() || moved
 		s.see()

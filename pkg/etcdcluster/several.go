@@ -74,7 +74,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 	case known == 0 && o.ManagedResource.Size <= 1:
 		return Plan{
 			Stage: StageCreate, Render: true, Replicas: 1, ClusterSize: 1,
-			Reason:   fmt.Sprintf("0 of %d members exist; the first is created alone, and the others join it one at a time", etcd.Spec.Replicas),
+			Reason:   fmt.Sprintf("0 of %d members exist; the first %s, and the others join it one at a time", etcd.Spec.Replicas, startOf(etcd)),
 			WaitsFor: "member " + helper.MemberName(etcd, 0) + " to serve",
 		}
 	case data == 0:
@@ -90,6 +90,14 @@ func planStart(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 			WaitsFor: "a quorum of them to serve",
 		}
 	}
+}
+
+func startOf(etcd *druidv1alpha1.Etcd) string {
+	if etcd.Spec.Etcd.BootstrapWithExistingCluster != nil {
+		return "joins the existing cluster alone"
+	}
+
+	return "is created alone"
 }
 
 // knownMembers is how many members of the cluster have ever run: their leases tell or, where no lease does, their claims.

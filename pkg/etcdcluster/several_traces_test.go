@@ -177,6 +177,26 @@ var _ = Describe("Traces of several members", func() {
 		Entry("that is out of service", "three-node-out-of-service", "node n3 is cut off and tainted out-of-service", func(n *simNode) { n.partitioned, n.outOfService = true, true }),
 	)
 
+	It("gives up a volume after a snapshot was verified, and waits for the store to take it", func() {
+		s := created(3, withStore)
+		s.event("the store goes down, and node n3 is gone", func() { s.storeDown, s.nodes[2].gone = true, true })
+		s.runFor(30)
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepReplaceClaim))
+		s.event("the store comes back", func() { s.storeDown = false })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-node-gone-with-store")
+	})
+
+	It("hibernates after a snapshot was verified", func() {
+		s := created(3, withStore)
+		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0; s.respec() })
+		s.run()
+		Expect(s.seen.Pods).To(BeEmpty())
+		Expect(s.violations).To(BeEmpty())
+		s.expectGolden("three-hibernated-with-store")
+	})
+
 	It("replaces the claim of a volume that does not exist any more", func() {
 		s := created(3)
 		s.event("the volume of main-1 is deleted, and its pod with it", func() {

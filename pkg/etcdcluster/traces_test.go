@@ -71,6 +71,36 @@ var _ = Describe("Traces of one member", func() {
 		w.expectGolden("hibernate-and-wake")
 	})
 
+	It("hibernates after a snapshot was verified", func() {
+		w := created(newWorld(withStore))
+		w.event("spec.replicas becomes 0", func() { w.etcd.Spec.Replicas = 0; w.respec() })
+		w.run()
+		Expect(w.seen.Pods).To(BeEmpty())
+		w.expectGolden("hibernate-with-store")
+	})
+
+	It("hibernates without a snapshot after three attempts, since the volumes stay", func() {
+		w := created(newWorld(withStore))
+		w.event("the store goes down", func() { w.storeDown = true })
+		w.event("spec.replicas becomes 0", func() { w.etcd.Spec.Replicas = 0; w.respec() })
+		for range 20 { // it is at rest between the attempts
+			w.run()
+		}
+		Expect(w.seen.Pods).To(BeEmpty())
+		w.expectGolden("hibernate-with-store-down")
+	})
+
+	It("hibernates at once where an annotation skips the snapshot", func() {
+		w := created(newWorld(withStore))
+		w.event("the annotation is set, and spec.replicas becomes 0", func() {
+			w.etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": ""}
+			w.etcd.Spec.Replicas = 0
+			w.respec()
+		})
+		w.run()
+		w.expectGolden("hibernate-skipping-the-snapshot")
+	})
+
 	It("starts nothing before its secrets exist", func() {
 		w := newWorld()
 		w.seen.Secrets = []etcdcluster.Secret{

@@ -24,8 +24,10 @@ type view struct {
 	members []Member
 	// size is the number of voters: those in the cluster's own list or, where nobody gave one, the members that run.
 	size int
-	// healthy are the members that serve and have a vote.
+	// healthy are the voters that serve, those of the cluster that was joined among them as far as they can be asked.
 	healthy int
+	// joined is how many voters belong to the cluster that was joined.
+	joined int
 }
 
 func viewOf(etcd *druidv1alpha1.Etcd, o Observation, count int32, now time.Time) view {
@@ -34,8 +36,15 @@ func viewOf(etcd *druidv1alpha1.Etcd, o Observation, count int32, now time.Time)
 	if len(o.Etcd.MemberList) > 0 {
 		v.size = 0
 		for _, listed := range o.Etcd.MemberList {
-			if !listed.Learner {
-				v.size++
+			if listed.Learner {
+				continue
+			}
+			v.size++
+			if isOfExisting(etcd, listed.Name) {
+				v.joined++
+				if o.Etcd.existingServes(listed.ID) {
+					v.healthy++
+				}
 			}
 		}
 	}
@@ -43,8 +52,11 @@ func viewOf(etcd *druidv1alpha1.Etcd, o Observation, count int32, now time.Time)
 	return v
 }
 
-// isQuorate is true when enough members are seen to serve.
-func (v view) isQuorate() bool { return IsQuorate(v.healthy, v.size) }
+// isQuorate is true when enough members are seen to serve. Of a cluster that was joined not all can be asked: there it is
+// enough that one of ours serves, which takes a quorum.
+func (v view) isQuorate() bool {
+	return IsQuorate(v.healthy, v.size) || v.joined > 0 && HealthyVoters(v.members) > 0
+}
 
 // isSeen is true when the cluster told by a quorum read who its members are. Nothing is done to a pod that serves, or to a
 // volume, without it.
@@ -122,11 +134,11 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m Member) string {
 	case m.Pod.Deleting:
 		return "pod " + m.Pod.Name + " to be gone, and made anew"
 	case !m.Pod.Ready && m.Pod.Trouble() != "":
-		return "member " + m.Name + ": " + m.Pod.Trouble()
+		return "member " + m.Name + ": " + m.Pod.Trouble() + prefixHint(etcd, m.Pod)
 	case !m.Pod.Ready && m.Answer != nil && m.Answer.Learner:
 		return "member " + m.Name + " to catch up and get its vote"
 	case !m.Pod.Ready:
-		return "pod " + m.Pod.Name + " to be ready"
+		return "pod " + m.Pod.Name + " to be ready" + prefixHint(etcd, m.Pod)
 	default:
 		return ""
 	}

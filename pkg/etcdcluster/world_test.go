@@ -126,6 +126,7 @@ func (w *world) pass() bool {
 	w.noteOf(plan)
 	if isNew {
 		w.write(wanted)
+		w.seen.ManagedResource.FinalSnapshot = plan.FinalSnapshot
 
 		return true
 	}
@@ -196,13 +197,41 @@ func (w *world) do(step etcdcluster.Step) {
 		w.seen.ManagedResource.ReconcileRequested = true
 	case etcdcluster.StepRequestReconcile:
 		w.seen.ManagedResource.ReconcileRequested = true
+	case etcdcluster.StepTakeSnapshot:
+		w.seen.SnapshotCalls.Running = true
 	}
+}
+
+// endSnapshot ends the call that takes a full snapshot, as it ends where somebody leads or not. The next call is another
+// generation's after respec.
+func (w *world) endSnapshot(leads bool) bool {
+	calls := &w.seen.SnapshotCalls
+	if !calls.Running {
+		return false
+	}
+	switch {
+	case !leads:
+		*calls = etcdcluster.SnapshotCalls{Failures: calls.Failures + 1, Error: "no member leads", EndedAt: w.now}
+	case w.storeDown:
+		*calls = etcdcluster.SnapshotCalls{Failures: calls.Failures + 1, Error: "the store does not answer", EndedAt: w.now}
+	default:
+		*calls = etcdcluster.SnapshotCalls{EndedAt: w.now, Verified: &etcdcluster.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: w.now}}
+	}
+
+	return true
+}
+
+// respec makes the spec another generation, with its own snapshot.
+func (w *world) respec() {
+	w.etcd.Generation++
+	w.seen.SnapshotCalls = etcdcluster.SnapshotCalls{}
 }
 
 // tick lets the others act and time pass; true when anything changed.
 func (w *world) tick() bool {
 	w.now = w.now.Add(5 * time.Second)
-	for _, act := range []func() bool{w.resourceManager, w.statefulSetController, w.kubelet} {
+	leads := func() bool { return w.endSnapshot(len(w.seen.Pods) > 0 && w.seen.Pods[0].Ready) }
+	for _, act := range []func() bool{leads, w.resourceManager, w.statefulSetController, w.kubelet} {
 		if act() {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"net"
+	"net/url"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,7 +22,11 @@ import (
 type endpoint struct {
 	ordinal int
 	host    string
-	secrets *etcdcluster.ClientSecrets
+	// port. Empty: that of the members.
+	port string
+	// serverName that its certificate has to carry. Empty: the one in every member's certificate.
+	serverName string
+	secrets    *etcdcluster.ClientSecrets
 }
 
 // asked is what came back from one endpoint.
@@ -33,8 +38,8 @@ type asked struct {
 
 // askEtcd asks all members at the same time, then one of those that serve for the list.
 func (p *pass) askEtcd(ctx context.Context) {
-	endpoints := p.endpoints()
-	if len(endpoints) == 0 {
+	endpoints, existing := p.endpoints(), p.existingEndpoints()
+	if len(endpoints)+len(existing) == 0 {
 		return
 	}
 	timeout := p.MembersTimeout
@@ -44,18 +49,51 @@ func (p *pass) askEtcd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
+	all := p.askAll(ctx, slices.Concat(endpoints, existing))
+	results := all[:len(endpoints)]
+	p.seen.Etcd = etcdcluster.EtcdAnswers{Asked: true}
+	for _, result := range all[len(endpoints):] {
+		p.seen.Etcd.Existing = append(p.seen.Etcd.Existing, result.answer)
+	}
+	for _, result := range results {
+		p.seen.Etcd.Members = append(p.seen.Etcd.Members, result.answer)
+		p.addAlarms(result.alarms)
+	}
+	p.readMemberList(ctx, results)
+}
+
+func (p *pass) askAll(ctx context.Context, endpoints []endpoint) []asked {
 	results := make([]asked, len(endpoints))
 	var group sync.WaitGroup
 	for i, endpoint := range endpoints {
 		group.Go(func() { results[i] = p.ask(ctx, endpoint) })
 	}
 	group.Wait()
-	p.seen.Etcd = etcdcluster.EtcdAnswers{Asked: true}
-	for _, result := range results {
-		p.seen.Etcd.Members = append(p.seen.Etcd.Members, result.answer)
-		p.addAlarms(result.alarms)
+
+	return results
+}
+
+// existingEndpoints are those at which the cluster that is joined serves clients, with the credentials of the members that
+// join: both have to trust each other.
+func (p *pass) existingEndpoints() []endpoint {
+	bootstrap := p.etcd.Spec.Etcd.BootstrapWithExistingCluster
+	if bootstrap == nil || !p.askExisting {
+		return nil
 	}
-	p.readMemberList(ctx, results)
+	var endpoints []endpoint
+	for _, text := range bootstrap.ClientEndpoints {
+		parsed, err := url.Parse(text)
+		if err != nil {
+			continue // refused by the API
+		}
+		port := parsed.Port()
+		if port == "" {
+			port = strconv.Itoa(int(helper.ClientPort(p.etcd)))
+		}
+		endpoints = append(endpoints, endpoint{host: parsed.Hostname(), port: port, serverName: parsed.Hostname(), secrets: p.secretsOfSpec()})
+	}
+
+	return endpoints
 }
 
 // endpoints are the members that have an address, sorted by ordinal.
@@ -95,9 +133,9 @@ func (p *pass) secretsOfSpec() *etcdcluster.ClientSecrets {
 // target is the way to a member; it has its address also where its credentials cannot be had.
 func (p *pass) target(ctx context.Context, endpoint endpoint) (etcdclient.Target, error) {
 	target := etcdclient.Target{
-		Address: net.JoinHostPort(endpoint.host, strconv.Itoa(int(helper.ClientPort(p.etcd)))),
+		Address: net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(p.etcd))))),
 		// The address is of no use to verify the member, this name is in every member's certificate.
-		ServerName: helper.LocalHostName(p.etcd),
+		ServerName: cmp.Or(endpoint.serverName, helper.LocalHostName(p.etcd)),
 	}
 	var err error
 	target.Credentials, err = p.credentials(ctx, endpoint.secrets)

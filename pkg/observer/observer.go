@@ -50,6 +50,8 @@ type Request struct {
 	Secrets []helper.SecretUse
 	// AskEtcd asks the members themselves.
 	AskEtcd bool
+	// AskExisting asks, with AskEtcd, at the client endpoints of the cluster that the Etcd joins too.
+	AskExisting bool
 	// ClientTLS are the Secrets with which members are asked. Nil: those that each member mounts itself.
 	ClientTLS *etcdcluster.ClientSecrets
 	// Volumes reads the volumes, and the nodes to which they are bound, of members that do not serve.
@@ -65,7 +67,7 @@ type Request struct {
 // Observe reads everything about a canonical Etcd once. What cannot be read, or does not answer in time, is told by the
 // Observation itself.
 func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
-	pass := &pass{Observer: o, etcd: etcd, clientTLS: request.ClientTLS}
+	pass := &pass{Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.AskExisting}
 	pass.readManagedResource(ctx)
 	pass.readStatefulSet(ctx)
 	pass.readPods(ctx)
@@ -96,7 +98,10 @@ type pass struct {
 	etcd *druidv1alpha1.Etcd
 	// clientTLS are the Secrets with which members are asked. Nil: their own.
 	clientTLS *etcdcluster.ClientSecrets
-	seen      etcdcluster.Observation
+	// askExisting asks the cluster that is joined too.
+	askExisting bool
+
+	seen etcdcluster.Observation
 }
 
 // effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know

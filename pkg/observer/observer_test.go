@@ -308,6 +308,19 @@ var _ = Describe("Observer", func() {
 			Expect(seen.MemberListError).To(Equal("no member serves"))
 		})
 
+		It("asks the cluster that is joined at its own endpoints, when it is told to", func() {
+			existing := fakeetcd.NewCluster(7)
+			existing.AddMember(0x01, "old-0", "old.example.com:2379")
+			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{ClientEndpoints: []string{"http://old.example.com:2379"}}
+			o := newObserver()
+			o.Etcd = existing
+			Expect(o.Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd.Existing).To(BeNil())
+			seen := o.Observe(ctx, etcd, observer.Request{AskEtcd: true, AskExisting: true}).Etcd
+			Expect(seen.Existing).To(HaveLen(1))
+			Expect(seen.Existing[0]).To(And(HaveField("Serves", true), HaveField("MemberID", BeEquivalentTo(0x01)), HaveField("Endpoint", "old.example.com:2379")))
+			Expect(seen.Members).To(HaveLen(3), "our members are apart")
+		})
+
 		It("is not asked when nobody wants to know", func() {
 			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Etcd.Asked).To(BeFalse())
 			Expect(members.Calls()).To(BeZero())

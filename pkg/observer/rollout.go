@@ -53,6 +53,7 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
 		Restore:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore],
 		Size:               int32(size),
+		FinalSnapshot:      etcdcluster.ParseFinalSnapshot(object.Annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
 		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
 	}
 }

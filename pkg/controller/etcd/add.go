@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -60,6 +61,11 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Recorder: mgr.GetEventRecorder(ControllerName),
 		Config:   o.Config,
 		Payloads: lru.New(rememberedPayloads),
+
+		Snapshots: calls.NewRunner[SnapshotCall](),
+	}
+	if err := mgr.Add(r.Snapshots); err != nil {
+		return fmt.Errorf("adding the runner of snapshots: %w", err)
 	}
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
@@ -87,6 +93,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
+	b = b.WatchesRawSource(r.Snapshots.Source())
 	if o.Gardener {
 		b = r.watchGardener(b)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
@@ -49,6 +50,8 @@ func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 		Clock:    w.Clock,
 		Recorder: o,
 		Payloads: payloads,
+
+		Snapshots: calls.NewRunner[etcd.SnapshotCall](), // begins nothing, since nobody starts it
 		Config: etcd.Config{Defaults: componentetcd.Defaults{Images: componentetcd.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},

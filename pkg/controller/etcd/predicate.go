@@ -7,6 +7,7 @@ package etcd
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -40,6 +41,7 @@ func etcdChanged() predicate.Predicate {
 				newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != oldEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] ||
 				newEtcd.Annotations[druidv1alpha1.RestoreAnnotation] != "" && oldEtcd.Annotations[druidv1alpha1.RestoreAnnotation] == "" ||
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
+				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
 				!slices.EqualFunc(newEtcd.Status.Members, oldEtcd.Status.Members, isSameState)
 		},
@@ -48,6 +50,10 @@ func etcdChanged() predicate.Predicate {
 
 func isSameState(a, b druidv1alpha1.EtcdMemberStatus) bool {
 	return a.Name == b.Name && a.Status == b.Status
+}
+
+func skipsFinalSnapshot(etcd *druidv1alpha1.Etcd) bool {
+	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation)
 }
 
 // deleted passes deletions only.

@@ -22,9 +22,11 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
 // Observer reads everything about one Etcd once, and knows the way to its members.
@@ -32,6 +34,8 @@ type Observer interface {
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
 	// Member returns a client of the member in a pod.
 	Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error)
+	// Sidecar returns a client of the sidecar in a pod.
+	Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error)
 }
 
 // Config is what the operator's configuration says about the spec of Etcds.
@@ -58,6 +62,8 @@ type Reconciler struct {
 	Config Config
 	// Payloads remembers the payloads of ManagedResources by the checksum of what they hold. Nil: each is made anew.
 	Payloads *lru.Cache
+	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
+	Snapshots *calls.Runner[SnapshotCall]
 }
 
 // pass is what one reconciliation learns on its way to the status.
@@ -75,6 +81,10 @@ type pass struct {
 	issued *issued
 	// comeBack is when something has to be done of which no event tells, such as the renewal of a certificate. 0: nothing.
 	comeBack time.Duration
+	// finalSnapshot is the condition about the snapshot before the members stop; nil: there is none. It is meaningful if
+	// finalSnapshotSeen.
+	finalSnapshot     *druidv1alpha1.Condition
+	finalSnapshotSeen bool
 	// store is what looking for the store came to; nil if nobody looked.
 	store *conditions.StoreAnswer
 }

@@ -35,6 +35,7 @@ const maxSize = 7
 
 // delete takes an Etcd apart, one kind of object after the other, each waited for:
 //
+//  0. nothing before the data is saved, where its volumes go (finalsnapshot.go)
 //  1. the Jobs that work on its store
 //  2. the ManagedResource, and with it everything that gardener-resource-manager applied
 //  3. what is left of it, made by a predecessor before there was a ManagedResource
@@ -51,6 +52,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	}
 
 	for _, step := range []func(context.Context, *druidv1alpha1.Etcd) error{
+		r.saveData,
 		r.deleteJobs,
 		r.deleteManagedResource,
 		r.deleteLeftovers,
@@ -74,6 +76,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	if err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return conflictOr(err)
 	}
+	r.Snapshots.Forget(etcd.UID)
 	return reconcile.Result{}, nil
 }
 
@@ -90,7 +93,8 @@ func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etc
 	r.setOperation(ctx, next, druidv1alpha1.LastOperationTypeDelete, o)
 	r.setConditions(&next.Status, o,
 		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated),
-		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved))
+		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved),
+		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken))
 	if patchErr := r.patchStatus(ctx, etcd, next); client.IgnoreNotFound(patchErr) != nil {
 		return conflictOr(patchErr)
 	}

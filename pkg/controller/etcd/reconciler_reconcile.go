@@ -42,6 +42,7 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	}
 	p.canonical = canonical
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
+	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
 
 	if helper.IsSuspended(canonical) {
 		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
@@ -75,23 +76,18 @@ func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alp
 // rollOut renders what the plan asks for, writes it, and does the plan's step when there was nothing to write.
 func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance) error {
 	plan := etcdcluster.PlanFor(p.canonical, p.observation, r.Clock.Now())
+	p.seeFinalSnapshot(plan)
 	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
 	switch {
 	case plan.Refusal != nil:
 		return r.repairBeside(ctx, p, refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal))
+	case !plan.Render && plan.Step != nil:
+		return r.step(ctx, p, nil, rendering{}, plan)
 	case !plan.Render:
 		return waitingFor(plan)
 	}
 
-	store, answer, err := r.resolveStore(ctx, p)
-	p.store = &answer
-	if err != nil {
-		return err
-	}
-	if err := r.issue(ctx, p); err != nil {
-		return err
-	}
-	rendered, err := r.render(p, plan, accepted, store)
+	rendered, err := r.provide(ctx, p, plan, accepted)
 	if err != nil {
 		return err
 	}
@@ -99,7 +95,11 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	if err != nil {
 		return err
 	}
-	if written, err := r.write(ctx, p.canonical, current, rendered); err != nil || written {
+	written, err := r.write(ctx, p.canonical, current, rendered)
+	if written {
+		r.announceStop(p, plan)
+	}
+	if err != nil || written {
 		return err
 	}
 
@@ -117,6 +117,19 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return err
 	}
 	return r.settleSecrets(ctx, p, current)
+}
+
+// provide finds the store, has certificates issued, and renders with both.
+func (r *Reconciler) provide(ctx context.Context, p *pass, plan etcdcluster.Plan, accepted *acceptance) (rendering, error) {
+	store, answer, err := r.resolveStore(ctx, p)
+	p.store = &answer
+	if err != nil {
+		return rendering{}, err
+	}
+	if err := r.issue(ctx, p); err != nil {
+		return rendering{}, err
+	}
+	return r.render(p, plan, accepted, store)
 }
 
 // render is the pure part: the plan and the accepted defaults in, objects and payload out.
@@ -164,6 +177,13 @@ func annotationsFor(p *pass, plan etcdcluster.Plan, accepted *acceptance, store 
 	annotations := p.issued.annotations()
 	annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] = defaults
 	annotations[druidv1alpha1.ManagedResourceAnnotationReplicas] = strconv.Itoa(int(plan.Replicas))
+	if plan.FinalSnapshot != nil {
+		if annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot], err = plan.FinalSnapshot.Marshal(); err != nil {
+			return nil, err
+		}
+	} else if p.observation.ManagedResource.FinalSnapshot != nil {
+		annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot] = "" // the members write again
+	}
 	if plan.Replicas > 0 {
 		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.ClusterSize))
 	}

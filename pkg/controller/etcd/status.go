@@ -61,10 +61,14 @@ func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1
 	if p.observed {
 		updated = r.setObserved(p, next)
 	}
+	final := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
+	if p.finalSnapshotSeen {
+		final = p.finalSnapshot
+	}
 	if p.store != nil {
 		store = conditions.StoreResolved(p.canonical, *p.store)
 	}
-	return r.setConditions(&next.Status, o, updated, store)
+	return r.setConditions(&next.Status, o, updated, store, final)
 }
 
 // setConditions writes the conditions of this controller and returns whether Progressing changed.

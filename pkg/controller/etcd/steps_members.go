@@ -38,8 +38,13 @@ const (
 // requestFor says what has to be observed of an Etcd: what several members say decides what is done to them.
 func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 	several := etcd.Spec.Replicas > 1 && helper.ManagesPods(etcd)
+	// Who leads takes the snapshot before the members stop.
+	stopping := helper.IsHibernated(etcd) && helper.IsStoreConfigured(etcd)
+	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
 
-	return observer.Request{Gardener: true, AskEtcd: several, Volumes: several, StorageClasses: helper.ManagesPods(etcd)}
+	return observer.Request{
+		Gardener: true, AskEtcd: several || stopping || joins, AskExisting: joins, Volumes: several, StorageClasses: helper.ManagesPods(etcd),
+	}
 }
 
 // periodFor is when a plan that waits is looked at again even if no watch tells anything.
@@ -47,6 +52,8 @@ func periodFor(plan etcdcluster.Plan) time.Duration {
 	switch plan.Stage {
 	case etcdcluster.StageRestore:
 		return memberPeriod
+	case etcdcluster.StageWaitForExisting, etcdcluster.StageSnapshot:
+		return repairPeriod
 	case etcdcluster.StageGrow, etcdcluster.StagePromote, etcdcluster.StageReplacePod, etcdcluster.StageRepair, etcdcluster.StageSettle,
 		etcdcluster.StageQuorumLost, etcdcluster.StageHold:
 		if plan.Lively {
@@ -70,6 +77,9 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return r.moveLeader(ctx, etcd, o, plan)
 	case etcdcluster.StepPromoteMember:
 		return r.promote(ctx, etcd, o, plan)
+	case etcdcluster.StepTakeSnapshot:
+		r.takeSnapshot(etcd, o)
+		return nil
 	case etcdcluster.StepReplaceClaim:
 		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
@@ -32,6 +33,7 @@ func TestEtcd(t *testing.T) {
 var (
 	env          *environment.Environment
 	statefulSets = &environment.StatefulSets{}
+	sidecars     = fakesidecar.NewStore(time.Now)
 	stopOperator func()
 )
 
@@ -65,7 +67,7 @@ func startOperator(version string, autoReconcile bool) func() {
 				Init:          "registry.example.com/init:" + version,
 			}},
 		},
-		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: soleMembers{}, Sidecars: sidecars},
 	})).To(Succeed())
 	return start(mgr)
 }

@@ -39,6 +39,9 @@ const (
 	ConditionTypeStoreResolved ConditionType = "StoreResolved"
 	// ConditionTypeCertificatesValid is True when every certificate in use is valid.
 	ConditionTypeCertificatesValid ConditionType = "CertificatesValid"
+	// ConditionTypeFinalSnapshotTaken is True when a full snapshot holds all that was written before the members stopped, to
+	// hibernate or to be deleted with their volumes. Absent while they run, and without a store.
+	ConditionTypeFinalSnapshotTaken ConditionType = "FinalSnapshotTaken"
 )
 
 // Reasons that several conditions share.
@@ -210,6 +213,22 @@ const (
 	ReasonCertificatesNotRead = "CertificatesNotRead"
 	// ReasonPlaintext means that the cluster serves without TLS.
 	ReasonPlaintext = "Plaintext"
+)
+
+// Reasons of the condition FinalSnapshotTaken.
+const (
+	// ReasonSnapshotVerified means that the snapshot is the newest in the store and holds every acknowledged write.
+	ReasonSnapshotVerified = "SnapshotVerified"
+	// ReasonSnapshotPending means that the snapshot is being taken.
+	ReasonSnapshotPending = "SnapshotPending"
+	// ReasonSnapshotFailed means that there is no snapshot: it is tried again, or the cluster hibernates without one.
+	ReasonSnapshotFailed = "SnapshotFailed"
+	// ReasonSnapshotSkipped means that the annotation SkipFinalSnapshotAnnotation says to go on without.
+	ReasonSnapshotSkipped = "SnapshotSkipped"
+	// ReasonSnapshotNoData means that no member has ever served, so that there is nothing to be saved.
+	ReasonSnapshotNoData = "NoData"
+	// ReasonDeletionProceeds means that the volumes are being deleted, with the snapshot or for the reason in the message.
+	ReasonDeletionProceeds = "DeletionProceeds"
 )
 
 // Reasons of the state of a member in status.members.

@@ -76,7 +76,8 @@ const (
 	// TaskRevisionAnnotation is the key, on an EtcdOpsTask that takes a snapshot, of the revision of etcd before the first
 	// attempt.
 	TaskRevisionAnnotation = "etcd-druid.extensions.gardener.cloud/revision"
-	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate without a snapshot taken just before.
+	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate, and volumes be discarded, without a snapshot
+	// taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
 	// RestoreAnnotation asks for the cluster to be replaced by what its store holds: RestoreFromStore. It is ignored while a
 	// member serves.
@@ -113,6 +114,9 @@ const (
 	ManagedResourceAnnotationReplicas = "etcd-druid.extensions.gardener.cloud/replicas"
 	// ManagedResourceAnnotationRestore is the key, on the ManagedResource of an Etcd, of the phase of a restore that goes on.
 	ManagedResourceAnnotationRestore = "etcd-druid.extensions.gardener.cloud/restore"
+	// ManagedResourceAnnotationFinalSnapshot is the key, on the ManagedResource of an Etcd, of what came of the snapshot (JSON)
+	// before its members were stopped.
+	ManagedResourceAnnotationFinalSnapshot = "etcd-druid.extensions.gardener.cloud/final-snapshot"
 	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
 	// that the current generation was rendered with.
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+)
+
+// SnapshotCall is what one call for a full snapshot came to, and the calls before it that failed.
+type SnapshotCall struct {
+	// generation of the Etcd that it was made for. Others begin anew.
+	generation int64
+	calls      etcdcluster.SnapshotCalls
+}
+
+// snapshotCalls is how the calls for a full snapshot stand, for the generation at hand.
+func (r *Reconciler) snapshotCalls(etcd *druidv1alpha1.Etcd) etcdcluster.SnapshotCalls {
+	last, running, found := r.Snapshots.Outcome(etcd.UID)
+	if !found || last.generation != etcd.Generation {
+		return etcdcluster.SnapshotCalls{Running: running}
+	}
+	return last.calls
+}
+
+// takeSnapshot begins to take a full snapshot of a canonical Etcd, and does not wait for it: it takes minutes. The Etcd is
+// woken up when it is over.
+func (r *Reconciler) takeSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) {
+	etcd = etcd.DeepCopy()
+	before := o.SnapshotCalls
+	r.Snapshots.Run(etcd, func(ctx context.Context) SnapshotCall {
+		// The sidecar ends by itself what takes longer than its own limit.
+		ctx, cancel := context.WithTimeout(ctx, helper.SnapshotTimeout(etcd)+time.Minute)
+		defer cancel()
+		verified, err := r.verifiedSnapshot(ctx, etcd, o.Leader())
+		call := SnapshotCall{generation: etcd.Generation, calls: etcdcluster.SnapshotCalls{Verified: verified, EndedAt: r.Clock.Now()}}
+		if err != nil {
+			call.calls.Failures, call.calls.Error = before.Failures+1, err.Error()
+			r.event(etcd, corev1.EventTypeWarning, "FinalSnapshotFailed", "Attempt %d: %s", call.calls.Failures, err)
+		} else {
+			r.event(etcd, corev1.EventTypeNormal, "FinalSnapshotTaken", "Took and verified %s", verified)
+		}
+		return call
+	})
+}
+
+// verifiedSnapshot takes a full snapshot through the pod of the leader. It is never marked as the final one: that belongs to
+// the migration of control planes.
+func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, leader *etcdcluster.Pod) (*etcdcluster.VerifiedSnapshot, error) {
+	if leader == nil {
+		return nil, errors.New("no member leads, so that nobody can take a snapshot")
+	}
+	member, err := r.Observer.Member(ctx, etcd, *leader)
+	if err != nil {
+		return nil, err
+	}
+	client, err := r.Observer.Sidecar(ctx, etcd, *leader)
+	if err != nil {
+		return nil, err
+	}
+	asked := r.Clock.Now().Truncate(time.Second)
+	snapshot, err := sidecar.VerifiedFullSnapshot(ctx, client, member.Revision)
+	if err != nil {
+		return nil, err
+	}
+	return &etcdcluster.VerifiedSnapshot{Name: snapshot.Name, Revision: snapshot.LastRevision, At: asked}, nil
+}
+
+// seeFinalSnapshot computes the condition about the snapshot from a plan, as far as the plan is about it.
+func (p *pass) seeFinalSnapshot(plan etcdcluster.Plan) {
+	switch {
+	case plan.Stage == etcdcluster.StageSnapshot:
+		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotPending(plan, p.observation.SnapshotCalls), true
+	case plan.Render:
+		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotTaken(plan.FinalSnapshot), true
+	}
+}
+
+// announceStop tells with what snapshot the members are stopped, once.
+func (r *Reconciler) announceStop(p *pass, plan etcdcluster.Plan) {
+	snapshot, before := plan.FinalSnapshot, p.observation.ManagedResource.FinalSnapshot
+	if snapshot == nil || before != nil && before.String() == snapshot.String() {
+		return
+	}
+	eventType := corev1.EventTypeNormal
+	if snapshot.Missing == etcdcluster.SnapshotFailed {
+		eventType = corev1.EventTypeWarning
+	}
+	r.event(p.etcd, eventType, "Hibernating", "The members are stopped with %s", snapshot)
+}
+
+// saveData has a full snapshot taken and verified before the volumes of an Etcd are deleted, and keeps the deletion waiting
+// until it is there, or an annotation says to go on. That it may go on is remembered in the status, since all else goes.
+func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	if decided := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken); !helper.DeletesClaims(etcd) ||
+		decided != nil && decided.Reason == druidv1alpha1.ReasonDeletionProceeds {
+		return nil
+	}
+	namespace := metadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := r.Reader.Get(ctx, client.ObjectKey{Name: etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading Namespace %s: %w", etcd.Namespace, err))
+	}
+	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
+	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
+	o.SnapshotCalls = r.snapshotCalls(canonical)
+	plan := etcdcluster.PlanDiscard(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
+	if plan.Outcome() != etcdcluster.OutcomeDone {
+		if plan.Step != nil {
+			r.takeSnapshot(canonical, o)
+			plan.WaitsFor = "a full snapshot to be stored and verified"
+		}
+		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(plan, o.SnapshotCalls)); err != nil {
+			return err
+		}
+		return stillWaiting("Waiting for %s (%s)", plan.WaitsFor, plan.Reason)
+	}
+	if plan.FinalSnapshot == nil {
+		return nil
+	}
+	if err := r.rememberFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*plan.FinalSnapshot)); err != nil {
+		return err
+	}
+	if plan.FinalSnapshot.Missing == etcdcluster.SnapshotTerminating {
+		// No event can be made in the namespace itself.
+		r.Recorder.Eventf(namespace, etcd, corev1.EventTypeWarning, "FinalSnapshotSkipped", "Delete", "Etcd %s is deleted with %s", etcd.Name, plan.FinalSnapshot)
+		return nil
+	}
+	r.event(etcd, corev1.EventTypeNormal, "DeletingVolumes", "The volumes are deleted with %s", plan.FinalSnapshot)
+	return nil
+}
+
+// rememberFinalSnapshot writes the condition about the snapshot, and nothing else.
+func (r *Reconciler) rememberFinalSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, condition *druidv1alpha1.Condition) error {
+	next := etcd.DeepCopy()
+	next.Status.Conditions = conditions.Merge(next.Status.Conditions, []druidv1alpha1.ConditionType{condition.Type}, []druidv1alpha1.Condition{*condition}, r.Clock.Now())
+	return r.patchStatus(ctx, etcd, next)
+}

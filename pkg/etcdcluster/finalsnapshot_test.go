@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("PlanDiscard", func() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	taken := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
+
+	var (
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 4
+		etcd.Spec.Replicas = 1
+		etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+		o = etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Replicas: new(int32(1))},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:            []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			Claims:          []etcdcluster.Claim{{Name: "main-main-0", Exists: true}},
+			MemberLeases:    []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+		}
+	})
+
+	plan := func() etcdcluster.Plan { return etcdcluster.PlanDiscard(etcd, o, false, now) }
+
+	It("takes a snapshot first", func() {
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "TakeSnapshot", Object: "main", UID: "etcd-uid"}))
+		Expect(plan().FinalSnapshot).To(BeNil())
+	})
+
+	DescribeTable("does not go on",
+		func(change func(), waitsFor string) {
+			change()
+			Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeWaiting))
+			Expect(plan().WaitsFor).To(Equal(waitsFor))
+			Expect(plan().FinalSnapshot).To(BeNil())
+		},
+		Entry("while a snapshot is being taken", func() { o.SnapshotCalls.Running = true }, "a full snapshot to be stored and verified"),
+		Entry("right after an attempt failed", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1, Error: "the store is down", EndedAt: now.Add(-14 * time.Second)}
+		}, "the next attempt to take a full snapshot, at 2026-01-01T12:00:01Z: the store is down"),
+		Entry("however often attempts failed", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now}
+		}, "the next attempt to take a full snapshot, at 2026-01-01T12:05:00Z: the store is down"),
+		Entry("without all facts", func() {
+			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionClaims, Message: "no answer"}}
+		}, "reading PersistentVolumeClaims: no answer"),
+	)
+
+	DescribeTable("tries again",
+		func(change func()) {
+			change()
+			Expect(plan().Step).NotTo(BeNil())
+		},
+		Entry("after a pause", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1, Error: "the store is down", EndedAt: now.Add(-15 * time.Second)}
+		}),
+		Entry("after five minutes at the latest", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now.Add(-5 * time.Minute)}
+		}),
+		Entry("where the snapshot is too old to act upon", func() {
+			o.SnapshotCalls.Verified = &etcdcluster.VerifiedSnapshot{Name: "Full-1", At: now.Add(-5 * time.Minute)}
+		}),
+		Entry("where the members wrote after they hibernated last", func() {
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+		}),
+		Entry("where the snapshot before the hibernation failed", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Missing: "Failed"}
+		}),
+		Entry("where members still run after they were told to stop", func() {
+			o.ManagedResource.Replicas = new(int32(0))
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+		}),
+		Entry("where the leases that would tell are gone", func() { o.MemberLeases, o.Pods = nil, nil }),
+	)
+
+	DescribeTable("goes on",
+		func(change func(), expected *etcdcluster.FinalSnapshot) {
+			change()
+			Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeDone))
+			Expect(plan().FinalSnapshot).To(Equal(expected))
+		},
+		Entry("with a verified snapshot", func() { o.SnapshotCalls.Verified = taken },
+			&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken}),
+		Entry("with the snapshot from before the hibernation", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}),
+		Entry("where an annotation says so", func() {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
+		Entry("where no member has ever served", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
+			&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+		Entry("where the volumes are retained", func() { etcd.Spec.PVCRetentionPolicy = nil }, nil),
+		Entry("where there is no store", func() { etcd.Spec.Backup.Store = nil }, nil),
+		Entry("where there is no volume", func() { o.Claims[0].Exists = false }, nil),
+		Entry("where somebody else runs the members", func() { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }, nil),
+	)
+
+	It("attempts nothing in a namespace that is being deleted", func() {
+		o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "no answer"}}
+		plan := etcdcluster.PlanDiscard(etcd, o, true, now)
+		Expect(plan.Outcome()).To(Equal(etcdcluster.OutcomeDone))
+		Expect(plan.FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NamespaceTerminating", Message: "the namespace is being deleted"}))
+	})
+})

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package sidecar_test
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+)
+
+// told answers what the test says.
+type told struct {
+	sidecar.Client
+
+	taken    sidecar.Snapshot
+	takenErr error
+	latest   sidecar.LatestSnapshots
+	failure  error
+	calls    []string
+}
+
+func (t *told) FullSnapshot(context.Context) (sidecar.Snapshot, error) {
+	t.calls = append(t.calls, "full")
+
+	return t.taken, t.takenErr
+}
+
+func (t *told) LatestSnapshots(context.Context) (sidecar.LatestSnapshots, error) {
+	t.calls = append(t.calls, "latest")
+
+	return t.latest, t.failure
+}
+
+var _ = Describe("VerifiedFullSnapshot", func() {
+	var (
+		ctx      = context.Background()
+		now      = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		full     = sidecar.Snapshot{Name: "Full-42", LastRevision: 42, CreatedAt: now}
+		client   *told
+		revision func(context.Context) (int64, error)
+	)
+
+	BeforeEach(func() {
+		client = &told{taken: full, latest: sidecar.LatestSnapshots{Full: &full}}
+		revision = func(context.Context) (int64, error) {
+			client.calls = append(client.calls, "revision")
+
+			return 42, nil
+		}
+	})
+
+	It("reads the revision before, and the store afterwards", func() {
+		Expect(sidecar.VerifiedFullSnapshot(ctx, client, revision)).To(Equal(full))
+		Expect(client.calls).To(Equal([]string{"revision", "full", "latest"}))
+	})
+
+	It("is content with a newer one that somebody else took", func() {
+		newer := sidecar.Snapshot{Name: "Full-50", LastRevision: 50, CreatedAt: now.Add(time.Second)}
+		client.latest.Full = &newer
+		Expect(sidecar.VerifiedFullSnapshot(ctx, client, revision)).To(Equal(newer))
+	})
+
+	DescribeTable("does not believe",
+		func(change func(), message string) {
+			change()
+			_, err := sidecar.VerifiedFullSnapshot(ctx, client, revision)
+			Expect(err).To(MatchError(message))
+		},
+		Entry("without a quorum", func() {
+			revision = func(context.Context) (int64, error) { return 0, errors.New("no leader") }
+		}, "reading etcd's revision: no leader"),
+		Entry("a call that failed", func() { client.takenErr = errors.New("refused") }, "refused"),
+		Entry("a store that cannot be read", func() { client.failure = errors.New("refused") }, "verifying full snapshot Full-42: refused"),
+		Entry("a store that is empty", func() { client.latest.Full = nil }, "verifying full snapshot Full-42: the store holds none"),
+		Entry("a store that has only an older one", func() {
+			client.latest.Full = &sidecar.Snapshot{Name: "Full-40", LastRevision: 60, CreatedAt: now.Add(-time.Second)}
+		}, "verifying full snapshot Full-42: the newest in the store is Full-40"),
+		Entry("a snapshot that lacks what was acknowledged", func() {
+			revision = func(context.Context) (int64, error) { return 43, nil }
+		}, "verifying full snapshot Full-42: it ends with revision 42, and etcd was at 43 before"),
+	)
+})

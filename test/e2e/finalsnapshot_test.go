@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// withRareSnapshots leaves full snapshots to who asks for them: whatever a full snapshot holds was saved on purpose.
+func withRareSnapshots(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: time.Hour}
+	etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *")
+}
+
+func withDeleteAll(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
+}
+
+var _ = Describe("The final snapshot", func() {
+	DescribeTable("holds the last acknowledged write when a cluster hibernates",
+		func(ctx SpecContext, replicas int32) {
+			story := seed.Begin(ctx, "hibernation-saved")
+			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(story), withRareSnapshots)
+			story.Create(ctx, etcd)
+			story.EventuallyReady(ctx, etcd)
+			eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0) // the one that the sidecar begins with
+
+			ledger := story.Ledger(etcd)
+			ledger.Write(ctx, 50)
+			Expect(newestFull(story)).To(BeNumerically("<", ledger.Revision))
+			began := time.Now()
+			hibernate(ctx, story, etcd)
+			AddReportEntry("hibernated", time.Since(began).Round(time.Second).String(), ReportEntryVisibilityAlways)
+
+			Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision))
+			Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
+			Expect(snapshots(story, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
+		},
+		Entry("of one member", int32(1), SpecTimeout(storyTimeout)),
+		Entry("of three members", int32(3), SpecTimeout(storyTimeout)),
+	)
+
+	It("holds the last acknowledged write before volumes are deleted, and nothing goes before it is stored", SpecPriority(5), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "deletion-saved")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withRareSnapshots, withDeleteAll)
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 50)
+		pod, claim := story.Pod(ctx, etcd), story.Claim(ctx, etcd)
+
+		By("deleting it while the store takes nothing")
+		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
+		DeferCleanup(os.Chmod, story.StoreDir(), os.FileMode(0o755))
+		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
+		})
+		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		Expect(landscape.IsPodReady(story.Pod(ctx, etcd))).To(BeTrue())
+		Expect(story.Claim(ctx, etcd).DeletionTimestamp).To(BeNil())
+		ledger.ExpectComplete(ctx)
+
+		By("letting the store take snapshots again")
+		Expect(os.Chmod(story.StoreDir(), 0o755)).To(Succeed())
+		Eventually(func() bool { return story.IsGone(ctx, etcd) && story.IsGone(ctx, claim) }).
+			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision))
+
+		By("making it anew from the store")
+		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withRareSnapshots, withDeleteAll)
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		Expect(story.Claim(ctx, etcd).UID).NotTo(Equal(claim.UID))
+		story.Ledger(etcd).ExpectContained(ctx, ledger.Written())
+
+		By("letting it go without a snapshot")
+		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
+		story.Change(ctx, etcd, fixture.WithAnnotation("druid.gardener.cloud/skip-final-snapshot", ""))
+		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+		claims := &corev1.PersistentVolumeClaimList{}
+		Expect(story.Client.List(ctx, claims, client.InNamespace(story.Namespace))).To(Succeed())
+		Expect(claims.Items).To(BeEmpty())
+	}, SpecTimeout(storyTimeout))
+
+	It("is attempted three times before a cluster hibernates, which keeps its volumes", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "hibernation-unsaved")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withRareSnapshots)
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 10)
+
+		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
+		DeferCleanup(os.Chmod, story.StoreDir(), os.FileMode(0o755))
+		hibernate(ctx, story, etcd)
+		Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(
+			HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"), HaveField("Message", ContainSubstring("3 attempts failed")),
+		))
+
+		By("waking up on the volume, with the store")
+		Expect(os.Chmod(story.StoreDir(), 0o755)).To(Succeed())
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		story.EventuallyReady(ctx, etcd)
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(storyTimeout))
+})
+
+// fullName is the name of a full snapshot; its part is the last revision.
+var fullName = regexp.MustCompile(`^Full-\d+-(\d+)-\d+`)
+
+// newestFull is the last revision of all full snapshots in the store of the story.
+func newestFull(story *landscape.Story) int64 {
+	GinkgoHelper()
+
+	newest := int64(-1)
+
+	for _, path := range snapshots(story, "Full-") {
+		match := fullName.FindStringSubmatch(filepath.Base(path))
+		Expect(match).NotTo(BeNil(), path)
+
+		revision, err := strconv.ParseInt(match[1], 10, 64)
+		Expect(err).NotTo(HaveOccurred())
+
+		newest = max(newest, revision)
+	}
+
+	return newest
+}

@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+)
+
+// soleMembers connects to members that lead, each alone, at revision 42.
+type soleMembers struct{}
+
+func (soleMembers) Connect(context.Context, etcdclient.Target) (etcdclient.Client, error) {
+	return soleMember{}, nil
+}
+func (soleMembers) Forget(etcdclient.Target) {}
+
+type soleMember struct{}
+
+func (soleMember) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+	return etcdcluster.MemberAnswer{Reachable: true, Serves: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, nil, nil
+}
+func (soleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+	return []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}}, nil
+}
+func (soleMember) Revision(context.Context) (int64, error) { return 42, nil }
+func (soleMember) Defragment(context.Context) error        { return nil }
+func (soleMember) Promote(context.Context, uint64) error {
+	return errors.New("there is no learner")
+}
+func (soleMember) MoveLeader(context.Context, uint64) error {
+	return errors.New("there is no other member")
+}
+
+// withStore lets snapshots go to a directory of the node.
+func withStore(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "some/prefix"}
+}
+
+func hibernate(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Replicas = 0
+	setOperation("gardener.cloud/operation")(etcd)
+}
+
+var _ = Describe("Etcd with a store", func() {
+	BeforeEach(func() {
+		sidecars.Fail(nil)
+		sidecars.SetRevision(42)
+	})
+
+	conditionOf := func(ctx context.Context, g Gomega, s *story) []druidv1alpha1.Condition {
+		return s.read(ctx, g).Status.Conditions
+	}
+
+	It("should stop its member after a snapshot was verified, and remember it until the member runs again", func(ctx SpecContext) {
+		s := create(ctx, withStore)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		release := sidecars.Hold()
+		DeferCleanup(release)
+		s.update(ctx, hibernate)
+		Eventually(func(g Gomega) {
+			g.Expect(conditionOf(ctx, g, s)).To(haveCondition("FinalSnapshotTaken", "Unknown", "SnapshotPending", "attempt 1 of 3"))
+		}).Should(Succeed())
+		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+
+		release()
+		s.ready(ctx)
+		Expect(sidecars.Taken()).To(Equal(before + 1))
+		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified", "full snapshot Full-00000000-00000042", "revision 42"))
+		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/final-snapshot", ContainSubstring(`"generation":2,"snapshot":{"name":"Full-00000000-00000042-`)))
+		Expect(s.events(ctx, Default)).To(ContainElements(HavePrefix("Normal FinalSnapshotTaken: Took and verified full snapshot"), HavePrefix("Normal Hibernating: The members are stopped with full snapshot")))
+
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 1
+			setOperation("gardener.cloud/operation")(etcd)
+		})
+		s.ready(ctx)
+		Expect(conditionOf(ctx, Default, s)).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken"))))
+		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/final-snapshot", ""))
+	})
+
+	It("should ask again where the operator went away in the middle", func(ctx SpecContext) {
+		s := create(ctx, withStore)
+		s.ready(ctx)
+		release := sidecars.Hold()
+		DeferCleanup(release)
+		before := sidecars.Taken()
+		s.update(ctx, hibernate)
+		Eventually(sidecars.Taken).Should(Equal(before + 1))
+
+		stopOperator()
+		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/replicas", "1"))
+		stopOperator = startOperator("v1", false)
+		Eventually(sidecars.Taken).Should(Equal(before + 2))
+		release()
+		s.ready(ctx)
+		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified"))
+	})
+
+	It("should hibernate at once where an annotation skips the snapshot", func(ctx SpecContext) {
+		s := create(ctx, withStore)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
+			hibernate(etcd)
+		})
+		s.ready(ctx)
+		Expect(sidecars.Taken()).To(Equal(before))
+		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotSkipped"))
+	})
+
+	It("should not delete volumes before a snapshot was verified", func(ctx SpecContext) {
+		s := create(ctx, withStore, deleteAll)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		release := sidecars.Hold()
+		DeferCleanup(release)
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		Eventually(sidecars.Taken).Should(Equal(before + 1))
+		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+
+		release()
+		expectGone(ctx, s)
+		Expect(s.events(ctx, Default)).To(ContainElement(HavePrefix("Normal DeletingVolumes: The volumes are deleted with full snapshot Full-00000000-00000042")))
+	})
+
+	DescribeTable("should keep its volumes while",
+		func(ctx SpecContext, change func(), message string) {
+			s := create(ctx, withStore, deleteAll)
+			s.ready(ctx)
+			change()
+			Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+			Eventually(func(g Gomega) {
+				etcd := s.read(ctx, g)
+				g.Expect(etcd.Status.Conditions).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotFailed", message))
+				g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Delete")), HaveField("State", BeEquivalentTo("Processing")), HaveField("Description", ContainSubstring("skip-final-snapshot"))))
+			}).Should(Succeed())
+			unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+			Expect(s.events(ctx, Default)).To(ContainElement(HavePrefix("Warning FinalSnapshotFailed: Attempt 1: ")))
+
+			By("going on when the annotation says so")
+			s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
+			})
+			expectGone(ctx, s)
+			Expect(s.events(ctx, Default)).To(ContainElement(HavePrefix("Normal DeletingVolumes: The volumes are deleted with no full snapshot: the annotation")))
+		},
+		Entry("the store is down", func() { sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused)) }, "sidecar refuses: 500"),
+		Entry("a snapshot lacks what was acknowledged", func() { sidecars.SetRevision(41) }, "it ends with revision 41, and etcd was at 42 before"),
+	)
+
+	It("should delete volumes with the snapshot from before it hibernated", func(ctx SpecContext) {
+		s := create(ctx, withStore, deleteAll)
+		s.ready(ctx)
+		s.update(ctx, hibernate)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		expectGone(ctx, s)
+		Expect(sidecars.Taken()).To(Equal(before))
+	})
+
+	It("should attempt no snapshot in a namespace that is being deleted, and say so", func(ctx SpecContext) {
+		s := create(ctx, withStore, deleteAll)
+		s.ready(ctx)
+		sidecars.Fail(sidecar.ErrRefused)
+		before := sidecars.Taken()
+		// Nobody empties namespaces here, so that it stays.
+		Expect(env.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
+		Eventually(func(g Gomega) {
+			namespace := &corev1.Namespace{}
+			g.Expect(env.Client.Get(ctx, client.ObjectKey{Name: s.namespace}, namespace)).To(Succeed())
+			g.Expect(namespace.DeletionTimestamp).NotTo(BeNil())
+		}).Should(Succeed())
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		expectGone(ctx, s)
+		Expect(sidecars.Taken()).To(Equal(before))
+		events := &corev1.EventList{}
+		Expect(env.Client.List(ctx, events, client.InNamespace("default"))).To(Succeed())
+		Expect(events.Items).To(ContainElement(And(
+			HaveField("InvolvedObject.Name", s.namespace), HaveField("Reason", "FinalSnapshotSkipped"),
+			HaveField("Message", "Etcd main is deleted with no full snapshot: the namespace is being deleted"),
+		)))
+	})
+})
