@@ -11,10 +11,13 @@ import (
 	"fmt"
 	"time"
 
+	gardenletconfigv1alpha1 "github.com/gardener/gardener/pkg/apis/config/gardenlet/v1alpha1"
 	"github.com/gardener/gardener/pkg/client/kubernetes"
 	"github.com/gardener/gardener/pkg/component"
 	"github.com/gardener/gardener/pkg/component/autoscaling/vpa"
+	gardeneretcd "github.com/gardener/gardener/pkg/component/etcd/etcd"
 	"github.com/gardener/gardener/pkg/component/observability/monitoring/prometheusoperator"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	"github.com/go-logr/logr"
@@ -65,6 +68,37 @@ func (s *Story) Gardenlet(ctx context.Context) *Gardenlet {
 	gardenlet.generateCAs(ctx, nil)
 
 	return gardenlet
+}
+
+// Predecessor is the Deployment of the etcd-druid that gardenlet installs, and its ManagedResource.
+var Predecessor = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
+
+// Bootstrap installs etcd-druid as gardenlet does, with an image that does nothing. It is gone at the end of the story.
+func (g *Gardenlet) Bootstrap(ctx context.Context, image string) {
+	GinkgoHelper()
+
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-800"}, Value: 999998800}
+	Expect(client.IgnoreAlreadyExists(g.Client.Create(ctx, class))).To(Succeed())
+
+	class = &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-900"}, Value: 999998900}
+	Expect(client.IgnoreAlreadyExists(g.Client.Create(ctx, class))).To(Succeed())
+
+	manager, err := secretsmanager.New(ctx, logr.Discard(), clock.RealClock{}, g.Client, "gardenlet", secretsmanager.WithNamespaces("garden"))
+	Expect(err).NotTo(HaveOccurred())
+	_, err = manager.Generate(ctx, &secretsutils.CertificateSecretConfig{Name: "ca-seed", CommonName: "ca-seed", CertType: secretsutils.CACert})
+	Expect(err).NotTo(HaveOccurred())
+
+	config := &gardenletconfigv1alpha1.ETCDConfig{ETCDController: &gardenletconfigv1alpha1.ETCDController{}, BackupCompactionController: &gardenletconfigv1alpha1.BackupCompactionController{}}
+	gardenletconfigv1alpha1.SetDefaults_ETCDConfig(config)
+	gardenletconfigv1alpha1.SetDefaults_ETCDController(config.ETCDController)
+	gardenletconfigv1alpha1.SetDefaults_BackupCompactionController(config.BackupCompactionController)
+
+	druid := gardeneretcd.NewBootstrapper(g.Client, "garden", config, image, nil, manager, "ca-seed", class.Name, false, false)
+	Expect(druid.Deploy(ctx)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		Expect(managedresources.DeleteForSeed(ctx, g.Client, Predecessor.Namespace, Predecessor.Name)).To(Succeed())
+		Expect(managedresources.WaitUntilDeleted(ctx, g.Client, Predecessor.Namespace, Predecessor.Name)).To(Succeed())
+	})
 }
 
 // RotatePeerCA begins the rotation of the CA between members, as a shoot does that is Preparing.

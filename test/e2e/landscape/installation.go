@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+	"github.com/gardener/gardener/pkg/chartrenderer"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/version"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// Installation is the operator as gardenlet installs it by its ControllerRegistration.
+type Installation struct {
+	*Landscape
+	// Namespace is that of the extension; the ManagedResource in the namespace garden has the same name.
+	Namespace string
+
+	chart    []byte
+	name     string
+	standing map[string]any
+}
+
+// Install prepares what gardenlet does with the ControllerRegistration of the examples, in place of the operator that is there:
+// that one is scaled down, and comes back with its rights at the end of the story.
+func (l *Landscape) Install(ctx context.Context, operator *Operator, namespace string) *Installation {
+	GinkgoHelper()
+
+	manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "controller-registration.yaml"))
+	Expect(err).NotTo(HaveOccurred())
+
+	documents := bytes.Split(manifest, []byte("\n---\n"))
+	deployment, registration := &gardencorev1.ControllerDeployment{}, &gardencorev1beta1.ControllerRegistration{}
+	Expect(yaml.UnmarshalStrict(documents[1], deployment)).To(Succeed())
+	Expect(yaml.UnmarshalStrict(documents[2], registration)).To(Succeed())
+
+	for name, labels := range map[string]map[string]string{
+		"garden":  nil,
+		namespace: {"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": registration.Name},
+	} {
+		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+		Expect(client.IgnoreAlreadyExists(l.Client.Create(ctx, object))).To(Succeed())
+	}
+
+	installed := operator.get(ctx)
+	installation := &Installation{Landscape: l, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, standing: map[string]any{
+		"image":                map[string]any{"ref": installed.Spec.Template.Spec.Containers[0].Image},
+		"imageVectorOverwrite": operator.ImageVector(ctx).Data[imageVectorKey],
+		// No webhook of gardener-resource-manager mounts a token here.
+		"serviceAccount": map[string]any{"automountToken": true},
+		"gardener":       map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
+	}}
+
+	operator.standAside(ctx, installed)
+
+	return installation
+}
+
+// standAside scales the operator down and keeps its rights, which have the same names, until the end of the story.
+func (o *Operator) standAside(ctx context.Context, installed *appsv1.Deployment) {
+	GinkgoHelper()
+
+	rights := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}
+	for _, object := range rights {
+		Expect(o.Client.Get(ctx, client.ObjectKey{Name: "extensions.gardener.cloud:" + operatorName}, object)).To(Succeed())
+	}
+
+	o.scale(ctx, 0)
+	DeferCleanup(func(ctx SpecContext) {
+		for _, object := range rights {
+			object.SetResourceVersion("")
+			object.SetUID("")
+			Expect(client.IgnoreNotFound(o.Client.Delete(ctx, object.DeepCopyObject().(client.Object)))).To(Succeed())
+			Expect(o.Client.Create(ctx, object)).To(Succeed())
+		}
+
+		o.scale(ctx, *installed.Spec.Replicas)
+		o.EventuallyLeads(ctx)
+	})
+}
+
+func (o *Operator) scale(ctx context.Context, replicas int32) {
+	GinkgoHelper()
+
+	deployment := o.get(ctx)
+	before := deployment.DeepCopy()
+	deployment.Spec.Replicas = &replicas
+	Expect(o.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
+	Eventually(func() (int32, error) {
+		err := o.Client.Get(ctx, o.Deployment, deployment)
+
+		return deployment.Status.Replicas, err
+	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Equal(replicas))
+}
+
+// Apply renders the chart with these values and writes the ManagedResource, as gardenlet does.
+func (i *Installation) Apply(ctx context.Context, values map[string]any) {
+	GinkgoHelper()
+
+	merged := map[string]any{}
+	for _, source := range []map[string]any{i.standing, values} {
+		for key, value := range source {
+			merged[key] = value
+		}
+	}
+
+	rendered, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.36.0"}).RenderArchive(i.chart, i.name, i.Namespace, merged)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(managedresources.Create(ctx, i.Client, "garden", i.Namespace, nil, false, "seed", rendered.AsSecretData(), nil, nil, nil)).To(Succeed())
+}
+
+// Remove removes the installation, and waits until nothing of it is left.
+func (i *Installation) Remove(ctx context.Context) {
+	GinkgoHelper()
+	Expect(managedresources.Delete(ctx, i.Client, "garden", i.Namespace, false)).To(Succeed())
+	Expect(managedresources.WaitUntilDeleted(ctx, i.Client, "garden", i.Namespace)).To(Succeed())
+	Expect(client.IgnoreNotFound(i.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Namespace}}))).To(Succeed())
+}
+
+// Ownership is what each pod of the installation answers about who acts.
+func (i *Installation) Ownership(ctx context.Context) []string {
+	pods := &corev1.PodList{}
+	if err := i.Client.List(ctx, pods, client.InNamespace(i.Namespace)); err != nil {
+		return []string{err.Error()}
+	}
+
+	var answers []string
+
+	for _, pod := range pods.Items {
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+
+		answers = append(answers, ask(ctx, fmt.Sprintf("http://%s:8080/ownership", pod.Status.PodIP)))
+	}
+
+	return answers
+}
+
+func ask(ctx context.Context, url string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err.Error()
+	}
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = response.Body.Close() }()
+
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err.Error()
+	}
+
+	return string(body)
+}

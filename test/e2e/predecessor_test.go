@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+// The operator is installed anew, so that no other story may run beside this one.
+var _ = Describe("A seed of gardenlet", Serial, func() {
+	It("is registered for, taken over from its etcd-druid, and given back", func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		story := seed.Begin(ctx, "predecessor")
+		story.Cluster(ctx, "", nil)
+		entry := story.BackupEntry(ctx)
+		gardenlet := story.Gardenlet(ctx)
+
+		// What of others is given back with it is no longer as they made it. The next `make up` makes the example anew.
+		others := &druidv1alpha1.EtcdList{}
+		DeferCleanup(func(ctx SpecContext) {
+			for i := range others.Items {
+				Expect(client.IgnoreNotFound(story.Client.Delete(ctx, &others.Items[i]))).To(Succeed())
+			}
+		})
+
+		installation := seed.Install(ctx, operator, "extension-"+story.Namespace)
+		gardenlet.Bootstrap(ctx, "seed.local/busybox:1")
+		DeferCleanup(installation.Remove)
+
+		By("standing by for the etcd-druid")
+		installation.Apply(ctx, map[string]any{})
+		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).
+			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by: Deployment garden/etcd-druid"))))
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: entry + "/main"}
+		story.Create(ctx, etcd)
+		managed := client.ObjectKey{Namespace: story.Namespace, Name: "druid-main"}
+		isManaged := func() bool {
+			return !apierrors.IsNotFound(story.Client.Get(ctx, managed, &resourcesv1alpha1.ManagedResource{}))
+		}
+		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(landscape.Pause).Should(BeFalse())
+
+		By("taking over")
+		installation.Apply(ctx, map[string]any{"predecessor": "TakeOver"})
+		story.EventuallyReady(ctx, etcd)
+		Expect(isManaged()).To(BeTrue())
+		Expect(installation.Ownership(ctx)).To(ContainElement("acting\n"), "one of the instances")
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 20)
+		ledger.TLS, err = story.Connection(ctx, etcd)
+		Expect(err).NotTo(HaveOccurred())
+
+		By("rolling everything out that is on the seed, since nothing is given back by halves")
+		Expect(story.Client.List(ctx, others)).To(Succeed())
+		for i := range others.Items {
+			story.Change(ctx, &others.Items[i], func(etcd *druidv1alpha1.Etcd) {
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
+			})
+		}
+		for i := range others.Items {
+			story.EventuallyReady(ctx, &others.Items[i])
+		}
+
+		pod := story.Pod(ctx, etcd)
+
+		By("giving back")
+		installation.Apply(ctx, map[string]any{"predecessor": "GiveBack"})
+		Eventually(isManaged).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeFalse(), story.State)
+		Eventually(func(g Gomega) {
+			deployment := &appsv1.Deployment{}
+			g.Expect(story.Client.Get(ctx, landscape.Predecessor, deployment)).To(Succeed())
+			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+		}).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), "the etcd-druid is back")
+		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).
+			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by"))))
+
+		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(etcd.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
+		Expect(etcd.Spec.Backup.Store.SecretRef).NotTo(BeNil())
+		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		ledger.ExpectComplete(ctx)
+		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS is still on")
+	}, SpecTimeout(storyTimeout))
+})
