@@ -80,11 +80,15 @@ var _ = Describe("Tasks", Serial, func() {
 			g.Expect(story.IsGone(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-compactor"}})).To(BeTrue())
 		})
 
-		By("asking for another by an annotation")
+		By("taking one as the page about tasks says")
 		ledger.Write(ctx, 5)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/run-task", "full-snapshot")
-		})
+		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": etcd.Name}
+		const page = "operations/on-demand-snapshot.md"
+		Expect(story.Follow(ctx, page, "Take a full snapshot now", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
+
+		By("asking for another by an annotation, as the page says")
+		ledger.Write(ctx, 5)
+		story.Follow(ctx, page, "Ask by an annotation", words)
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			made := &druidv1alpha1.EtcdOpsTaskList{}
 			g.Expect(story.Client.List(ctx, made, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())

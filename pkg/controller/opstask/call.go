@@ -77,10 +77,10 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdO
 		}
 		taken := latest.FullSince(begun, isFinal(task))
 		if helper.TaskKind(task) == druidv1alpha1.RunTaskDeltaSnapshot {
-			taken = latest.Since(begun)
+			taken, size = latest.Since(begun), nil
 		}
 		if taken != nil {
-			return Outcome{Snapshot: snapshotFor(*taken, nil)}
+			return Outcome{Snapshot: snapshotFor(*taken, size)}
 		}
 	} else if err := r.noteRevision(ctx, task, observation); err != nil {
 		return problem(druidv1alpha1.ErrorCodeExecuteHTTPRequest, err)

@@ -119,6 +119,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		startOperator()
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(task.Status.Snapshot.Name).To(Equal(taken.Name))
+		Expect(task.Status.Snapshot.SizeBytes).To(HaveValue(BeEquivalentTo(4096)))
 		Expect(store.Taken()).To(Equal(2), "the one that was cut off, and ours")
 	})
 
