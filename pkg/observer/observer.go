@@ -70,6 +70,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	pass := &pass{Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.AskExisting}
 	pass.readManagedResource(ctx)
 	pass.readStatefulSet(ctx)
+	pass.readInitialClusterToken(ctx)
 	pass.readPods(ctx)
 	pass.readClaims(ctx, request.Events)
 	pass.readLeases(ctx)

@@ -12,10 +12,12 @@ import (
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -55,6 +57,29 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Size:               int32(size),
 		FinalSnapshot:      etcdcluster.ParseFinalSnapshot(object.Annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
 		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
+	}
+	p.seen.InitialClusterToken = object.Annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken]
+}
+
+// readInitialClusterToken reads the token of a cluster that runs without a ManagedResource, from the configuration that its
+// predecessor made. It is remembered from then on.
+func (p *pass) readInitialClusterToken(ctx context.Context) {
+	if p.seen.ManagedResource.Exists || !p.seen.StatefulSet.Exists {
+		return
+	}
+	configMap := &corev1.ConfigMap{}
+	if err := p.APIReader.Get(ctx, p.key(helper.ConfigMapName(p.etcd)), configMap); err != nil {
+		if !apierrors.IsNotFound(err) {
+			p.failed(etcdcluster.SectionStatefulSet, err)
+		}
+
+		return
+	}
+	config := struct {
+		Token string `json:"initial-cluster-token"`
+	}{}
+	if err := yaml.Unmarshal([]byte(configMap.Data["etcd.conf.yaml"]), &config); err == nil { // else nobody starts with it
+		p.seen.InitialClusterToken = config.Token
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +84,8 @@ func (w *World) sidecars() bool {
 func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	member, volume, urls := w.listed(pod.Name), claim.Spec.VolumeName, peerURL(pod)
 	switch {
+	case w.isPredecessors(pod) && member == nil:
+		w.join(pod, volume, false) // all at once
 	case len(w.cluster.Members()) == 0:
 		if size := w.initialSize(pod); size != 1 {
 			w.violated("member %s starts from nothing in a cluster of %d", pod.Name, size)
@@ -109,6 +112,12 @@ func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bo
 		return false
 	}
 	return true
+}
+
+// isPredecessors is true for a pod of a StatefulSet that the operator has not rendered.
+func (w *World) isPredecessors(pod *corev1.Pod) bool {
+	statefulSet := one[*appsv1.StatefulSet](w, pod.Name[:strings.LastIndex(pod.Name, "-")])
+	return statefulSet != nil && statefulSet.Annotations[etcdcluster.RenderingAnnotation] == ""
 }
 
 func (w *World) join(pod *corev1.Pod, volume string, learner bool) {

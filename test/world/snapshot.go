@@ -161,3 +161,12 @@ func Differences(want, got []string) []string {
 	}
 	return differences
 }
+
+// Claims are the identities of the volume claims by name.
+func (w *World) Claims() map[string]string {
+	claims := map[string]string{}
+	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
+		claims[claim.Name] = string(claim.UID)
+	}
+	return claims
+}

@@ -61,7 +61,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		r.deleteLeases,
 		r.deletePayloads,
 		r.deleteIssued,
-		r.releaseSecrets,
+		r.releaseAllSecrets,
 	} {
 		if err := step(ctx, etcd); err != nil {
 			return r.reportDeletion(ctx, etcd, err)

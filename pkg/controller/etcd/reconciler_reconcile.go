@@ -70,6 +70,9 @@ func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alp
 			return failed(druidv1alpha1.ErrorCodeStep, fmt.Errorf("adding the finalizer: %w", err))
 		}
 	}
+	if !p.observation.ManagedResource.Exists {
+		return failed(druidv1alpha1.ErrorCodeStep, r.releaseAllSecrets(ctx, canonical))
+	}
 	return failed(druidv1alpha1.ErrorCodeStep, r.releaseSecrets(ctx, canonical))
 }
 
@@ -141,6 +144,8 @@ func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, accepted *acceptance
 		Defaults:    accepted.Defaults,
 		Store:       store,
 		CADataKeys:  accepted.CADataKeys,
+
+		InitialClusterToken: p.observation.InitialClusterToken,
 	})
 	if err != nil {
 		return rendering{}, refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
@@ -189,6 +194,9 @@ func annotationsFor(p *pass, plan etcdcluster.Plan, accepted *acceptance, store 
 	}
 	if plan.Restore != etcdcluster.RestoreNone || p.observation.ManagedResource.Restore != "" {
 		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(plan.Restore)
+	}
+	if token := p.observation.InitialClusterToken; token != "" {
+		annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken] = token
 	}
 	if store != nil {
 		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = backupstore.PinFor(*store).Marshal(); err != nil {

@@ -7,9 +7,11 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -59,13 +61,51 @@ func (r *Reconciler) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etc
 			}
 			return err
 		}
-		before := secret.DeepCopy()
-		if !controllerutil.RemoveFinalizer(secret, druidv1alpha1.EtcdFinalizerName) {
+		if err := r.releaseSecret(ctx, secret); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// releaseAllSecrets releases the Secrets of an Etcd, and those in its namespace that no Etcd refers to: our predecessor forgets
+// those to which a spec does not refer any more.
+func (r *Reconciler) releaseAllSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	etcds := &druidv1alpha1.EtcdList{}
+	if err := r.Client.List(ctx, etcds, client.InNamespace(etcd.Namespace)); err != nil {
+		return fmt.Errorf("listing Etcds: %w", err)
+	}
+	var others []string
+	for i := range etcds.Items {
+		if etcds.Items[i].Name != etcd.Name {
+			others = append(others, secretNames(&etcds.Items[i])...)
+		}
+	}
+	secrets := &metav1.PartialObjectMetadataList{}
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := r.Client.List(ctx, secrets, client.InNamespace(etcd.Namespace)); err != nil {
+		return fmt.Errorf("listing Secrets: %w", err)
+	}
+	own := secretNames(etcd)
+	for i := range secrets.Items {
+		secret := &secrets.Items[i]
+		if slices.Contains(others, secret.Name) && !slices.Contains(own, secret.Name) {
 			continue
 		}
-		if err := r.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("releasing Secret %s from the finalizer %s: %w", name, druidv1alpha1.EtcdFinalizerName, err)
+		if err := r.releaseSecret(ctx, secret); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func (r *Reconciler) releaseSecret(ctx context.Context, secret *metav1.PartialObjectMetadata) error {
+	before := secret.DeepCopy()
+	if !controllerutil.RemoveFinalizer(secret, druidv1alpha1.EtcdFinalizerName) {
+		return nil
+	}
+	if err := r.Client.Patch(ctx, secret, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("releasing Secret %s from the finalizer %s: %w", secret.Name, druidv1alpha1.EtcdFinalizerName, err)
 	}
 	return nil
 }

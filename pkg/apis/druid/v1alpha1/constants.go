@@ -117,6 +117,9 @@ const (
 	// ManagedResourceAnnotationFinalSnapshot is the key, on the ManagedResource of an Etcd, of what came of the snapshot (JSON)
 	// before its members were stopped.
 	ManagedResourceAnnotationFinalSnapshot = "etcd-druid.extensions.gardener.cloud/final-snapshot"
+	// ManagedResourceAnnotationInitialClusterToken is the key, on the ManagedResource of an Etcd, of the token that its cluster
+	// was formed with by a predecessor.
+	ManagedResourceAnnotationInitialClusterToken = "etcd-druid.extensions.gardener.cloud/initial-cluster-token"
 	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
 	// that the current generation was rendered with.
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"

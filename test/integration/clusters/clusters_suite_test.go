@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package crash_test
+package clusters_test
 
 import (
 	"context"
@@ -26,9 +26,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
-func TestCrash(t *testing.T) {
+func TestClusters(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "Test Integration Crash Suite")
+	RunSpecs(t, "Test Integration Clusters Suite")
 }
 
 var (

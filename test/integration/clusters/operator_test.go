@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package crash_test
+package clusters_test
 
 import (
 	"context"

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package crash_test
+package clusters_test
 
 import (
 	"context"
@@ -101,7 +101,7 @@ func stories() []story {
 // play plays a story in a namespace of its own, with an operator that dies as life says, and returns the namespace when
 // everything has come to rest.
 func play(ctx context.Context, s story, l *life) string {
-	namespace := env.Namespace(ctx, "crash")
+	namespace := env.Namespace(ctx, "clusters")
 	etcds := &members{namespace: namespace}
 	if len(s.given) > 0 {
 		stop := (&life{}).begin(namespace, etcds)

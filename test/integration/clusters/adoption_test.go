@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package clusters_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+const predecessorsFinalizer = "druid.gardener.cloud/etcd-druid"
+
+// predecessorsSecrets are those that the spec refers to, and one to which it does not refer any more.
+var predecessorsSecrets = []string{
+	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
+}
+
+// predecessors makes a cluster as etcd-druid runs it, with TLS, and waits until it runs.
+func predecessors(ctx context.Context, namespace string, replicas int32) *druidv1alpha1.Etcd {
+	GinkgoHelper()
+	for _, name := range predecessorsSecrets {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{predecessorsFinalizer}}}
+		secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
+		Expect(env.Client.Create(ctx, secret)).To(Succeed())
+	}
+	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace), fixture.WithReplicas(replicas), fixture.WithTLS())
+	etcd.UID, etcd.Generation, etcd.Finalizers = "", 0, []string{predecessorsFinalizer}
+	etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
+	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+	predecessor := fixture.Predecessor{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+	for _, obj := range predecessor.Objects() {
+		Expect(env.Client.Create(ctx, obj)).To(Succeed())
+	}
+	etcd.Status = predecessor.Status()
+	Expect(env.Client.Status().Update(ctx, etcd)).To(Succeed())
+	Eventually(func(g Gomega) {
+		statefulSet := &appsv1.StatefulSet{}
+		g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+		g.Expect(statefulSet.Status.ReadyReplicas).To(Equal(replicas))
+	}).Should(Succeed())
+	return etcd
+}
+
+// identities are the UIDs of the objects of a list, by name.
+func identities(ctx context.Context, namespace string, list client.ObjectList) map[string]types.UID {
+	GinkgoHelper()
+	Expect(env.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	uids := map[string]types.UID{}
+	Expect(meta.EachListItem(list, func(item runtime.Object) error {
+		obj := item.(client.Object)
+		uids[obj.GetName()] = obj.GetUID()
+		return nil
+	})).To(Succeed())
+	return uids
+}
+
+// podsMade counts the pods that are in a namespace now and those that are made later, until it is asked.
+func podsMade(ctx context.Context, namespace string) func() int {
+	GinkgoHelper()
+	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
+	Expect(err).NotTo(HaveOccurred())
+	watch, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	Expect(err).NotTo(HaveOccurred())
+	made := map[types.UID]bool{}
+	var group sync.WaitGroup
+	group.Go(func() {
+		for event := range watch.ResultChan() {
+			if pod, is := event.Object.(*corev1.Pod); is {
+				made[pod.UID] = true
+			}
+		}
+	})
+	return func() int {
+		watch.Stop()
+		group.Wait()
+		return len(made)
+	}
+}
+
+var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
+	DescribeTable("should take one roll, and keep everything that has a memory", func(ctx SpecContext, replicas int) {
+		namespace := env.Namespace(ctx, "adoption")
+		predecessors(ctx, namespace, int32(replicas)) // #nosec G115 -- a handful
+		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
+		statefulSets, services := identities(ctx, namespace, &appsv1.StatefulSetList{}), identities(ctx, namespace, &corev1.ServiceList{})
+		leases := identities(ctx, namespace, &coordinationv1.LeaseList{})
+		Expect(pods).To(HaveLen(replicas))
+		made := podsMade(ctx, namespace)
+
+		DeferCleanup((&life{}).begin(namespace, &members{namespace: namespace}))
+		etcd := &druidv1alpha1.Etcd{}
+		key := client.ObjectKey{Namespace: namespace, Name: "main"}
+
+		By("touching nothing before it is asked to")
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, key, etcd)).To(Succeed())
+			g.Expect(etcd.Status.Conditions).To(ContainElement(HaveField("Reason", "OperationAnnotationMissing")))
+		}).Should(Succeed())
+		Consistently(func() map[string]types.UID {
+			return identities(ctx, namespace, &resourcesv1alpha1.ManagedResourceList{})
+		}).
+			WithTimeout(time.Second).Should(BeEmpty())
+
+		By("adopting it")
+		update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
+		Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue())
+
+		Expect(made()).To(Equal(2*replicas), "each pod is replaced once")
+		for name, uid := range identities(ctx, namespace, &corev1.PodList{}) {
+			Expect(uid).NotTo(Equal(pods[name]), name)
+		}
+		Expect(identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})).To(Equal(claims))
+		Expect(identities(ctx, namespace, &appsv1.StatefulSetList{})).To(Equal(statefulSets))
+		Expect(identities(ctx, namespace, &corev1.ServiceList{})).To(Equal(services))
+		Expect(identities(ctx, namespace, &coordinationv1.LeaseList{})).To(Equal(leases))
+		config := &corev1.ConfigMap{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main-config"}, config)).To(Succeed())
+		Expect(config.Data["etcd.conf.yaml"]).To(ContainSubstring("initial-cluster-token: etcd-cluster\n"))
+		for _, name := range predecessorsSecrets {
+			secret := &corev1.Secret{}
+			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)).To(Succeed())
+			Expect(secret.Finalizers).To(BeEmpty(), name)
+		}
+	},
+		Entry("of one member", 1),
+		Entry("of three members", 3),
+	)
+
+	DescribeTable("should not be in the way of a namespace that is deleted", func(ctx SpecContext, isAdopted bool) {
+		namespace := env.Namespace(ctx, "adoption")
+		etcd := predecessors(ctx, namespace, 1)
+		DeferCleanup((&life{}).begin(namespace, &members{namespace: namespace}))
+		if isAdopted {
+			update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
+			Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue())
+		}
+
+		By("being the controller of namespaces")
+		Expect(env.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
+		Expect(env.Client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(namespace))).To(Succeed())
+		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
+		for _, list := range []client.ObjectList{
+			&druidv1alpha1.EtcdList{}, &resourcesv1alpha1.ManagedResourceList{}, &appsv1.StatefulSetList{}, &corev1.PodList{},
+			&coordinationv1.LeaseList{}, &corev1.ServiceList{}, &corev1.SecretList{},
+		} {
+			Eventually(func() map[string]types.UID { return identities(ctx, namespace, list) }).Should(BeEmpty(), "%T", list)
+		}
+	},
+		Entry("before it was adopted", false),
+		Entry("after it was adopted", true),
+	)
+})
