@@ -22,6 +22,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
+// promotion is how many seconds a sidecar takes until it asks for the vote of its learner. The operator may be faster.
+const promotion = 15
+
 // heartbeat is how often leases are renewed.
 const heartbeat = 10 * time.Second
 
@@ -102,7 +105,7 @@ func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bo
 			}
 		}
 		w.join(pod, volume, true)
-	case member.Learner && w.caught[member.ID] < 2:
+	case member.Learner && w.caught[member.ID] < promotion:
 		w.caught[member.ID]++
 	case member.Learner:
 		w.cluster.SetLearner(member.ID, false)
@@ -232,13 +235,21 @@ type member struct {
 
 // MoveLeader implements etcdclient.Client.
 func (m member) MoveLeader(ctx context.Context, to uint64) error {
-	if m.onWrite == nil {
-		return m.Client.MoveLeader(ctx, to)
+	return m.write(fmt.Sprintf("move the leader to %x", to), func() error { return m.Client.MoveLeader(ctx, to) })
+}
+
+// Promote implements etcdclient.Client.
+func (m member) Promote(ctx context.Context, learner uint64) error {
+	return m.write(fmt.Sprintf("promote %x", learner), func() error { return m.Client.Promote(ctx, learner) })
+}
+
+func (c connector) write(what string, do func() error) error {
+	if c.onWrite == nil {
+		return do()
 	}
-	what := fmt.Sprintf("move the leader to %x", to)
-	m.onWrite(Write{What: what})
-	err := m.Client.MoveLeader(ctx, to)
-	m.onWrite(Write{What: what, Done: true, Err: err})
+	c.onWrite(Write{What: what})
+	err := do()
+	c.onWrite(Write{What: what, Done: true, Err: err})
 	return err
 }
 
