@@ -184,11 +184,10 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		})
 		Expect(writes).NotTo(ContainElement(0))
 
-		type kill struct{ story, life int }
-		var kills []kill
+		var kills []int // the story, once for each moment in which it can be disturbed
 		for i, count := range writes {
 			for range 2 * count {
-				kills = append(kills, kill{story: i})
+				kills = append(kills, i)
 			}
 		}
 		total := len(kills)
@@ -196,13 +195,13 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		kills = kills[:sample]
 		lives := make([]*life, sample)
 		for i, kill := range kills {
-			lives[i] = &life{killAt: 1 + random.IntN(writes[kill.story]), after: random.IntN(2) == 1}
+			lives[i] = &life{killAt: 1 + random.IntN(writes[kill]), after: random.IntN(2) == 1}
 		}
 
 		reached := 0
 		var lock sync.Mutex
 		allAtOnce(sample, func(i int) {
-			s, l := all[kills[i].story], lives[i]
+			s, l := all[kills[i]], lives[i]
 			namespace := play(ctx, s, l)
 			for range 2 { // this time the story took fewer writes
 				if !l.isDead() {
@@ -210,9 +209,9 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 					namespace = play(ctx, s, l)
 				}
 			}
-			what := fmt.Sprintf("%s, killed at write %d of %d, after it: %t", s.name, l.killAt, writes[kills[i].story], l.after)
+			what := fmt.Sprintf("%s, killed at write %d of %d, after it: %t", s.name, l.killAt, writes[kills[i]], l.after)
 			Eventually(func() string {
-				return strings.Join(world.Differences(references[kills[i].story], snapshot(ctx, namespace)), "\n")
+				return strings.Join(world.Differences(references[kills[i]], snapshot(ctx, namespace)), "\n")
 			}).Should(BeEmpty(), what)
 			lock.Lock()
 			defer lock.Unlock()
