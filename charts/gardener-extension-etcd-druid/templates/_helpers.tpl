@@ -99,7 +99,9 @@ drainers: {{ .Values.protection.drainers | toJson }}
   "apiVersion" "config.druid.gardener.cloud/v1alpha1"
   "kind" "OperatorConfiguration"
   "predecessor" .Values.predecessor
-  "controllers" (dict "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled)))
+  "controllers" (dict
+    "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled))
+    "etcdCopyBackupsTask" (dict "enabled" true))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
 {{- if .Values.gardener.enabled -}}
 {{- /* One election for all ways in which the operator comes onto a seed, and with etcd-druid. */ -}}
