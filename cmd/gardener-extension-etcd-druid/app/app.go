@@ -17,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/metrics"
 )
 
 // NewCommand returns the command that runs the operator until the context ends.
@@ -65,6 +67,9 @@ func run(ctx context.Context, o *Options) error {
 	if err := o.addControllers(ctx, mgr); err != nil {
 		return fmt.Errorf("adding controllers: %w", err)
 	}
+	if err := measureEtcds(mgr); err != nil {
+		return fmt.Errorf("adding metrics: %w", err)
+	}
 	if err := addProtection(ctx, mgr, o); err != nil {
 		return fmt.Errorf("adding the webhook: %w", err)
 	}
@@ -77,6 +82,13 @@ func run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("running the manager: %w", err)
 	}
 	return nil
+}
+
+// measureEtcds serves the metrics of all Etcds, in place of those that an earlier run in this process served.
+func measureEtcds(mgr manager.Manager) error {
+	collector := &metrics.Etcds{Reader: mgr.GetCache()}
+	ctrlmetrics.Registry.Unregister(collector)
+	return ctrlmetrics.Registry.Register(collector)
 }
 
 // addChecks makes /healthz fail when a cache does not come into sync for minutes, and /readyz as long as it is not.

@@ -16,7 +16,7 @@ import (
 var certificateExpiration = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "etcd_druid_certificate_expiration_timestamp_seconds",
 	Help: "When a certificate expires that the pods of an Etcd mount.",
-}, []string{"namespace", "etcd", "secret", "key"})
+}, []string{"etcd_namespace", "etcd", "secret", "key"})
 
 func init() {
 	metrics.Registry.MustRegister(certificateExpiration)
@@ -24,7 +24,7 @@ func init() {
 
 // measure replaces the metrics of an Etcd. Without certificates it has none.
 func measure(etcd client.ObjectKey, certificates []conditions.CertificateInUse) {
-	certificateExpiration.DeletePartialMatch(prometheus.Labels{"namespace": etcd.Namespace, "etcd": etcd.Name})
+	certificateExpiration.DeletePartialMatch(prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name})
 	for _, certificate := range certificates {
 		certificateExpiration.WithLabelValues(etcd.Namespace, etcd.Name, certificate.SecretName, certificate.Key).Set(float64(certificate.NotAfter.Unix()))
 	}

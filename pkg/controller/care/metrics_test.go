@@ -74,7 +74,7 @@ func expiries() map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				labels[label.GetName()] = label.GetValue()
 			}
-			if labels["namespace"] == "measured" {
+			if labels["etcd_namespace"] == "measured" {
 				found[labels["etcd"]+" "+labels["secret"]+" "+labels["key"]] = metric.GetGauge().GetValue()
 			}
 		}
