@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
 	testclock "k8s.io/utils/clock/testing"
@@ -44,7 +45,7 @@ type World struct {
 	counter uint64
 }
 
-// New returns a seed of five nodes with one namespace, demo.
+// New returns a seed of five nodes with one namespace, demo, and a StorageClass whose volumes can grow, expandable.
 func New(scheme *runtime.Scheme) *World {
 	w := &World{
 		Clock:   testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
@@ -59,6 +60,7 @@ func New(scheme *runtime.Scheme) *World {
 		node.Labels = map[string]string{corev1.LabelHostname: name}
 		w.mustCreate(node, name)
 	}
+	w.mustCreate(&storagev1.StorageClass{AllowVolumeExpansion: new(true)}, "expandable")
 	return w
 }
 

@@ -42,7 +42,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it begins to rotate the CAs of three members", story{given: three, when: rotating, then: succeeded(3, 10)}),
 		Entry("while it completes the rotation of the CAs of three members", story{given: append(three[:1:1], rotating), when: update(completeRotation), then: succeeded(3, 16)}),
 		Entry("while it replaces the volume of a member whose node is gone", story{given: three, when: loseNode, then: hasNewVolume}),
-		Entry("while volumes grow", story{given: three, when: update(growVolumes), then: succeeded(3, 4)}),
+		Entry("while volumes grow", story{given: []func(*world.World){create(3, withExpandableVolumes)}, when: update(growVolumes), then: succeeded(3, 4)}),
 		Entry("while it adopts three members", story{when: func(w *world.World) { predecessors(3)(w); adopt(w) }, then: succeeded(3, 6)}),
 		Entry("while it deletes a cluster and keeps its volumes", story{given: three, when: deleteEtcd, then: isGone}),
 		Entry("while it deletes a cluster and its volumes", story{given: []func(*world.World){create(3, deletingAll)}, when: deleteEtcd, then: isGone}),
@@ -113,6 +113,8 @@ func completeRotation(etcd *druidv1alpha1.Etcd) {
 func growVolumes(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
 }
+
+func withExpandableVolumes(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("expandable") }
 
 func deletingAll(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)

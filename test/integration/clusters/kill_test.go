@@ -23,7 +23,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -90,9 +89,6 @@ func stories() []story {
 		{name: "waking three members", given: append(three[:1:1], resize(0)), when: resize(3)},
 		{name: "rotating the CAs of one member", given: one, when: update(func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
-		})},
-		{name: "growing the volume of one member", given: one, when: update(func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
 		})},
 		{name: "deleting three members and their volumes", given: three, when: remove},
 	}
