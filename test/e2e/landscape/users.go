@@ -5,12 +5,12 @@
 package landscape
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"maps"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -122,7 +122,7 @@ func (u *Users) Connect(config *tls.Config) {
 
 	members := make([]string, max(u.etcd.Spec.Replicas, 3))
 	for ordinal := range members {
-		members[ordinal] = u.etcd.Name + "-" + strconv.Itoa(ordinal)
+		members[ordinal] = fmt.Sprintf("%s-%d.%s-peer.%s.svc", u.etcd.Name, ordinal, u.etcd.Name, u.story.Namespace)
 	}
 
 	clients := []*clientv3.Client{u.connect(ctx, config, service.Name), u.connect(ctx, config, members...)}
@@ -135,6 +135,30 @@ func (u *Users) Connect(config *tls.Config) {
 	for _, client := range clients {
 		_ = client.Close()
 	}
+}
+
+// Follow makes the users read the Secret for applications again and again, and connect anew when it has changed, as applications do
+// that mount it.
+func (u *Users) Follow() {
+	u.done.Go(func() {
+		defer GinkgoRecover()
+
+		ticker := time.NewTicker(2 * Pause)
+		defer ticker.Stop()
+
+		for before := u.config; u.context.Err() == nil; {
+			now, err := u.story.Connection(u.context, u.etcd)
+			if err == nil && now != nil && (before == nil || !now.RootCAs.Equal(before.RootCAs) || !bytes.Equal(now.Certificates[0].Certificate[0], before.Certificates[0].Certificate[0])) {
+				u.Connect(now)
+				before = now
+			}
+
+			select {
+			case <-u.context.Done():
+			case <-ticker.C:
+			}
+		}
+	})
 }
 
 // connect connects to hosts: the Service, or pods, whose addresses are looked up for each connection as a DNS server does.
@@ -167,6 +191,7 @@ func (u *Users) dial(ctx context.Context, endpoint string) (net.Conn, error) {
 		return nil, err
 	}
 
+	host, _, _ = strings.Cut(host, ".")
 	key := client.ObjectKey{Namespace: u.story.Namespace, Name: host}
 	service, pod := &corev1.Service{}, &corev1.Pod{}
 

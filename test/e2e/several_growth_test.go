@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("A cluster grows", func() {
+	It("to three members when it is created, and to five without a restart", SpecPriority(9), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "growth")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		timeline := story.Watch(ctx, etcd)
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		timeline.End("three members created")
+		Expect(events(ctx, story, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
+		Expect(voters(etcd)).To(Equal(3))
+
+		By("growing to five members")
+		users := story.Use(ctx, etcd, "from three members to five")
+		before := podsByName(ctx, story)
+		timeline = story.Watch(ctx, etcd)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
+		story.EventuallyReady(ctx, etcd)
+		timeline.End("from three members to five")
+		Expect(voters(etcd)).To(Equal(5))
+		after := podsByName(ctx, story)
+		for name, pod := range before {
+			Expect(after[name].UID).To(Equal(pod.UID), "nobody is restarted for it")
+		}
+		expectNoFailures(users.End(ctx))
+	}, SpecTimeout(storyTimeout))
+
+	It("from one member to three, with peer TLS switched on before", SpecPriority(9), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "growth-tls")
+		clients, peers := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers")
+		certificate := clients.Client("client-client")
+		story.Create(ctx,
+			clients.Bundle("client-ca"), clients.Server("client-server", landscape.ServerNames("main", story.Namespace)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", landscape.PeerNames("main", story.Namespace)...),
+		)
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS())
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		credentials := landscape.WithCertificate(clients.Trusting("main-client"), certificate)
+		users := story.UseWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
+
+		timeline := story.Watch(ctx, etcd)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithPeerTLS()(etcd)
+			etcd.Spec.Replicas = 3
+		})
+		story.EventuallyReady(ctx, etcd)
+		timeline.End("from one member to three, with peer TLS")
+		Expect(voters(etcd)).To(Equal(3))
+		Expect(events(ctx, story, "ReplacingPod")).To(HaveEach(ContainSubstring("pod main-0")), "no other is restarted")
+		users.End(ctx)
+	}, SpecTimeout(storyTimeout))
+})
+
+// voters counts the members that the status calls ready, which learners are not.
+func voters(etcd *druidv1alpha1.Etcd) int {
+	count := 0
+	for _, member := range etcd.Status.Members {
+		if member.Status == "Ready" {
+			count++
+		}
+	}
+
+	return count
+}
+
+// leader is the name of the pod whose member leads, as the status says.
+func leader(etcd *druidv1alpha1.Etcd) string {
+	GinkgoHelper()
+	for _, member := range etcd.Status.Members {
+		if member.Role != nil && *member.Role == "Leader" {
+			return member.Name
+		}
+	}
+	Fail("the status names no leader")
+
+	return ""
+}
+
+// events are the messages of all events of the reason in the story, in their order.
+func events(ctx context.Context, story *landscape.Story, reason string) []string {
+	GinkgoHelper()
+	list := &corev1.EventList{}
+	Expect(story.Client.List(ctx, list, client.InNamespace(story.Namespace))).To(Succeed())
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	var messages []string
+	for _, event := range list.Items {
+		if event.Reason == reason {
+			messages = append(messages, event.Message)
+		}
+	}
+
+	return messages
+}
+
+func podsByName(ctx context.Context, story *landscape.Story) map[string]corev1.Pod {
+	GinkgoHelper()
+	pods := &corev1.PodList{}
+	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
+	byName := map[string]corev1.Pod{}
+	for _, pod := range pods.Items {
+		byName[pod.Name] = pod
+	}
+
+	return byName
+}
+
+// replacedInOrder are the names of the pods that were made after these, the first made first.
+func replacedInOrder(ctx context.Context, story *landscape.Story, before map[string]corev1.Pod) []string {
+	GinkgoHelper()
+	after := podsByName(ctx, story)
+	names := slices.DeleteFunc(slices.Collect(maps.Keys(after)), func(name string) bool { return after[name].UID == before[name].UID })
+	slices.SortFunc(names, func(a, b string) int {
+		first, second := after[a], after[b]
+
+		return first.CreationTimestamp.Compare(second.CreationTimestamp.Time)
+	})
+
+	return names
+}
+
+// expectNoFailures expects that every operation succeeded within a second, in every phase.
+func expectNoFailures(usages []landscape.Usage) {
+	GinkgoHelper()
+	for _, usage := range usages {
+		Expect(usage.Failed).To(BeZero(), usage.String())
+		Expect(usage.Writes).To(BeNumerically(">", 20), usage.String())
+	}
+}

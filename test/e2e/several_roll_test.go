@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// brokenImage does not exist; beAboutTheImage is true of messages that say so, in a word of the kubelet.
+const brokenImage = "seed.local/etcd-wrapper:none"
+
+var beAboutTheImage = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
+
+var _ = Describe("Three members are changed", func() {
+	It("one after the other, the leader last, and stops at a broken image", SpecPriority(9), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "roll")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		users := story.Use(ctx, etcd, "resources, labels and configuration change")
+
+		By("changing resources, labels and configuration")
+		former, before := leader(etcd), podsByName(ctx, story)
+		timeline := story.Watch(ctx, etcd)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["story"] = "changed"
+			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
+			etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
+		})
+		story.EventuallyReady(ctx, etcd)
+		timeline.End("three members changed")
+		Expect(replacedInOrder(ctx, story, before)).To(And(HaveLen(3), HaveExactElements(Not(Equal(former)), Not(Equal(former)), Equal(former))))
+		Expect(events(ctx, story, "MovedLeader")).To(ContainElement(ContainSubstring("pod " + former)))
+
+		By("stopping at the first pod with a broken image, and saying so")
+		users.Begin("the image is broken, and corrected")
+		before = podsByName(ctx, story)
+		former = leader(etcd)
+		image := etcd.Spec.Etcd.Image
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
+			g.Expect(landscape.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
+			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
+		})
+		Expect(replacedInOrder(ctx, story, before)).To(And(HaveLen(1), Not(ContainElement(former))))
+
+		By("going on when it is corrected")
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
+		story.EventuallyReady(ctx, etcd)
+		Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1), "the others run what is wanted again")
+		expectNoFailures(users.End(ctx))
+	}, SpecTimeout(storyTimeout))
+
+	It("together when nobody serves, or nobody ever did", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "roll-broken")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		etcd.Spec.Etcd.Image = new(brokenImage)
+		story.Create(ctx, etcd)
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
+		})
+		Expect(podsByName(ctx, story)).To(HaveLen(1))
+
+		By("correcting the image of a cluster that never formed")
+		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
+		story.Change(ctx, etcd, correct)
+		story.EventuallyReady(ctx, etcd)
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 10)
+
+		By("losing all pods while the image is broken")
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
+		})
+		for _, pod := range podsByName(ctx, story) {
+			story.Kill(ctx, &pod)
+		}
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("0 of 3 healthy")))
+			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+		})
+
+		By("correcting it")
+		story.Change(ctx, etcd, correct)
+		story.EventuallyReady(ctx, etcd)
+		ledger.ExpectComplete(ctx)
+
+		By("hibernating, and waking up")
+		hibernate(ctx, story, etcd)
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		story.EventuallyReady(ctx, etcd)
+		Expect(voters(etcd)).To(Equal(3))
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(storyTimeout))
+})
