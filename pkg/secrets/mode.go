@@ -116,8 +116,16 @@ func Decide(etcd *druidv1alpha1.Etcd, running Modes) (Modes, field.ErrorList) {
 		errs = append(errs, field.Required(clientPath, backupPath.String()+" is set, and etcd and its sidecar must both serve with TLS, or neither: name Secrets here too, or set spec.etcd.enableTLS to true to have them issued"))
 	}
 
+	if etcd.Spec.Replicas > 1 && running.Peer.hasCertificates() && modes.Peer == ModeDisabled {
+		// The others have https URLs of each other: one without certificates would reach nobody, and nobody would reach it.
+		errs = append(errs, field.Forbidden(spec.Child("etcd", "enableTLS"), "TLS between several members that run cannot be switched off: leave it unset or true"))
+	}
+
 	return modes, errs
 }
+
+// hasCertificates is true for TLS.
+func (m Mode) hasCertificates() bool { return m == ModeGiven || m == ModeProvisioned }
 
 // question is what the mode of every kind of connection depends on.
 type question struct {

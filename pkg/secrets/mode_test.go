@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -87,6 +88,26 @@ var _ = Describe("Decide", func() {
 		Entry("Secrets for clients that are named no longer", question{peer: true, running: "client=given,peer=given"}, "spec.etcd.clientUrlTls", "name them again, or set spec.etcd.enableTLS to true"),
 		Entry("Secrets for members that are named no longer", question{client: true, running: "client=given,peer=given"}, "spec.etcd.peerUrlTls", "or to false to serve plaintext"),
 	)
+})
+
+var _ = Describe("Decide about several members that run", func() {
+	decide := func(q question) field.ErrorList {
+		etcd := q.etcd()
+		etcd.Spec.Replicas = 3
+		_, errs := secrets.Decide(etcd, secrets.ParseModes(q.running))
+
+		return errs
+	}
+
+	It("does not switch TLS between them off, since they would not find each other", func() {
+		Expect(decide(question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"})).To(ConsistOf(HaveField("Field", "spec.etcd.enableTLS")))
+		Expect(decide(question{peer: true, enableTLS: new(false), running: "client=plaintext,peer=given"})).To(ConsistOf(HaveField("Field", "spec.etcd.enableTLS")))
+	})
+
+	It("switches off what is for clients alone", func() {
+		Expect(decide(question{client: true, enableTLS: new(false), running: "client=given,peer=plaintext"})).To(BeEmpty())
+		Expect(decide(question{enableTLS: new(false), running: "client=disabled,peer=disabled"})).To(BeEmpty())
+	})
 })
 
 var _ = Describe("RunningModes", func() {
