@@ -21,7 +21,7 @@ const brokenImage = "seed.local/etcd-wrapper:none"
 var beAboutTheImage = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
 
 var _ = Describe("Three members are changed", func() {
-	It("one after the other, the leader last, and stops at a broken image", SpecPriority(9), func(ctx SpecContext) {
+	It("one after the other, the leader last, and stops at a broken image", Serial, func(ctx SpecContext) {
 		story := seed.Begin(ctx, "roll")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		story.Create(ctx, etcd)
