@@ -29,12 +29,17 @@ var _ = Describe("Every volume is lost", func() {
 		story.EventuallyReady(ctx, etcd)
 		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"}
 
-		By("writing across a full snapshot and delta snapshots")
+		By("writing across a full snapshot, delta snapshots, and their compaction")
 		ledger := story.Ledger(etcd)
 		ledger.WriteMany(ctx, 8000)
 		takeFullSnapshot(ctx, story, etcd)
 		ledger.WriteMany(ctx, 8000)
 		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		compacted := ledger.Revision
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			fixture.WithAnnotation("druid.gardener.cloud/run-task", "compaction")(etcd)
+		})
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", compacted)
 		ledger.WriteMany(ctx, 4000)
 		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
 		inStore := ledger.Written()

@@ -43,7 +43,7 @@ func Commands(page, section string) (string, error) {
 		switch {
 		case strings.HasPrefix(line, "```"):
 			fenced, language, line = !fenced, strings.TrimPrefix(line, "```"), ""
-		case fenced && language == "sh" && inside:
+		case fenced && (language == "sh" || language == "bash") && inside:
 			found = true
 			script.WriteString(line)
 		case !fenced && heading.MatchString(line):
