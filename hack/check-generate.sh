@@ -19,7 +19,8 @@ trap 'rm -rf "$copy" "$copy.before"' EXIT
 
 (cd "$copy" && hack/generate.sh)
 
-if ! diff --recursive --unified "$copy.before" "$copy"; then
+# Lines are cut: the packed chart of the registration is one of many thousand characters.
+if ! diff --recursive --unified "$copy.before" "$copy" | cut -c1-200; then
 	echo "Generated files are not up to date. Run: make generate" >&2
 	exit 1
 fi

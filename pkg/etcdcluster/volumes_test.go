@@ -49,7 +49,7 @@ var _ = Describe("Volumes", func() {
 	DescribeTable("are refused what they cannot become",
 		func(change func(), field, message string) {
 			change()
-			Expect(plan().Refusal).NotTo(BeNil(), plan().Reason)
+			Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeRefused), plan().Reason)
 			Expect(plan().Refusal.Field).To(Equal(field))
 			Expect(plan().Refusal.Message).To(ContainSubstring(message))
 		},
@@ -64,7 +64,7 @@ var _ = Describe("Volumes", func() {
 	DescribeTable("are left as they are",
 		func(change func()) {
 			change()
-			Expect(plan().Refusal).To(BeNil())
+			Expect(plan().Outcome()).NotTo(Equal(etcdcluster.OutcomeRefused))
 			Expect(plan().Step == nil || plan().Step.Kind != "GrowClaim").To(BeTrue(), plan().Reason)
 		},
 		Entry("when the spec asks for what they are", func() {}),
