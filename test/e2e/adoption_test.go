@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("A cluster that etcd-druid made", func() {
+	DescribeTable("is adopted with its data", func(ctx SpecContext, replicas int) {
+		story := seed.Begin(ctx, fmt.Sprintf("adoption-%d", replicas))
+
+		By("making what etcd-druid makes, while the operator is told to look away")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(int32(replicas)), fixture.WithAnnotation(suspendAnnotation, "")) // #nosec G115 -- a handful
+		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
+		story.Create(ctx, etcd)
+		predecessor := fixture.Predecessor{
+			Etcd: etcd, WrapperImage: "seed.local/etcd-wrapper:1", SidecarImage: "seed.local/etcd-backup-restore:v0.33.0", Home: "/home/nonroot",
+		}
+		story.Create(ctx, predecessor.Objects()...)
+		before := etcd.DeepCopy()
+		status := predecessor.Status()
+		etcd.Status.ObservedGeneration, etcd.Status.LastOperation = status.ObservedGeneration, status.LastOperation
+		Expect(story.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(statefulSet.Status.ReadyReplicas).To(BeEquivalentTo(replicas))
+		})
+
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 20)
+		pods, claims := podsOf(ctx, story, replicas), claimsOf(ctx, story, replicas)
+		var users *landscape.Users
+		if replicas > 1 {
+			users = story.UseWith(ctx, etcd, nil, "adoption")
+		}
+
+		By("adopting it")
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			delete(etcd.Annotations, suspendAnnotation)
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
+		})
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
+			g.Expect(landscape.CheckReady(etcd)).To(Succeed())
+		})
+
+		for name, uid := range podsOf(ctx, story, replicas) {
+			Expect(uid).NotTo(Equal(pods[name]), name+" was replaced")
+		}
+		Expect(claimsOf(ctx, story, replicas)).To(Equal(claims))
+		ledger.ExpectComplete(ctx)
+		ledger.Write(ctx, 1)
+		if users != nil {
+			Expect(users.End(ctx)[0].Failed).To(BeZero(), "no operation takes longer than a second")
+		}
+	},
+		Entry("of one member", SpecPriority(8), 1),
+		Entry("of three members", SpecPriority(9), 3),
+	)
+})
+
+// podsOf are the identities of the members' pods, by name.
+func podsOf(ctx context.Context, story *landscape.Story, replicas int) map[string]types.UID {
+	GinkgoHelper()
+
+	return uidsOf(ctx, story, &corev1.Pod{}, "main-%d", replicas)
+}
+
+// claimsOf are the identities of the members' volume claims, by name.
+func claimsOf(ctx context.Context, story *landscape.Story, replicas int) map[string]types.UID {
+	GinkgoHelper()
+
+	return uidsOf(ctx, story, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
+}
+
+func uidsOf(ctx context.Context, story *landscape.Story, object client.Object, format string, replicas int) map[string]types.UID {
+	GinkgoHelper()
+
+	uids := map[string]types.UID{}
+
+	for ordinal := range replicas {
+		name := fmt.Sprintf(format, ordinal)
+		Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: name}, object)).To(Succeed())
+		uids[name] = object.GetUID()
+	}
+
+	return uids
+}
