@@ -28,7 +28,7 @@ const (
 
 // JudgeRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
 // sentence. Neither: nobody asks, or too little is known.
-func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (begins bool, ignored string) {
+func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation) (begins bool, ignored string) {
 	value, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	switch {
 	case !asked || !knowsForRestore(o):
@@ -42,19 +42,29 @@ func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (begin
 	case helper.IsHibernated(etcd):
 		return false, "" // when it wakes
 	}
-	for _, member := range membersOf(etcd, o, max(etcd.Spec.Replicas, renderedReplicas(o))) {
-		if member.Serves() || member.Pod != nil && member.Pod.Ready && !member.Pod.Deleting {
-			return false, fmt.Sprintf("member %s serves: a cluster that serves is not replaced by its snapshots", member.Name)
-		}
-		if pod := member.Pod; pod != nil && !pod.Deleting && pod.ContainersReady {
-			return false, fmt.Sprintf("pod %s is out of sight on node %s and may serve: mend the node, or taint it node.kubernetes.io/out-of-service when it does not come back", pod.Name, pod.Node)
-		}
+	if served := mayServe(etcd, o); served != "" {
+		return false, served
 	}
 	if claim := o.remainingData(); claim != "" && o.FullSnapshotLease.RenewTime.IsZero() {
 		return false, fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data: delete the claims of all members if that data is worth nothing", helper.FullSnapshotLeaseName(etcd), claim)
 	}
 
 	return true, ""
+}
+
+// mayServe says which member serves, or may serve where nobody sees it; empty when none does.
+func mayServe(etcd *druidv1alpha1.Etcd, o Observation) string {
+	for _, member := range membersOf(etcd, o, max(etcd.Spec.Replicas, renderedReplicas(o))) {
+		pod := member.Pod
+		if member.Serves() || pod != nil && pod.Ready && !pod.Deleting {
+			return fmt.Sprintf("member %s serves: a cluster that serves is not replaced by its snapshots", member.Name)
+		}
+		if pod != nil && !pod.Deleting && pod.ContainersReady {
+			return fmt.Sprintf("pod %s is out of sight on node %s and may serve: mend the node, or taint it node.kubernetes.io/out-of-service when it does not come back", pod.Name, pod.Node)
+		}
+	}
+
+	return ""
 }
 
 // recovery says what the owner of a cluster whose data is lost can do.
@@ -91,7 +101,7 @@ func (o Observation) remainingData() string {
 // look for the cluster that it was part of.
 func planRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (Plan, bool) {
 	phase := RestorePhase(o.ManagedResource.Restore)
-	begins, _ := JudgeRestore(etcd, o, now)
+	begins, _ := JudgeRestore(etcd, o)
 	switch {
 	case phase == RestoreDiscard:
 		return planDiscard(etcd, o), true

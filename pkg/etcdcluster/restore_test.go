@@ -120,7 +120,7 @@ var _ = Describe("Traces of a restore", func() {
 			if s.etcd.Annotations == nil {
 				ask(s)
 			}
-			begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
+			begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen)
 			Expect(begins).To(BeFalse())
 			Expect(ignored).To(ContainSubstring(message))
 			Expect(etcdcluster.PlanFor(s.etcd, s.seen, s.now).Restore).To(BeEmpty())
@@ -151,7 +151,7 @@ var _ = Describe("Traces of a restore", func() {
 		ask(s)
 		loseAll(s)
 		s.seen.Failures = []etcdcluster.ReadFailure{{Section: "PersistentVolumeClaims", Message: "forbidden"}}
-		begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
+		begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen)
 		Expect(begins).To(BeFalse())
 		Expect(ignored).To(BeEmpty())
 	})

@@ -279,7 +279,7 @@ func (s *seed) remember(plan etcdcluster.Plan) bool {
 
 // takeAnnotation plays what the etcd controller does after each pass.
 func (s *seed) takeAnnotation() {
-	_, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
+	_, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen)
 	if _, asked := s.etcd.Annotations["druid.gardener.cloud/restore"]; asked && (s.seen.ManagedResource.Restore == "discard" || ignored != "") {
 		s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
 		delete(s.etcd.Annotations, "druid.gardener.cloud/restore")

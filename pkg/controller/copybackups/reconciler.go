@@ -92,11 +92,12 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	var (
 		waiting *waitingError
 		result  reconcile.Result
+		failure = err
 	)
 	switch {
 	case errors.As(err, &waiting):
 		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionTrue, copybackups.ReasonWaiting, waiting.message)}
-		result.RequeueAfter = safetyNet
+		result.RequeueAfter, failure = safetyNet, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionFalse, copybackups.ReasonInvalid, messageOf(err))}
 	case err != nil:
@@ -108,10 +109,7 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(patchErr)
 	}
-	if waiting != nil {
-		return result, nil
-	}
-	return result, err
+	return result, failure
 }
 
 // delete ends the Job of a task that is being deleted, waits until it and its pods are gone, and lets the task go.

@@ -42,7 +42,7 @@ func Commands(page, section string) (string, error) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "```"):
-			fenced, language, line = !fenced, strings.TrimPrefix(line, "```"), ""
+			fenced, language = !fenced, strings.TrimPrefix(line, "```")
 		case fenced && (language == "sh" || language == "bash") && inside:
 			found = true
 			script.WriteString(line)
