@@ -103,6 +103,7 @@ func (w *randomWorld) live() {
 		}
 	})
 	w.see()
+	w.patience = 70 // longer than the pause between two attempts to take a snapshot grows
 	w.runFor(300)
 }
 

@@ -30,6 +30,8 @@ type seed struct {
 	volumes map[string]*simVolume // by name of the claim
 	// catchUp is how many ticks a learner takes.
 	catchUp int
+	// patience is how many ticks nothing happens before the world counts as at rest.
+	patience int
 	// remote is true where volumes can be used on any node, rigid where they cannot grow.
 	remote, rigid bool
 	// violations are broken promises.
@@ -70,7 +72,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, catchUp: 2, steps: map[etcdcluster.StepKind]int{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -92,7 +94,7 @@ func (s *seed) runFor(ticks int) {
 		moved := s.tick()
 		if acted || moved || s.last != before {
 			idle = 0
-		} else if idle++; idle > 30 {
+		} else if idle++; idle > s.patience {
 			return
 		}
 	}
