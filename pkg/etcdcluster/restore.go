@@ -24,6 +24,8 @@ const (
 	RestoreDiscard RestorePhase = "discard"
 	// RestoreStart starts the first member alone, which restores. The others join it as learners.
 	RestoreStart RestorePhase = "start"
+	// RestoreJoin lets the others join the first member, and ends when all of them serve and know of each other.
+	RestoreJoin RestorePhase = "join"
 )
 
 // JudgeRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
@@ -170,6 +172,17 @@ func (p Plan) thenStart(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 	}
 	p.Replicas, p.ClusterSize, p.Restore = 1, 1, RestoreStart
 	p.WaitsFor = podToServe(etcd, nil)
+
+	return p
+}
+
+// joining remembers, with the plan for a cluster whose first member was restored, that the restore goes on until nothing is left to
+// do.
+func (p Plan) joining(o Observation) Plan {
+	phase := RestorePhase(o.ManagedResource.Restore)
+	if (phase == RestoreStart || phase == RestoreJoin) && p.Stage != StageDone {
+		p.Restore = RestoreJoin
+	}
 
 	return p
 }

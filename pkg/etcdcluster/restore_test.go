@@ -49,6 +49,8 @@ var _ = Describe("Traces of a restore", func() {
 		s.run()
 		Expect(s.steps).To(BeEmpty(), "nothing is attempted without being asked")
 		s.event("a restore is asked for", func() { ask(s) })
+		s.runUntil(func() bool { return s.steps["EvictPod"] > 0 })
+		Expect(s.seen.ManagedResource.Restore).To(Equal("join"), "the restore goes on until the first member knows of the others")
 		s.run()
 		restored(s)
 		s.expectGolden("three-restored")
