@@ -36,7 +36,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		story.EventuallyReady(ctx, etcd)
 		ledger := story.Ledger(etcd)
 		ledger.Write(ctx, 100)
-		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		eventuallyStored(ctx, story, etcd, ledger.Revision)
 
 		By("waiting for the final snapshot")
 		task := &druidv1alpha1.EtcdCopyBackupsTask{
@@ -71,6 +71,14 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		Eventually(func() bool { return story.IsGone(ctx, task) }).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeTrue())
 	}, SpecTimeout(storyTimeout))
 })
+
+// eventuallyStored waits until the store holds everything up to the revision: the first full snapshot may have come after it.
+func eventuallyStored(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, revision int64) {
+	GinkgoHelper()
+	story.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(max(lastRevision(ctx, story, "main-full-snap"), lastRevision(ctx, story, "main-delta-snap"))).To(BeNumerically(">=", revision))
+	})
+}
 
 func eventuallyCopy(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdCopyBackupsTask, look func(Gomega)) {
 	GinkgoHelper()

@@ -31,7 +31,7 @@ var _ = Describe("The runbooks", func() {
 		story.EventuallyReady(ctx, etcd)
 		ledger := story.Ledger(etcd)
 		ledger.Write(ctx, 20)
-		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		eventuallyStored(ctx, story, etcd, ledger.Revision)
 
 		words := map[string]string{
 			"NAMESPACE": story.Namespace, "NAME": "main",
