@@ -107,7 +107,7 @@ var _ = Describe("HTTP", func() {
 	})
 
 	DescribeTable("knows what is in the store since a revision",
-		func(revision int64, final bool, full, any string) {
+		func(revision int64, final bool, full, whichever string) {
 			latest := sidecar.LatestSnapshots{Full: &sidecar.Snapshot{Name: "full", LastRevision: 40, Final: final}, Deltas: []sidecar.Snapshot{{Name: "delta", LastRevision: 50}}}
 			name := func(snapshot *sidecar.Snapshot) string {
 				if snapshot == nil {
@@ -117,7 +117,7 @@ var _ = Describe("HTTP", func() {
 				return snapshot.Name
 			}
 			Expect(name(latest.FullSince(revision, false))).To(Equal(full))
-			Expect(name(latest.Since(revision))).To(Equal(any))
+			Expect(name(latest.Since(revision))).To(Equal(whichever))
 			Expect(latest.FullSince(40, true) != nil).To(Equal(final))
 		},
 		Entry("a full snapshot", int64(40), false, "full", "delta"),
