@@ -22,7 +22,9 @@ import (
 )
 
 // These stories are about the operator as a whole, so that no other may run beside them. They share their Etcds.
-var _ = Describe("The operator", Serial, Ordered, func() {
+// Before the other stories that are told alone: some of them put another operator onto the seed, from which Etcds need minutes to
+// come to rest.
+var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	var (
 		story    *landscape.Story
 		operator *landscape.Operator
