@@ -40,8 +40,8 @@ func UsageTable(reports types.SpecReports) string {
 
 	for _, report := range reports {
 		for _, entry := range report.ReportEntries {
-			var usage Usage
-			if entry.Name != usageEntry || json.Unmarshal([]byte(entry.Value.AsJSON), &usage) != nil {
+			usage, here := entry.Value.GetRawValue().(Usage) // those of other processes come as JSON
+			if entry.Name != usageEntry || !here && json.Unmarshal([]byte(entry.Value.AsJSON), &usage) != nil {
 				continue
 			}
 
