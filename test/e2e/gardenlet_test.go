@@ -83,7 +83,7 @@ var _ = Describe("gardenlet is the client", func() {
 		Entry("an Etcd of the class important, with backups", SpecTimeout(storyTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
 
-	It("rolls out a new CA between three members, while the cluster serves", Serial, func(ctx SpecContext) {
+	It("rolls out a new CA between three members, while the cluster serves", Serial, Label("soak"), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "peerca")
 		story.Cluster(ctx, "", nil)
 		gardenlet := story.Gardenlet(ctx)
