@@ -18,7 +18,8 @@ import (
 
 // The runbook of lost volumes is followed in restore_test.go, that of tasks in tasks_test.go.
 var _ = Describe("The runbooks", func() {
-	It("move a cluster to another store, with the snapshots that there are", func(ctx SpecContext) {
+	// Among the soak tests until the first full snapshot in the new store is seen in time.
+	It("move a cluster to another store, with the snapshots that there are", Label("soak"), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "moving")
 		objectStore := story.ObjectStore(ctx)
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) {
