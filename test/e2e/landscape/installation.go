@@ -68,7 +68,7 @@ func (l *Landscape) Install(ctx context.Context, operator *Operator, namespace s
 		"serviceAccount": map[string]any{"automountToken": true},
 		// gardener-resource-manager has a certificate here instead of its ServiceAccount, and what it applies is protected.
 		"protection": map[string]any{"exemptUsers": []any{"gardener-resource-manager", "seed:disturber"}, "drainers": []any{"seed:drainer"}},
-		"gardener":       map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
+		"gardener":   map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
 	}}
 
 	operator.standAside(ctx, installed)
