@@ -49,7 +49,7 @@ func (r *Result) addSpec(spec types.SpecReport) {
 
 	switch isSpec := spec.LeafNodeType.Is(types.NodeTypeIt); {
 	case spec.Failed():
-		r.Failed = append(r.Failed, name)
+		r.Failed = append(r.Failed, withMessage(name, spec.Failure.Message))
 	case !isSpec:
 	case spec.State.Is(types.SpecStatePassed):
 		r.Passed++

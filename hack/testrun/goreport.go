@@ -181,6 +181,7 @@ var (
 	colours = regexp.MustCompile("\x1b\\[[0-9;]*m")
 	summary = regexp.MustCompile(`(?m)^(?:SUCCESS|FAIL)! .*-- (\d+) Passed \| (\d+) Failed \| (?:\d+ Flaked \| )?(\d+) Pending \| (\d+) Skipped`)
 	failed  = regexp.MustCompile(`(?m)^\s*\[(?:FAIL|PANICKED!|TIMEDOUT|INTERRUPTED)\] (.*)$`)
+	reason  = regexp.MustCompile(`(?ms)^\s*\[FAILED\] (.*?)^\s*In \[`)
 	skipped = regexp.MustCompile(`(?m)^(?:S \[SKIPPED\]|P \[PENDING\]).*\n(.*)$`)
 )
 
@@ -210,7 +211,15 @@ func specsIn(output, path string) (Result, bool) {
 		return result
 	}
 
-	return Result{Passed: number(1), Failed: names(failed, number(2)), Skipped: names(skipped, number(3)+number(4))}, true
+	specs := Result{Passed: number(1), Failed: names(failed, number(2)), Skipped: names(skipped, number(3)+number(4))}
+	// Ginkgo tells reasons in the order in which it sums the failures up, and more of them where one spec has several.
+	if reasons := reason.FindAllStringSubmatch(output, -1); len(reasons) == len(specs.Failed) {
+		for i, name := range specs.Failed {
+			specs.Failed[i] = withMessage(name, reasons[i][1])
+		}
+	}
+
+	return specs, true
 }
 
 // skipReason returns the last line that a skipped test has written.

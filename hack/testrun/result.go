@@ -7,6 +7,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 )
 
@@ -35,7 +36,7 @@ type Row struct {
 // line, which has the same form whether or not something was skipped.
 func WriteSummary(w io.Writer, rows []Row, total Result) {
 	writeNames(w, "Skipped", total.Skipped)
-	writeNames(w, "Failed", total.Failed)
+	writeNames(w, "Failed", failures(total.Failed))
 	fmt.Fprintln(w)
 
 	var took time.Duration
@@ -47,6 +48,33 @@ func WriteSummary(w io.Writer, rows []Row, total Result) {
 
 	writeRow(w, "all", took, total)
 	fmt.Fprintf(w, "\n%d passed, %d failed\n", total.Passed, len(total.Failed))
+}
+
+// failures marks each name as `go test` does, since that is what tools that read logs look for.
+func failures(names []string) []string {
+	marked := make([]string, len(names))
+	for i, name := range names {
+		marked[i] = "--- FAIL: " + name
+	}
+
+	return marked
+}
+
+// shortest is what is told of a failure's message beside the test's name: its first words.
+const shortest = 300
+
+// withMessage is the name of a failed test and the beginning of the reason on the same line.
+func withMessage(name, message string) string {
+	words := strings.Join(strings.Fields(message), " ")
+	if words == "" {
+		return name
+	}
+
+	if len(words) > shortest {
+		words = strings.ToValidUTF8(words[:shortest], "") + "…"
+	}
+
+	return name + ": " + words
 }
 
 func writeNames(w io.Writer, title string, names []string) {

@@ -34,7 +34,7 @@ var _ = Describe("reading go test -json", func() {
 		result, out := read(string(stream))
 
 		Expect(result.Passed).To(Equal(2), "one spec and one subtest")
-		Expect(result.Failed).To(ConsistOf("example.com/x.TestX: thing [It] fails"))
+		Expect(result.Failed).To(ConsistOf("example.com/x.TestX: thing [It] fails: Expected <int>: 1 to equal <int>: 2"))
 		Expect(result.Skipped).To(ConsistOf(
 			"example.com/x.TestX: thing pends",
 			"example.com/x.TestX: a spec that -ginkgo.v names",
@@ -201,6 +201,7 @@ var _ = Describe("the summary", func() {
 
 		WriteSummary(&out, []Row{{Name: "unit", Took: 90 * time.Second, Result: Result{Passed: 3}}}, Result{Passed: 3, Failed: []string{"x"}})
 
+		Expect(out.String()).To(ContainSubstring("--- FAIL: x\n"), "as tools that read logs look for it")
 		Expect(out.String()).To(HaveSuffix("\n3 passed, 1 failed\n"))
 		Expect(out.String()).To(MatchRegexp(`unit +1m30s +3 passed, 0 failed`))
 	})
