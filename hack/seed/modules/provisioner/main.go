@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The provisioner command makes a hostPath volume for each claim of the seed's StorageClass, and removes it with the claim.
-// It runs on the machine itself: all nodes of the seed share its file system, so a volume follows its pod to any of them.
+// The provisioner command makes a hostPath volume for each claim of the seed's StorageClasses, lets it grow, and removes it with the
+// claim. It runs on the machine itself: all nodes of the seed share its file system, so a volume follows its pod to any of them,
+// but where its class says by the parameter boundTo=node that it shall not.
 package main
 
 import (
@@ -49,6 +50,7 @@ func run(kubeconfig, dir, name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
+	resizer{client: client, name: name}.Run(ctx)
 	controller.NewProvisionController(ctx, client, name, provisioner{dir: filepath.Clean(dir)}, controller.LeaderElection(false)).Run(ctx)
 
 	return nil
@@ -68,7 +70,7 @@ func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions)
 		return nil, controller.ProvisioningFinished, err
 	}
 
-	return &corev1.PersistentVolume{
+	volume := &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: o.PVName},
 		Spec: corev1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: *o.StorageClass.ReclaimPolicy,
@@ -77,7 +79,21 @@ func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions)
 			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: o.PVC.Spec.Resources.Requests[corev1.ResourceStorage]},
 			PersistentVolumeSource:        corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: path}},
 		},
-	}, controller.ProvisioningFinished, nil
+	}
+	if o.StorageClass.Parameters["boundTo"] == "node" && o.SelectedNodeName != "" {
+		volume.Spec.NodeAffinity = only(o.SelectedNodeName)
+	}
+
+	return volume, controller.ProvisioningFinished, nil
+}
+
+// only is the affinity of a volume that is on one node. The nodes of the seed are named as their hosts.
+func only(node string) *corev1.VolumeNodeAffinity {
+	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+		MatchExpressions: []corev1.NodeSelectorRequirement{{
+			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node},
+		}},
+	}}}}
 }
 
 // Delete removes the folder, and nothing that is not directly below the provisioner's own.
