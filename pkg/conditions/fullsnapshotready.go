@@ -54,7 +54,8 @@ func (in Input) fullSnapshotGrace() time.Duration {
 	return helper.SnapshotTimeout(in.Etcd) + time.Minute
 }
 
-// withoutLease is the condition of a snapshot whose lease could not be read or does not exist; nil when it exists.
+// withoutLease is the condition of a snapshot whose lease could not be read, does not exist, or tells of another store than the one
+// that is used now; nil when it counts.
 func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
 	if failure := in.Observation.Failure(etcdcluster.SectionLeases); failure != "" {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
@@ -62,6 +63,10 @@ func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease et
 	if !lease.Exists {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
 			"The Lease in which the sidecar records its snapshots does not exist yet")
+	}
+	if in.Observation.IsElsewhere(lease) {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
+			fmt.Sprintf("Waiting for all members to use %s; the snapshots that are known of lie in %s", in.Observation.ManagedResource.StorePlace, lease.Store))
 	}
 
 	return nil

@@ -102,6 +102,8 @@ type ManagedResource struct {
 	Applied, Healthy, Progressing ConditionFact
 	// TLSMode, CARotation, Store, Defaults are the raw values of our annotations. Empty: not set.
 	TLSMode, CARotation, Store, Defaults string
+	// StorePlace is the place in Store as the Leases of snapshots name it. Empty: not set, or not to be read.
+	StorePlace string
 	// Restore is the phase of a restore that goes on, from our annotation. Empty: none.
 	Restore string
 	// Size is the last size above 0, from our annotation. 0: not known.
@@ -180,6 +182,8 @@ type Lease struct {
 	RenewTime time.Time
 	// CreationTime is when it was created.
 	CreationTime time.Time
+	// Store is the place of the snapshots that it tells of, from our annotation. Empty: not known, or a lease of a member.
+	Store string
 	// TLSEnabled is what the sidecar says about its member's peer URLs. Nil: it has not said anything.
 	TLSEnabled *bool
 }

@@ -47,7 +47,7 @@ func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation) (begins bool, ignored
 	if served := mayServe(etcd, o); served != "" {
 		return false, served
 	}
-	if claim := o.remainingData(); claim != "" && o.FullSnapshotLease.RenewTime.IsZero() {
+	if claim := o.remainingData(); claim != "" && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
 		return false, fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data: delete the claims of all members if that data is worth nothing", helper.FullSnapshotLeaseName(etcd), claim)
 	}
 

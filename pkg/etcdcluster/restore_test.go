@@ -146,6 +146,15 @@ var _ = Describe("Traces of a restore", func() {
 				s.seen.Pods[i].Ready, s.seen.Pods[i].ContainersReady = false, false
 			}
 		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
+		Entry("the snapshots that are known lie in another store, and data is left", func(s *seed) {
+			s.seen.FullSnapshotLease.Store, s.seen.ManagedResource.StorePlace = "the store of before", "the new store"
+			loseAll(s)
+			s.kubelet()
+			s.kubelet()
+			for i := range s.seen.Pods {
+				s.seen.Pods[i].Ready, s.seen.Pods[i].ContainersReady = false, false
+			}
+		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
 	)
 
 	It("decides nothing while it cannot read what would be discarded", func() {

@@ -58,6 +58,23 @@ func StoreFingerprint(pod corev1.PodSpec) string {
 	return hex.EncodeToString(hash.Sum(nil))[:16]
 }
 
+// IsElsewhere is true for a lease of snapshots that lie in another store than the one that is used now. The sidecar never says so: it
+// leaves a lease alone in which the revision is higher than that of its own snapshots.
+func (o Observation) IsElsewhere(lease Lease) bool {
+	return lease.Store != "" && o.ManagedResource.StorePlace != "" && lease.Store != o.ManagedResource.StorePlace
+}
+
+// AllUseStoreOf is true when there are pods, and all of them have the store of the StatefulSet: nobody writes to another one.
+func (o Observation) AllUseStoreOf(statefulSet StatefulSet) bool {
+	for _, pod := range o.Pods {
+		if pod.Store != statefulSet.Store {
+			return false
+		}
+	}
+
+	return len(o.Pods) > 0 && statefulSet.Exists && !statefulSet.Deleting
+}
+
 // StoreHold says why the single member of a canonical Etcd must not be restarted now: it serves, it depends on a store, and
 // the store gives no sign of life, without which the sidecar would not start etcd again. The signs are the leases that the
 // sidecar renews after each snapshot. Empty: nothing speaks against a restart; so also where the settings of the store are

@@ -47,6 +47,7 @@ func leaseFor(object *coordinationv1.Lease) etcdcluster.Lease {
 		OwnerUID:     ownerUID(object),
 		Holder:       ptr.Deref(object.Spec.HolderIdentity, ""),
 		CreationTime: object.CreationTimestamp.Time,
+		Store:        object.Annotations[druidv1alpha1.LeaseAnnotationStore],
 	}
 	if object.Spec.RenewTime != nil {
 		lease.RenewTime = object.Spec.RenewTime.Time

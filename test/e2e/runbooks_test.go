@@ -18,8 +18,7 @@ import (
 
 // The runbook of lost volumes is followed in restore_test.go, that of tasks in tasks_test.go.
 var _ = Describe("The runbooks", func() {
-	// Among the soak tests until the first full snapshot in the new store is seen in time.
-	It("move a cluster to another store, with the snapshots that there are", Label("soak"), func(ctx SpecContext) {
+	It("move a cluster to another store, with the snapshots that there are", func(ctx SpecContext) {
 		story := seed.Begin(ctx, "moving")
 		objectStore := story.ObjectStore(ctx)
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) {
@@ -48,9 +47,11 @@ var _ = Describe("The runbooks", func() {
 		story.EventuallyReady(ctx, etcd)
 		Expect(landscape.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(`Local container "` + story.Namespace))
 		ledger.ExpectComplete(ctx)
-		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(len(snapshots(story, "Full-"))).To(BeNumerically(">", len(copied)))
-		})
+
+		Expect(story.Follow(ctx, page, "Look", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
+		Expect(len(snapshots(story, "Full-"))).To(BeNumerically(">", len(copied)))
+		Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision), "what was written after the copy is in the new store")
+		Expect(lastRevision(ctx, story, "main-full-snap")).To(Equal(newestFull(story)), "the lease tells of the new store")
 
 		story.Follow(ctx, page, "Clean up", words)
 		tasks := &druidv1alpha1.EtcdCopyBackupsTaskList{}

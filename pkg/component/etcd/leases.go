@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
 // MemberLeases returns one Lease a member, by ordinal, each with an empty spec: the sidecar of the member writes that, and
@@ -26,17 +27,22 @@ func MemberLeases(v Values) []*coordinationv1.Lease {
 	return leases
 }
 
-// SnapshotLeases returns the leases of full and of delta snapshots, with an empty spec, which the leading sidecar writes.
-// There are none without a store, or where runtime components are switched off.
+// SnapshotLeases returns the leases of full and of delta snapshots, with an empty spec, which the leading sidecar writes, and the
+// store of which they tell. There are none without a store, or where runtime components are switched off.
 func SnapshotLeases(v Values) []*coordinationv1.Lease {
 	if v.Store == nil || !v.Components.Identity {
 		return nil
 	}
 
-	return []*coordinationv1.Lease{
+	leases := []*coordinationv1.Lease{
 		lease(v, v.Names.FullSnapshotLease, druidv1alpha1.ComponentNameSnapshotLease),
 		lease(v, v.Names.DeltaSnapshotLease, druidv1alpha1.ComponentNameSnapshotLease),
 	}
+	for _, lease := range leases {
+		lease.Annotations = map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.PinFor(*v.Store).String()}
+	}
+
+	return leases
 }
 
 func lease(v Values, name, component string) *coordinationv1.Lease {

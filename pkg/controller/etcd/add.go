@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -89,7 +90,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Named(ControllerName).
 		WithOptions(o.Controller).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged())).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicateutils.ManagedResourceConditionsChanged())).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeForgotten()))).
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))

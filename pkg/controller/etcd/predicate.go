@@ -56,6 +56,18 @@ func skipsFinalSnapshot(etcd *druidv1alpha1.Etcd) bool {
 	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation)
 }
 
+// storeForgotten passes updates by which a ManagedResource no longer remembers the store: somebody wants another one to be used.
+func storeForgotten() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetAnnotations()[druidv1alpha1.ManagedResourceAnnotationStore] != "" && e.ObjectNew.GetAnnotations()[druidv1alpha1.ManagedResourceAnnotationStore] == ""
+		},
+	}
+}
+
 // deleted passes deletions only.
 func deleted() predicate.Predicate {
 	return predicate.Funcs{

@@ -105,6 +105,9 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	if err != nil || written {
 		return err
 	}
+	if err := r.followStore(ctx, p, rendered); err != nil {
+		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
+	}
 
 	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
 	if plan.Outcome() == etcdcluster.OutcomeGrow {

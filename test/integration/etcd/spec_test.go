@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -202,6 +203,57 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(etcd.Status.LastErrors).To(ConsistOf(HaveField("Code", BeEquivalentTo("ERR_RESOLVE_STORE"))))
 		}).Should(Succeed())
 		unchanged(ctx, mr)
+
+		By("moving to it once the memory of the first is gone, and believing in no snapshot that lies there")
+		record := func(name, revision string) types.UID {
+			lease := &coordinationv1.Lease{}
+			s.get(ctx, Default, lease, name)
+			Expect(lease.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/store", ContainSubstring(`"bucket"`)))
+			before := lease.DeepCopy()
+			lease.Spec.HolderIdentity, lease.Spec.RenewTime = &revision, new(metav1.NowMicro())
+			Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
+
+			return lease.UID
+		}
+		full, delta := record("main-full-snap", "100"), record("main-delta-snap", "200")
+		before := mr.DeepCopy()
+		delete(mr.Annotations, "etcd-druid.extensions.gardener.cloud/store")
+		Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
+		s.update(ctx, setOperation("gardener.cloud/operation"))
+		s.ready(ctx)
+		Eventually(func(g Gomega) {
+			for name, uid := range map[string]types.UID{"main-full-snap": full, "main-delta-snap": delta} {
+				lease := &coordinationv1.Lease{}
+				s.get(ctx, g, lease, name)
+				g.Expect(lease.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/store", ContainSubstring(`"other"`)))
+				g.Expect(lease.UID).NotTo(Equal(uid))
+				g.Expect(lease.Spec.HolderIdentity).To(BeNil())
+			}
+		}).Should(Succeed())
+		tasks := &druidv1alpha1.EtcdOpsTaskList{}
+		Expect(env.Client.List(ctx, tasks, client.InNamespace(s.namespace))).To(Succeed())
+		Expect(tasks.Items).To(ConsistOf(And(
+			HaveField("Name", "main-store-2"), HaveField("Spec.EtcdName", HaveValue(Equal("main"))),
+			HaveField("Spec.Config.OnDemandSnapshot", HaveValue(HaveField("Type", BeEquivalentTo("full")))),
+		)))
+	})
+
+	It("should note the store on leases of before, and leave them alone", func(ctx SpecContext) {
+		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "p"}
+		})
+		s.ready(ctx)
+		lease := &coordinationv1.Lease{}
+		s.get(ctx, Default, lease, "main-full-snap")
+		before := lease.DeepCopy()
+		delete(lease.Annotations, "etcd-druid.extensions.gardener.cloud/store")
+		Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
+		s.update(ctx, setOperation("gardener.cloud/operation"))
+		Eventually(func(g Gomega) {
+			s.get(ctx, g, lease, "main-full-snap")
+			g.Expect(lease.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/store", `Local container "bucket" prefix "p"`))
+		}).Should(Succeed())
+		Expect(lease.UID).To(Equal(before.UID))
 	})
 })
 

@@ -105,6 +105,8 @@ const (
 	ManagedResourceAnnotationCARotation = "etcd-druid.extensions.gardener.cloud/ca-rotation"
 	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
+	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that they lie in, in words for people.
+	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// ManagedResourceAnnotationGivingBack is the key, on the ManagedResource of an Etcd, of a mark that says that it is being
 	// given back to etcd-druid.
 	ManagedResourceAnnotationGivingBack = "etcd-druid.extensions.gardener.cloud/giving-back"

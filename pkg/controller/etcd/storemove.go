@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// followStore forgets what the leases tell of snapshots in a store of before, as soon as no member writes there any more, and
+// has a full snapshot taken in the new one. The sidecar would leave the leases as they are until its own snapshots have
+// higher revisions, and take no full snapshot where it finds a copied one that is young enough: everybody would go on to
+// believe in snapshots that lie elsewhere.
+func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered rendering) error {
+	o := p.observation
+	moved := o.AllUseStoreOf(o.StatefulSet) && o.StatefulSet.Rendering.Checksum == etcdcluster.RenderingFor(rendered.statefulSet).Checksum
+	for _, lease := range componentetcd.SnapshotLeases(rendered.values) {
+		seen, isFull := o.DeltaSnapshotLease, lease.Name == helper.FullSnapshotLeaseName(p.canonical)
+		if isFull {
+			seen = o.FullSnapshotLease
+		}
+		place := lease.Annotations[druidv1alpha1.LeaseAnnotationStore]
+		switch {
+		case !seen.Exists || seen.OwnerUID != p.etcd.UID:
+		case seen.Store == "":
+			if err := r.nameStore(ctx, lease, cmp.Or(o.ManagedResource.StorePlace, place)); err != nil {
+				return err
+			}
+		case seen.Store != place && moved:
+			if err := r.forgetSnapshots(ctx, p.etcd, lease, seen); err != nil {
+				return err
+			}
+		}
+		// The delta lease comes last: when it tells of the new store, all of this is done.
+		if isFull && moved && o.DeltaSnapshotLease.Store != "" && o.DeltaSnapshotLease.Store != place {
+			if err := r.requestSnapshot(ctx, p.etcd, o.DeltaSnapshotLease.Store, place); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// nameStore notes on a lease of before which store it tells of.
+func (r *Reconciler) nameStore(ctx context.Context, lease *coordinationv1.Lease, place string) error {
+	current := &coordinationv1.Lease{}
+	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(lease), current); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	next := current.DeepCopy()
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, druidv1alpha1.LeaseAnnotationStore, place)
+
+	return client.IgnoreNotFound(r.Client.Patch(ctx, next, client.MergeFrom(current)))
+}
+
+// forgetSnapshots makes a lease anew.
+func (r *Reconciler) forgetSnapshots(ctx context.Context, etcd *druidv1alpha1.Etcd, lease *coordinationv1.Lease, seen etcdcluster.Lease) error {
+	if err := r.Client.Delete(ctx, lease.DeepCopy(), client.Preconditions{UID: &seen.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("forgetting what Lease %s tells of %s: %w", lease.Name, seen.Store, err)
+	}
+	if err := r.Client.Create(ctx, lease.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("making Lease %s anew: %w", lease.Name, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "SnapshotsForgotten", "Lease %s tells no longer of snapshots in %s", lease.Name, seen.Store)
+
+	return nil
+}
+
+// requestSnapshot asks, once a generation, for a full snapshot in the store that is used by now. The task is repeated beside the
+// workers, and outlives this process.
+func (r *Reconciler) requestSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, before, place string) error {
+	labels := helper.DefaultLabels(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
+	task := &druidv1alpha1.EtcdOpsTask{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            fmt.Sprintf("%s-store-%d", etcd.Name, etcd.Generation),
+			Namespace:       etcd.Namespace,
+			Labels:          labels,
+			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
+		},
+		Spec: druidv1alpha1.EtcdOpsTaskSpec{
+			EtcdName: new(etcd.Name),
+			Config:   druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeFull}},
+		},
+	}
+	switch err := r.Client.Create(ctx, task); {
+	case apierrors.IsAlreadyExists(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "StoreMoved", "All members use %s and no longer %s; EtcdOpsTask %s takes a full snapshot", place, before, task.Name)
+
+	return nil
+}
