@@ -44,6 +44,7 @@ func goldenCases() []goldenCase {
 		{"store-gcs", []func(*druidv1alpha1.Etcd){fixture.WithStore("gcp")}, podsecurityapi.LevelRestricted},
 		{"store-ecs", []func(*druidv1alpha1.Etcd){fixture.WithStore("dell")}, podsecurityapi.LevelRestricted},
 		{"store-local", []func(*druidv1alpha1.Etcd){fixture.WithLocalStore()}, ""},
+		{"store-local-with-node-affinity", []func(*druidv1alpha1.Etcd){fixture.WithLocalStore(), everySetting}, ""},
 		{"run-as-root", []func(*druidv1alpha1.Etcd){fixture.WithStore("S3"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.RunAsRoot = new(true) }}, podsecurityapi.LevelBaseline},
 		{"every-setting", []func(*druidv1alpha1.Etcd){fixture.WithStore("S3"), everySetting}, podsecurityapi.LevelRestricted},
 	}
@@ -84,7 +85,7 @@ func jobFor(options []func(*druidv1alpha1.Etcd), change ...func(*compaction.Valu
 	etcd := fixture.Etcd(options...)
 	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
 	Expect(errs).To(BeEmpty())
-	values := compaction.Values{Etcd: etcd, Store: store, Image: "example.com/etcd-backup-restore:v2", Deadline: 3 * time.Hour, Attempt: 1}
+	values := compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", Deadline: 3 * time.Hour, Attempt: 1}
 	for _, one := range change {
 		one(&values)
 	}

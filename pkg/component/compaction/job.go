@@ -35,6 +35,9 @@ type Values struct {
 	Etcd *druidv1alpha1.Etcd
 	// Store is the resolved store.
 	Store backupstore.Store
+	// Node is the node of which a Local store is a directory: the one on which the leader runs, whose sidecar writes the
+	// snapshots. Every other store is reached from everywhere.
+	Node string
 	// Image is the image of the container where the Etcd names none.
 	Image string
 	// Deadline is how long the Job may take.
@@ -148,25 +151,34 @@ func podSpec(v Values, deadlineSeconds int64) corev1.PodSpec {
 
 // affinity takes over the nodes that the spec allows. What it says about other pods, and topology spread constraints, place
 // members relative to each other: they would keep the Job away from every node with a member. A Local store, however, is a
-// directory of the node on which a member runs.
+// directory of one node.
 func affinity(v Values) *corev1.Affinity {
-	var affinity corev1.Affinity
+	var nodes *corev1.NodeAffinity
 	if spec := v.Etcd.Spec.SchedulingConstraints.Affinity; spec != nil {
-		affinity.NodeAffinity = spec.NodeAffinity
+		nodes = spec.NodeAffinity.DeepCopy()
 	}
 	if v.Store.Provider == backupstore.ProviderLocal {
-		affinity.PodAffinity = &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
-			TopologyKey: corev1.LabelHostname,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{
-				druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue,
-				druidv1alpha1.LabelPartOfKey:    v.Etcd.Name,
-				druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameStatefulSet,
-			}},
-		}}}
+		nodes = onNode(nodes, v.Node)
 	}
-	if affinity == (corev1.Affinity{}) {
+	if nodes == nil {
 		return nil
 	}
 
-	return &affinity
+	return &corev1.Affinity{NodeAffinity: nodes}
+}
+
+// onNode demands this node beside what is demanded already.
+func onNode(nodes *corev1.NodeAffinity, name string) *corev1.NodeAffinity {
+	nodes = new(ptr.Deref(nodes, corev1.NodeAffinity{}))
+	required := ptr.Deref(nodes.RequiredDuringSchedulingIgnoredDuringExecution, corev1.NodeSelector{})
+	if len(required.NodeSelectorTerms) == 0 {
+		required.NodeSelectorTerms = []corev1.NodeSelectorTerm{{}}
+	}
+	for i := range required.NodeSelectorTerms {
+		required.NodeSelectorTerms[i].MatchFields = append(required.NodeSelectorTerms[i].MatchFields,
+			corev1.NodeSelectorRequirement{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{name}})
+	}
+	nodes.RequiredDuringSchedulingIgnoredDuringExecution = &required
+
+	return nodes
 }

@@ -38,6 +38,7 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen 
 	}
 	if waitsFor != "" {
 		logf.FromContext(ctx).Info("Waiting before compacting snapshots", "for", waitsFor)
+		r.event(etcd, corev1.EventTypeNormal, "CompactionWaits", "Waiting before compacting snapshots for %s", waitsFor)
 		return reconcile.Result{RequeueAfter: storePause}, nil
 	}
 	values.Attempt, values.Task = decision.Attempt, seen.Task
@@ -76,9 +77,19 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 		return values, "", err
 	}
 
+	node := ""
+	if store.Provider == backupstore.ProviderLocal {
+		leader := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}).Leader()
+		if leader == nil || leader.Node == "" {
+			return values, "a member that leads: a Local store is a directory of the node on which that one runs", nil
+		}
+		node = leader.Node
+	}
+
 	return componentcompaction.Values{
 		Etcd:              etcd,
 		Store:             store,
+		Node:              node,
 		Image:             defaults.Images.BackupRestore,
 		Deadline:          r.Config.Deadline,
 		MetricsScrapeWait: r.Config.MetricsScrapeWait,
