@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"cmp"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// outage is how long the store is down.
+const outage = 5 * time.Minute
+
+var _ = Describe("The store is down", func() {
+	It("for five minutes under load, which a condition says and nothing else suffers from, and has all revisions afterwards", SpecPriority(10), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "outage")
+		objectStore := story.ObjectStore(ctx)
+		withS3 := func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: "demo/" + etcd.Name,
+				SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},
+			}
+		}
+		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(story), withS3)
+		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withLocalStore(story), withS3)
+		story.Create(ctx, one, three)
+		ledgers := map[*druidv1alpha1.Etcd]*landscape.Ledger{}
+		for _, etcd := range []*druidv1alpha1.Etcd{one, three} {
+			story.EventuallyReady(ctx, etcd)
+			ledgers[etcd] = story.Ledger(etcd)
+			ledgers[etcd].Write(ctx, 20)
+			eventuallyHolds(ctx, story, objectStore, etcd, ledgers[etcd].Revision)
+		}
+		before := vitals(ctx, story)
+		Expect(before).To(HaveLen(4))
+		// goOn writes, and expects that every pod is what it was: the same one, never restarted, and ready all the time.
+		goOn := func(g Gomega) {
+			for _, ledger := range ledgers {
+				ledger.Write(ctx, 10)
+			}
+			g.Expect(vitals(ctx, story)).To(Equal(before))
+		}
+
+		objectStore.Stop(ctx)
+		By("going on for half of the time")
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage / 2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		for etcd := range ledgers {
+			story.Eventually(ctx, etcd, func(g Gomega) {
+				g.Expect(landscape.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
+				g.Expect(landscape.Condition(etcd, "BackupReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", MatchRegexp("A delta snapshot is due every 10s; the newest is of 20"))))
+				g.Expect(landscape.CheckReady(etcd)).To(Succeed())
+			})
+		}
+
+		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
+		story.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage / 2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
+		Expect(landscape.Condition(one, "Progressing").Message).To(ContainSubstring("the store seems to be out of reach"))
+
+		By("having everything in the store soon after it is back, without anybody's help")
+		objectStore.Start(ctx)
+		for etcd, ledger := range ledgers {
+			eventuallyHolds(ctx, story, objectStore, etcd, ledger.Revision)
+			story.Eventually(ctx, etcd, func(g Gomega) {
+				g.Expect(landscape.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), landscape.Condition(etcd, "BackupReady").Message)
+			})
+			story.EventuallyReady(ctx, etcd) // the single member has the change by now
+			ledger.ExpectComplete(ctx)
+		}
+
+		By("restoring the single member from what the store has")
+		ledger := ledgers[one]
+		eventuallyHolds(ctx, story, objectStore, one, ledger.Revision)
+		pod := story.Pod(ctx, one)
+		empty(story.VolumeDir(ctx, one))
+		story.Kill(ctx, pod)
+		story.EventuallyReplaced(ctx, one, pod)
+		ledger.ExpectComplete(ctx)
+	}, SpecTimeout(20*time.Minute))
+})
+
+// vital is what changes when a pod is replaced, when one of its containers ends, and when it is not ready for a moment.
+type vital struct {
+	UID        string
+	Restarts   int32
+	ReadySince time.Time
+}
+
+// vitals are those of all members in the namespace of the story.
+func vitals(ctx context.Context, story *landscape.Story) map[string]vital {
+	GinkgoHelper()
+
+	pods := &corev1.PodList{}
+	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "etcd-statefulset"})).To(Succeed())
+
+	found := map[string]vital{}
+
+	for _, pod := range pods.Items {
+		seen := vital{UID: string(pod.UID)}
+		for _, status := range pod.Status.ContainerStatuses {
+			seen.Restarts += status.RestartCount
+		}
+
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+				seen.ReadySince = condition.LastTransitionTime.Time
+			}
+		}
+
+		found[pod.Name] = seen
+	}
+
+	return found
+}
+
+// eventuallyHolds waits until the object store itself holds every revision of the Etcd up to this one: a full snapshot, and delta
+// snapshots from it on without a gap.
+func eventuallyHolds(ctx context.Context, story *landscape.Story, store *landscape.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
+	GinkgoHelper()
+
+	folder := filepath.Join(store.Dir(ctx, "test"), filepath.FromSlash(etcd.Spec.Backup.Store.Prefix))
+	Eventually(func(g Gomega) {
+		g.Expect(heldRevision(folder)).To(BeNumerically(">=", revision))
+	}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+}
+
+// snapshotName is the name of a snapshot: kind, first and last revision.
+var snapshotName = regexp.MustCompile(`^(Full|Incr)-(\d+)-(\d+)-\d+`)
+
+// heldRevision is up to where the snapshots below a folder hold everything; -1 without a full one.
+func heldRevision(folder string) (int64, error) {
+	type span struct{ first, last int64 }
+
+	held, deltas := int64(-1), []span{}
+
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if os.IsNotExist(err) {
+			return nil // collected meanwhile, or not there yet
+		}
+
+		match := snapshotName.FindStringSubmatch(filepath.Base(path))
+		if err != nil || entry.IsDir() || match == nil {
+			return err
+		}
+
+		first, _ := strconv.ParseInt(match[2], 10, 64)
+		last, _ := strconv.ParseInt(match[3], 10, 64)
+
+		if match[1] == "Full" {
+			held = max(held, last)
+		} else {
+			deltas = append(deltas, span{first, last})
+		}
+
+		return nil
+	})
+
+	slices.SortFunc(deltas, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+
+	for _, delta := range deltas {
+		if held >= 0 && delta.first <= held+1 {
+			held = max(held, delta.last)
+		}
+	}
+
+	return held, err
+}
