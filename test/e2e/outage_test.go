@@ -60,7 +60,7 @@ var _ = Describe("The store is down", func() {
 
 		objectStore.Stop(ctx)
 		By("going on for half of the time")
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage / 2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
 		for etcd := range ledgers {
 			story.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(landscape.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
@@ -71,7 +71,7 @@ var _ = Describe("The store is down", func() {
 
 		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
 		story.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage / 2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
 		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(landscape.Condition(one, "Progressing").Message).To(ContainSubstring("the store seems to be out of reach"))
 

@@ -114,15 +114,21 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return r.grow(ctx, p, current, accepted, plan.Grown())
 	}
 	p.applied = isFinal(p.canonical, plan) && isApplied(plan, rendered, current, p.observation)
-	if p.applied {
-		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
-			return err
-		}
+	if drifted, err := r.repairIfApplied(ctx, p, current, rendered); err != nil || drifted {
+		return err
 	}
 	if err := r.step(ctx, p, current, rendered, plan); err != nil {
 		return err
 	}
 	return r.settleSecrets(ctx, p, current)
+}
+
+// repairIfApplied looks for drift where everything is applied, and returns whether there was any.
+func (r *Reconciler) repairIfApplied(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
+	if !p.applied {
+		return false, nil
+	}
+	return r.repairDrift(ctx, p, current, rendered)
 }
 
 // provide finds the store, has certificates issued, and renders with both.
