@@ -7,8 +7,10 @@ package etcd_test
 import (
 	"context"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +46,8 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it replaces the volume of a member whose node is gone", story{given: three, when: loseNode, then: hasNewVolume}),
 		Entry("while volumes grow", story{given: []func(*world.World){create(3, withExpandableVolumes)}, when: update(growVolumes), then: succeeded(3, 4)}),
 		Entry("while it adopts three members", story{when: func(w *world.World) { predecessors(3)(w); adopt(w) }, then: succeeded(3, 6)}),
+		Entry("while one member moves to another store", story{given: []func(*world.World){create(1, withStore)}, when: moveStore, then: hasMoved(1, 2)}),
+		Entry("while three members move to another store", story{given: []func(*world.World){create(3, withStore)}, when: moveStore, then: hasMoved(3, 7)}),
 		Entry("while it deletes a cluster and keeps its volumes", story{given: three, when: deleteEtcd, then: isGone}),
 		Entry("while it deletes a cluster and its volumes", story{given: []func(*world.World){create(3, deletingAll)}, when: deleteEtcd, then: isGone}),
 	)
@@ -129,4 +133,28 @@ func loseNode(w *world.World) { w.RemoveNode("n2") }
 func hasNewVolume(w *world.World) {
 	GinkgoHelper()
 	succeeded(3, 5)(w)
+}
+
+// moveStore asks for another store, and has the operator forget the one that was first used.
+func moveStore(w *world.World) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	must(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: "druid-" + w.Etcd.Name}, mr))
+	delete(mr.Annotations, "etcd-druid.extensions.gardener.cloud/store")
+	must(w.Client(nil).Update(context.Background(), mr))
+	update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Container = new("other") })(w)
+}
+
+func hasMoved(members, podsMade int) func(*world.World) {
+	return func(w *world.World) {
+		GinkgoHelper()
+		succeeded(members, podsMade)(w)
+		for _, name := range []string{"-full-snap", "-delta-snap"} {
+			lease := &coordinationv1.Lease{}
+			must(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: w.Etcd.Name + name}, lease))
+			Expect(lease.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/store", ContainSubstring(`"other"`)))
+		}
+		tasks := &druidv1alpha1.EtcdOpsTaskList{}
+		must(w.Client(nil).List(context.Background(), tasks))
+		Expect(tasks.Items).To(ConsistOf(HaveField("Name", w.Etcd.Name+"-store-2")))
+	}
 }
