@@ -7,7 +7,7 @@ SEED = go run -C hack/seed .
 TEST = go run ./hack/testrun
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # The modules that have Go code of ours.
-LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper hack/seed/modules/pause hack/seed/modules/provisioner
+LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper hack/seed/modules/pause hack/seed/modules/provisioner test/rules
 
 .DEFAULT_GOAL = help
 

@@ -117,6 +117,24 @@ var _ = Describe("the pages", func() {
 	})
 })
 
+var _ = Describe("the alerts of the chart", func() {
+	It("link each to its own heading of a page", func() {
+		const repository = "https://github.com/gardener/gardener-extension-etcd-druid/blob/main/"
+
+		alerts := read("charts/gardener-extension-etcd-druid/files/alerts.yaml")
+		names := regexp.MustCompile(`(?m)^ *- alert: (\w+)$`).FindAllStringSubmatch(alerts, -1)
+		Expect(names).NotTo(BeEmpty())
+
+		for _, name := range names {
+			const page = "docs/operations/alerts.md"
+			Expect(alerts).To(ContainSubstring("runbook_url: " + repository + page + "#" + strings.ToLower(name[1]) + "\n"))
+			Expect(anchors(page)).To(ContainElement(strings.ToLower(name[1])), "the page says nothing about the alert")
+		}
+
+		Expect(strings.Count(alerts, "runbook_url: ")).To(Equal(len(names)))
+	})
+})
+
 var _ = Describe("the README", func() {
 	It("has less than 60 lines", func() {
 		Expect(strings.Count(read("README.md"), "\n")).To(BeNumerically("<", 60))

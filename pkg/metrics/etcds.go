@@ -27,7 +27,7 @@ const timeout = 5 * time.Second
 var (
 	membersDesired = describe("members_desired", "Members that an Etcd asks for; 0 while it hibernates.")
 	membersReady   = describe("members_ready", "Members of an Etcd that are ready.")
-	condition      = describe("condition", "1 for the status that each condition of an Etcd has.", "condition", "status")
+	condition      = describe("condition", "1 for the status that each condition of an Etcd has, and the reason for it.", "condition", "status", "reason")
 	operation      = describe("operation", "1 for the type and the state of the last operation on an Etcd.", "type", "state")
 	lastError      = describe("last_error", "1 for each code among the last errors of an Etcd.", "code")
 )
@@ -89,7 +89,7 @@ func measure(etcd *druidv1alpha1.Etcd, measured chan<- prometheus.Metric) {
 	}
 
 	for _, c := range etcd.Status.Conditions {
-		once(condition, string(c.Type), string(c.Status))
+		once(condition, string(c.Type), string(c.Status), c.Reason)
 	}
 
 	if last := etcd.Status.LastOperation; last != nil {

@@ -55,16 +55,16 @@ var _ = Describe("The metrics of Etcds", func() {
 	It("say how each Etcd is, and nothing about one that is gone", func() {
 		failing := fixture.Etcd(fixture.WithReplicas(3))
 		failing.Status.ReadyReplicas = 1
-		failing.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: "False"}, {Type: "BackupReady", Status: "Unknown"}, {Type: "Ready", Status: "True"}}
+		failing.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: "False", Reason: "QuorumLost"}, {Type: "BackupReady", Status: "Unknown"}, {Type: "Ready", Status: "True"}}
 		failing.Status.LastOperation = &druidv1alpha1.LastOperation{Type: "Reconcile", State: "Error"}
 		failing.Status.LastErrors = []druidv1alpha1.LastError{{Code: "ERR_SYNC"}, {Code: "ERR_SYNC"}}
 		reader := &cached{etcds: []druidv1alpha1.Etcd{*failing, *fixture.Etcd(fixture.WithName("new"), fixture.WithReplicas(0))}}
 		collector := &metrics.Etcds{Reader: reader}
 
-		Expect(served(collector)).To(Equal(`# HELP etcd_druid_condition 1 for the status that each condition of an Etcd has.
+		Expect(served(collector)).To(Equal(`# HELP etcd_druid_condition 1 for the status that each condition of an Etcd has, and the reason for it.
 # TYPE etcd_druid_condition gauge
-etcd_druid_condition{condition="BackupReady",etcd="test",etcd_namespace="test-ns",status="Unknown"} 1
-etcd_druid_condition{condition="Ready",etcd="test",etcd_namespace="test-ns",status="False"} 1
+etcd_druid_condition{condition="BackupReady",etcd="test",etcd_namespace="test-ns",reason="",status="Unknown"} 1
+etcd_druid_condition{condition="Ready",etcd="test",etcd_namespace="test-ns",reason="QuorumLost",status="False"} 1
 # HELP etcd_druid_last_error 1 for each code among the last errors of an Etcd.
 # TYPE etcd_druid_last_error gauge
 etcd_druid_last_error{code="ERR_SYNC",etcd="test",etcd_namespace="test-ns"} 1

@@ -49,6 +49,7 @@ var _ = BeforeSuite(func() {
 	_, err = envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{ErrorIfPathMissing: true, Paths: []string{
 		filepath.Join(definitions, "10-crd-autoscaling.k8s.io_verticalpodautoscalers.yaml"),
 		filepath.Join(definitions, "10-crd-monitoring.coreos.com_servicemonitors.yaml"),
+		filepath.Join(definitions, "10-crd-monitoring.coreos.com_prometheusrules.yaml"),
 	}})
 	Expect(err).NotTo(HaveOccurred())
 })

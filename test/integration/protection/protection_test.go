@@ -220,7 +220,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		}
 
 		config, err := configv1alpha1.Decode([]byte(env.InstallChart(ctx, operators, map[string]any{
-			"vpa": map[string]any{"enabled": false}, "serviceMonitor": map[string]any{"enabled": false}, // whose definitions are not installed
+			"vpa": map[string]any{"enabled": false}, "serviceMonitor": map[string]any{"enabled": false}, "prometheusRule": map[string]any{"enabled": false}, // whose definitions are not installed
 			"protection": map[string]any{"deletionConfirmation": true, "exemptUsers": []string{"exempt"}, "drainers": []string{"drainer"}},
 		})))
 		Expect(err).NotTo(HaveOccurred())

@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// A story is told by series of one Etcd.
+type story struct {
+	// series beside those of an Etcd with three members that is well.
+	series []string
+	// at is the time after the first sample at which one looks.
+	at time.Duration
+	// firing is the one alert that fires then. Empty: none ever does.
+	firing string
+	// summary is what the alert says.
+	summary string
+}
+
+const etcd = `etcd_namespace="shoot--a",etcd="main"`
+
+// condition is the series of a condition as two replicas of the operator serve it.
+func condition(name, status, values string) string {
+	return conditionBecause(name, status, "Some", values)
+}
+
+func conditionBecause(name, status, reason, values string) string {
+	var series []string
+	for _, replica := range []string{"druid-a", "druid-b"} {
+		series = append(series, fmt.Sprintf(`etcd_druid_condition{%s,condition=%q,status=%q,reason=%q,pod=%q} %s`, etcd, name, status, reason, replica, values))
+	}
+
+	return strings.Join(series, "\n  ")
+}
+
+// members is how many are asked for.
+func members(values string) string {
+	return fmt.Sprintf(`etcd_druid_members_desired{%s,pod="druid-a"} %s`, etcd, values)
+}
+
+const operatorRuns = `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
+  leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
+  leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`
+
+// well adds to the series of a story what an Etcd has beside them that is well.
+func well(with []string) []string {
+	all := []string{operatorRuns}
+
+	for _, name := range []string{
+		"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "FullSnapshotReady", "DeltaSnapshotReady", "SecretsAvailable",
+		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded",
+	} {
+		if !slices.ContainsFunc(with, func(series string) bool { return strings.Contains(series, fmt.Sprintf("condition=%q", name)) }) {
+			all = append(all, condition(name, "True", "1x360"))
+		}
+	}
+
+	all = append(all, condition("ClusterIDMismatch", "False", "1x360"))
+
+	if !slices.ContainsFunc(with, func(series string) bool { return strings.Contains(series, "members_desired") }) {
+		all = append(all, members("3x360"))
+	}
+
+	return append(all, with...)
+}
+
+func expect(s story) {
+	GinkgoHelper()
+
+	firing, ever := evaluate(strings.Join(well(s.series), "\n  "), s.at)
+
+	if s.firing == "" {
+		Expect(ever).To(BeEmpty())
+
+		return
+	}
+
+	Expect(slices.Collect(maps.Keys(firing))).To(ConsistOf(s.firing))
+	Expect(firing[s.firing]).To(HaveLen(1), "one alert, however many replicas measure")
+	Expect(firing[s.firing][0].Annotations.Get("summary")).To(Equal(s.summary))
+	told[s.firing] = true
+}
+
+// told are the alerts that a story has made fire.
+var told = map[string]bool{}
+
+// since is a series that begins with these minutes of silence.
+func since(minutes int, value string) string { return fmt.Sprintf("_x%d %sx300", minutes, value) }
+
+var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
+	DescribeTable("fire", expect,
+		Entry("when a cluster has no quorum", story{
+			series: []string{condition("Ready", "False", since(10, "1"))}, at: 16 * time.Minute,
+			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main does not serve.",
+		}),
+		Entry("when nobody can tell whether it has", story{
+			series: []string{condition("Ready", "Unknown", since(10, "1"))}, at: 26 * time.Minute,
+			firing: "EtcdOutOfSight", summary: "Nobody can tell whether Etcd shoot--a/main serves.",
+		}),
+		Entry("when a member is missing", story{
+			series: []string{condition("AllMembersReady", "False", since(10, "1"))}, at: 41 * time.Minute,
+			firing: "EtcdMemberNotReady", summary: "A member of Etcd shoot--a/main is missing; the cluster serves.",
+		}),
+		Entry("when members are of different clusters", story{
+			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
+			firing: "EtcdSplitBrain", summary: "Members of Etcd shoot--a/main belong to different clusters.",
+		}),
+		Entry("when a volume has warnings", story{
+			series: []string{condition("DataVolumesReady", "False", since(10, "1"))}, at: 26 * time.Minute,
+			firing: "EtcdVolumeInTrouble", summary: "A volume of Etcd shoot--a/main has warnings.",
+		}),
+		Entry("when snapshots are overdue", story{
+			series: []string{condition("BackupReady", "False", since(10, "1"))}, at: 26 * time.Minute,
+			firing: "EtcdBackupsOverdue", summary: "Snapshots of Etcd shoot--a/main are overdue.",
+		}),
+		Entry("when the store is not known", story{
+			series: []string{condition("StoreResolved", "False", since(10, "1"))}, at: 26 * time.Minute,
+			firing: "EtcdStoreUnresolved", summary: "The store of Etcd shoot--a/main is not known, or was changed.",
+		}),
+		Entry("when a cluster hibernates without the snapshot before", story{
+			series: []string{conditionBecause("FinalSnapshotTaken", "False", "SnapshotFailed", since(10, "1")), members("3x10 0x300")}, at: 26 * time.Minute,
+			firing: "EtcdFinalSnapshotMissing", summary: "The last full snapshot of Etcd shoot--a/main could not be taken.",
+		}),
+		Entry("when compaction fails for hours", story{
+			series: []string{condition("LastSnapshotCompactionSucceeded", "False", since(10, "1"))}, at: 191 * time.Minute,
+			firing: "EtcdCompactionFails", summary: "Snapshots of Etcd shoot--a/main are not compacted.",
+		}),
+		Entry("when a change fails", story{
+			series: []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} ` + since(10, "1")}, at: 26 * time.Minute,
+			firing: "EtcdChangeFails", summary: "A change of Etcd shoot--a/main fails.",
+		}),
+		Entry("when a change takes hours, whatever it waits for meanwhile", story{
+			series: []string{
+				conditionBecause("Progressing", "True", "Waiting", "_x10 1x60 _x300"), conditionBecause("Progressing", "True", "Reconciling", "_x71 1x200"),
+			}, at: 131 * time.Minute,
+			firing: "EtcdChangeStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
+		}),
+		Entry("when an Etcd does not go", story{
+			series: []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} ` + since(10, "1")}, at: 71 * time.Minute,
+			firing: "EtcdDeletionStuck", summary: "Etcd shoot--a/main does not go.",
+		}),
+		Entry("when a Secret is missing", story{
+			series: []string{condition("SecretsAvailable", "False", since(10, "1"))}, at: 26 * time.Minute,
+			firing: "EtcdSecretsMissing", summary: "Etcd shoot--a/main lacks a Secret.",
+		}),
+		Entry("when a certificate expires within a week", story{
+			series: []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 262800x360`}, at: 61 * time.Minute,
+			firing: "EtcdCertificateExpiring", summary: "A certificate of Etcd shoot--a/main expires in 2d 23h 59m 0s.",
+		}),
+		Entry("when a member nearly fills its quota", story{
+			series: []string{
+				`etcd_mvcc_db_total_size_in_bytes{namespace="shoot--a",pod="main-0"} 7000000000x360`, `etcd_server_quota_backend_bytes{namespace="shoot--a",pod="main-0"} 8000000000x360`,
+			}, at: 11 * time.Minute,
+			firing: "EtcdDatabaseNearlyFull", summary: "The database of etcd shoot--a/main-0 is at 87.5% of its quota.",
+		}),
+		Entry("when a volume is slow", story{
+			series: []string{
+				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="0.5"} 0+0x360`,
+				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="1"} 0+60x360`,
+				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="+Inf"} 0+60x360`,
+			}, at: 20 * time.Minute,
+			firing: "EtcdDiskSlow", summary: "The volume of etcd shoot--a/main-0 takes 995ms for a write.",
+		}),
+		Entry("when Etcds are not given back", story{
+			series: []string{`etcd_druid_give_back_refused{pod="druid-a"} 2x360`, `etcd_druid_give_back_refused{pod="druid-b"} 0x360`}, at: 31 * time.Minute,
+			firing: "EtcdGiveBackRefused", summary: "2 Etcds are not given back to etcd-druid.",
+		}),
+	)
+
+	DescribeTable("about the operator fire", func(series, alert, summary string) {
+		firing, _ := evaluate(series, 15*time.Minute)
+		Expect(slices.Collect(maps.Keys(firing))).To(ConsistOf(alert))
+		Expect(firing[alert][0].Annotations.Get("summary")).To(Equal(summary))
+		told[alert] = true
+	},
+		Entry("when it does not run", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The operator of Etcds does not run."),
+		Entry("when no instance is elected", strings.ReplaceAll(operatorRuns, `"druid-a"} 1x360
+  leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`, `"druid-a"} 0x360
+  etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidWithoutLeader", "No instance of the operator of Etcds is at work."),
+	)
+
+	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(story{series: series, at: at}) },
+		Entry("for a cluster that is well", nil, 5*time.Hour),
+		Entry("for a cluster that starts within minutes", []string{
+			condition("Ready", "False", "1x3 stale"), condition("AllMembersReady", "False", "1x3 stale"), conditionBecause("Progressing", "True", "Waiting", "1x3 stale"),
+			condition("SecretsAvailable", "False", "1x3 stale"), condition("StoreResolved", "False", "1x3 stale"),
+		}, time.Hour),
+		Entry("for a cluster that hibernates, with what its conditions said before", []string{
+			members("0x360"), condition("Ready", "False", "1x360"), condition("AllMembersReady", "Unknown", "1x360"), condition("BackupReady", "False", "1x360"),
+			conditionBecause("FinalSnapshotTaken", "True", "SnapshotVerified", "1x360"),
+		}, 5*time.Hour),
+		Entry("for a cluster that hibernates and never held data", []string{
+			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoData", "1x360"),
+		}, 5*time.Hour),
+		Entry("for members that are out of sight for a while", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
+		Entry("for a member that restarts", []string{condition("AllMembersReady", "False", "1x20 stale")}, 40*time.Minute),
+		Entry("for a member that nobody has seen while members start", []string{condition("ClusterIDMismatch", "Unknown", "1x360")}, 5*time.Hour),
+		Entry("for a warning about a volume that goes", []string{condition("DataVolumesReady", "False", "1x10 stale")}, 30*time.Minute),
+		Entry("for a snapshot that nobody can judge yet", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
+		Entry("for one compaction that failed", []string{condition("LastSnapshotCompactionSucceeded", "False", "1x120 stale")}, 5*time.Hour),
+		Entry("for a failure that is over after another attempt", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
+		Entry("for operations that go on", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Processing"} 1x360`}, 5*time.Hour),
+		Entry("for a change that takes an hour", []string{conditionBecause("Progressing", "True", "Waiting", "1x60 stale")}, 3*time.Hour),
+		Entry("for a deletion of some minutes", []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} 1x30 stale`}, 2*time.Hour),
+		Entry("for a certificate that is renewed in time", []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 1000000x360`}, 5*time.Hour),
+		Entry("for a database with room", []string{
+			`etcd_mvcc_db_total_size_in_bytes{namespace="shoot--a",pod="main-0"} 2000000000x360`, `etcd_server_quota_backend_bytes{namespace="shoot--a",pod="main-0"} 8000000000x360`,
+		}, time.Hour),
+		Entry("for a quick volume", []string{
+			`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="0.01"} 0+60x360`,
+			`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="+Inf"} 0+60x360`,
+		}, time.Hour),
+		Entry("for an operator that gives nothing back, or has given all", []string{`etcd_druid_give_back_refused{pod="druid-a"} 0x360`}, 5*time.Hour),
+	)
+
+	DescribeTable("about the operator do not fire", func(series string) {
+		_, ever := evaluate(series, 15*time.Minute)
+		Expect(ever).To(BeEmpty())
+	},
+		Entry("while one of two instances runs and leads", operatorRuns+"\n  "+`up{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`),
+		Entry("while all stand by for the etcd-druid of gardenlet", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
+  leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360
+  etcd_druid_standing_by{pod="druid-a"} 1x360`),
+		Entry("while a new leader is elected", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
+  leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 1x5 0x5 1x300`),
+	)
+
+	It("have each been seen to fire", func() {
+		Expect(slices.Sorted(maps.Keys(told))).To(Equal(names()))
+	})
+})
