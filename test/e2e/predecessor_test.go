@@ -19,9 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 )
 
-// The operator is installed anew, so that no other story may run beside this one. It is told among the soak tests until it has
-// passed with the protection of the objects switched on, as the chart has it.
-var _ = Describe("A seed of gardenlet", Serial, Label("soak"), func() {
+// The operator is installed anew, so that no other story may run beside this one.
+var _ = Describe("A seed of gardenlet", Serial, func() {
 	It("is registered for, taken over from its etcd-druid, and given back", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
