@@ -39,6 +39,22 @@ func podNotReady(ordinal int) func(*conditions.Input) {
 	}
 }
 
+// alone leaves the first of three members, and the list in which these have a vote.
+func alone(voters ...string) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		in.Observation.Etcd.Members = in.Observation.Etcd.Members[:1]
+		in.Observation.Pods = in.Observation.Pods[:1]
+		for _, name := range voters {
+			listed(etcdcluster.ListedMember{Name: name})(in)
+		}
+	}
+}
+
+// listed puts a member into the cluster's own list.
+func listed(member etcdcluster.ListedMember) func(*conditions.Input) {
+	return func(in *conditions.Input) { in.Observation.Etcd.MemberList = append(in.Observation.Etcd.MemberList, member) }
+}
+
 var _ = DescribeTable("Ready and AllMembersReady",
 	func(change func(*conditions.Input), ready, all string) {
 		in := healthy(change)
@@ -52,10 +68,19 @@ var _ = DescribeTable("Ready and AllMembersReady",
 		all(lease(1, "main-1", "2:7:Member", 2*time.Minute), lease(2, "main-2", "3:7:Member", 2*time.Minute)), "Unknown Unknown", "False NotAllMembersReady"),
 	Entry("two of three are down", all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2)),
 		"False QuorumLost", "False NotAllMembersReady"),
-	Entry("one of three has joined: the size of the spec decides, not the number that was seen", func(in *conditions.Input) {
-		in.Observation.Etcd.Members = in.Observation.Etcd.Members[:1]
-		in.Observation.Pods = in.Observation.Pods[:1]
-	}, "False QuorumLost", "False NotAllMembersReady"),
+	Entry("one of three was seen, and nobody gave the list of members: the size of the spec decides", alone(), "False QuorumLost", "False NotAllMembersReady"),
+	Entry("one of three was seen, and three have a vote", alone("main-0", "main-1", "main-2"), "False QuorumLost", "False NotAllMembersReady"),
+	Entry("a cluster of one grows to three: the only vote is a quorum", alone("main-0"), "True Quorate", "False NotAllMembersReady"),
+	Entry("a cluster of one grows to three, and its first learner catches up", all(alone("main-0"), listed(etcdcluster.ListedMember{Name: "main-1", Learner: true})),
+		"True Quorate", "False NotAllMembersReady"),
+	Entry("the second vote of three is there, and nobody serves it", alone("main-0", "main-1"), "False QuorumLost", "False NotAllMembersReady"),
+	Entry("the only vote does not serve", all(alone("main-0"), func(in *conditions.Input) { in.Observation.Etcd.Members[0].Serves = false }),
+		"False QuorumLost", "False NotAllMembersReady"),
+	Entry("the first joins an existing cluster, whose votes are not the Etcd's", all(alone("main-0", "theirs-0", "theirs-1", "theirs-2"), func(in *conditions.Input) {
+		in.Etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{
+			Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "theirs-0"}, {Name: "theirs-1"}, {Name: "theirs-2"}},
+		}
+	}), "True Quorate", "False NotAllMembersReady"),
 	Entry("nobody was ever seen", silent, "Unknown NoMembersInStatus", "Unknown NoMembersInStatus"),
 	Entry("a learner does not count", func(in *conditions.Input) {
 		in.Observation.Etcd.Members[2] = etcdcluster.MemberAnswer{Ordinal: 2, Reachable: true, Learner: true}
@@ -69,6 +94,10 @@ var _ = Describe("messages", func() {
 		}))
 		Expect(conditions.Ready(in).Message).To(Equal(
 			"1 of 3 members serve, 2 are needed: container etcd of pod main-1 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+	})
+
+	It("say that others have no vote yet while a cluster grows", func() {
+		Expect(conditions.Ready(healthy(alone("main-0"))).Message).To(Equal("1 of 1 members serve, 1 are needed; the others of 3 have no vote yet"))
 	})
 })
 

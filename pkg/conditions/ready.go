@@ -12,8 +12,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Ready is True when a quorum of the desired members serves, False when it cannot be, and Unknown when it depends on members
-// whose state is not known. The size of the spec decides, not the number of members that were seen.
+// Ready is True when a quorum of the members that have a vote serves, False when it cannot be, and Unknown when it depends on
+// members whose state is not known. The cluster's own list says who has a vote, so that a cluster that grows has not lost its
+// quorum; where nobody gave the list, the size of the spec decides. How many members were seen never does.
 func Ready(in Input) *druidv1alpha1.Condition {
 	members := in.members()
 	if len(members) == 0 {
@@ -22,11 +23,15 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	}
 	serving := namesWith(members, druidv1alpha1.EtcdMemberStatusReady)
 	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
-	arithmetic := fmt.Sprintf("%d of %d members serve, %d are needed", len(serving), in.size(), etcdcluster.QuorumOf(in.size()))
+	voters := etcdcluster.VotersFor(in.Etcd, in.Observation)
+	arithmetic := fmt.Sprintf("%d of %d members serve, %d are needed", len(serving), voters, etcdcluster.QuorumOf(voters))
+	if voters < in.size() {
+		arithmetic += fmt.Sprintf("; the others of %d have no vote yet", in.size())
+	}
 	switch {
-	case etcdcluster.IsQuorate(len(serving), in.size()):
+	case etcdcluster.IsQuorate(len(serving), voters):
 		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonQuorate, arithmetic)
-	case etcdcluster.IsQuorate(len(serving)+len(unknown), in.size()):
+	case etcdcluster.IsQuorate(len(serving)+len(unknown), voters):
 		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown,
 			arithmetic+"; not known of "+strings.Join(unknown, ", "))
 	default:

@@ -61,3 +61,19 @@ func AreAllPodsUpdated(o Observation) bool {
 
 	return statefulSet.GenerationObserved() && int(statefulSet.SpecReplicas) == len(o.Pods) && len(OutdatedPods(o)) == 0
 }
+
+// VotersFor is how many members of the Etcd have a vote, without those of a cluster that it joined: as the cluster's own list
+// says or, where nobody gave one or none of the Etcd's is in it, as many as the spec asks for.
+func VotersFor(etcd *druidv1alpha1.Etcd, o Observation) int {
+	voters := 0
+	for _, listed := range o.Etcd.MemberList {
+		if !listed.Learner && !isOfExisting(etcd, listed.Name) {
+			voters++
+		}
+	}
+	if voters == 0 {
+		return int(etcd.Spec.Replicas)
+	}
+
+	return voters
+}
