@@ -154,6 +154,32 @@ func (p Pod) Trouble() string {
 	return ""
 }
 
+// failedPulls are reasons of waiting of containers whose image is not there.
+var failedPulls = map[string]bool{
+	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true, "RegistryUnavailable": true,
+}
+
+// unpulled names the first image of the pod that cannot be pulled, and the way out. Empty: none.
+func (p Pod) unpulled() string {
+	for _, container := range p.Containers {
+		if container.State != ContainerWaiting || !failedPulls[container.Reason] {
+			continue
+		}
+		field := "the operator's images"
+		switch container.Name {
+		case ContainerEtcd:
+			field = "spec.etcd.image"
+		case ContainerBackupRestore:
+			field = "spec.backup.image"
+		}
+
+		return fmt.Sprintf("image %s of container %s of pod %s cannot be pulled (%s); correct %s, or let node %s have the image",
+			container.Image, container.Name, p.Name, container.Reason, field, p.Node)
+	}
+
+	return ""
+}
+
 // ordinaryWaits are reasons of waiting that every container goes through.
 var ordinaryWaits = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
 

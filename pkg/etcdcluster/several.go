@@ -179,6 +179,12 @@ func (v view) quorumLost(plan Plan) Plan {
 	plan.Stage = StageSettle
 	plan.Reason = v.arithmetic() + "; the members start"
 	plan.WaitsFor = v.missing()
+	unpulled := v.unpulled()
+	if unpulled != "" && v.neverFormed() {
+		plan.Reason = v.arithmetic() + "; the cluster never formed: " + unpulled
+
+		return plan
+	}
 	for _, member := range v.members {
 		if member.Pod == nil || v.now.Sub(member.Pod.CreationTime) < startTime {
 			return plan
@@ -186,8 +192,30 @@ func (v view) quorumLost(plan Plan) Plan {
 	}
 	plan.Stage = StageQuorumLost
 	plan.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; nothing is attempted", v.arithmetic(), QuorumOf(v.size))
+	if unpulled != "" {
+		plan.Reason += ": " + unpulled
+	}
 
 	return plan
+}
+
+// unpulled names the first image that cannot be pulled, and the way out. Empty: all can.
+func (v view) unpulled() string {
+	for _, member := range v.members {
+		if member.Pod == nil {
+			continue
+		}
+		if sentence := member.Pod.unpulled(); sentence != "" {
+			return sentence
+		}
+	}
+
+	return ""
+}
+
+// neverFormed is true while no member has ever told its lease that it is one.
+func (v view) neverFormed() bool {
+	return !slices.ContainsFunc(v.members, func(m Member) bool { return m.Lease != nil && m.Lease.Holder != "" })
 }
 
 // lostForGood stops where so many volumes are lost for good that the others are no quorum, whoever comes back. While the
