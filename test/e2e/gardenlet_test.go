@@ -83,7 +83,7 @@ var _ = Describe("gardenlet is the client", func() {
 		Entry("an Etcd of the class important, with backups", SpecTimeout(storyTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
 
-	It("rolls out a new CA between three members, while the cluster serves", Serial, Label("soak"), func(ctx SpecContext) {
+	It("rolls out a new CA between three members, while the cluster serves", Serial, func(ctx SpecContext) {
 		story := seed.Begin(ctx, "peerca")
 		story.Cluster(ctx, "", nil)
 		gardenlet := story.Gardenlet(ctx)
@@ -105,7 +105,7 @@ var _ = Describe("gardenlet is the client", func() {
 		By("rolling the bundle out")
 		gardenlet.RotatePeerCA(ctx)
 		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
-		client := useWithoutPause(ctx, story, etcd, ledger.TLS)
+		users := story.UseWith(ctx, etcd, ledger.TLS, "a new peer CA: the bundle")
 		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), story.State)
 		for _, volumes := range story.Mounted(ctx, etcd) {
@@ -114,9 +114,10 @@ var _ = Describe("gardenlet is the client", func() {
 		}
 
 		By("rolling the certificates out")
+		users.Begin("a new peer CA: the certificates")
 		Expect(component.Deploy(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), story.State)
-		client.stop()
+		expectNoFailures(users.End(ctx))
 		for _, volumes := range story.Mounted(ctx, etcd) {
 			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
 		}
