@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -64,7 +66,7 @@ func (r Request) isLeaseWrittenBySidecar(etcd *druidv1alpha1.Etcd) bool {
 		r.User.Username == fmt.Sprintf("system:serviceaccount:%s:%s", etcd.Namespace, helper.ServiceAccountName(etcd))
 }
 
-// isNote is true for annotations and additional finalizers, by which drivers of networks and storage work, under accounts that
+// isNote is true for annotations and finalizers of others, by which drivers of networks and storage work, under accounts that
 // nobody knows beforehand.
 func (r Request) isNote() bool {
 	return (r.Resource == "pods" || r.Resource == "persistentvolumeclaims") && !r.Deletion && r.keepsIdentity() &&
@@ -75,5 +77,15 @@ func (r Request) isNote() bool {
 func (r Request) keepsIdentity() bool {
 	return apiequality.Semantic.DeepEqual(r.Before.Labels, r.After.Labels) &&
 		apiequality.Semantic.DeepEqual(r.Before.OwnerReferences, r.After.OwnerReferences) &&
-		!slices.ContainsFunc(r.Before.Finalizers, func(finalizer string) bool { return !slices.Contains(r.After.Finalizers, finalizer) })
+		!slices.ContainsFunc(r.Before.Finalizers, func(finalizer string) bool {
+			return isProtective(finalizer) && !slices.Contains(r.After.Finalizers, finalizer)
+		})
 }
+
+// isProtective is true for the finalizers of the operator, and those by which the controllers of the cluster keep an object
+// until it may go. Others are taken away by those who put them there.
+func isProtective(finalizer string) bool {
+	return slices.Contains(finalizersOfCluster, finalizer) || strings.HasPrefix(finalizer, druidv1alpha1.GroupName+"/")
+}
+
+var finalizersOfCluster = []string{"kubernetes.io/pvc-protection", batchv1.JobTrackingFinalizer, metav1.FinalizerDeleteDependents, metav1.FinalizerOrphanDependents}

@@ -42,6 +42,8 @@ func partsOf(name string) []part {
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
 	}
+	snapshotted := meta(name + "-" + name + "-0")
+	snapshotted.Finalizers = []string{"snapshot.storage.kubernetes.io/pvc-as-source-protection"}
 	job := *pod.DeepCopy()
 	job.RestartPolicy = corev1.RestartPolicyNever
 
@@ -49,7 +51,7 @@ func partsOf(name string) []part {
 		{"StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta(name), Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: ours}, Template: template}}, `{"spec":{"replicas":0}}`},
 		{"ControllerRevision", &appsv1.ControllerRevision{ObjectMeta: meta(name + "-1"), Data: runtime.RawExtension{Raw: []byte(`{}`)}, Revision: 1}, `{"revision":7}`},
 		{"Pod", &corev1.Pod{ObjectMeta: meta(name + "-0"), Spec: pod}, `{"spec":{"activeDeadlineSeconds":1}}`},
-		{"PersistentVolumeClaim", &corev1.PersistentVolumeClaim{ObjectMeta: meta(name + "-" + name + "-0"), Spec: claim}, `{"spec":{"volumeName":"another"}}`},
+		{"PersistentVolumeClaim", &corev1.PersistentVolumeClaim{ObjectMeta: snapshotted, Spec: claim}, `{"spec":{"volumeName":"another"}}`},
 		{"PersistentVolumeClaim with older labels", &corev1.PersistentVolumeClaim{ObjectMeta: labelled(name+"-"+name+"-1", map[string]string{"instance": name}), Spec: claim}, `{"spec":{"volumeName":"another"}}`},
 		{"ConfigMap", &corev1.ConfigMap{ObjectMeta: meta(name + "-config")}, `{"data":{"etcd.conf.yaml":"broken"}}`},
 		{"Service", &corev1.Service{ObjectMeta: meta(name + "-client"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2379}}}}, `{"spec":{"selector":{"app":"other"}}}`},
@@ -113,8 +115,9 @@ func attempts() []attempt {
 		attempt{called: "delete all Pods at once", object: pod, everywhere: true},
 		attempt{called: "delete all PersistentVolumeClaims at once", object: claim, everywhere: true},
 		attempt{called: "note something on the Pod", object: pod, patch: `{"metadata":{"annotations":{"network":"10.0.0.1"}}}`},
-		attempt{called: "note something on the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"annotations":{"driver":"x"},"finalizers":["kubernetes.io/pvc-protection","example.org/snapshot"]}}`},
-		attempt{called: "take the finalizer of the PersistentVolumeClaim away", object: claim, patch: `{"metadata":{"finalizers":null}}`},
+		attempt{called: "note something on the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"annotations":{"driver":"x"},"finalizers":["kubernetes.io/pvc-protection","snapshot.storage.kubernetes.io/pvc-as-source-protection","example.org/snapshot"]}}`},
+		attempt{called: "take all finalizers of the PersistentVolumeClaim away", object: claim, patch: `{"metadata":{"finalizers":null}}`},
+		attempt{called: "take the finalizer of a driver from the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"finalizers":["kubernetes.io/pvc-protection"]}}`},
 		attempt{called: "let the Pod belong to another Etcd", object: pod, patch: `{"metadata":{"labels":{"app.kubernetes.io/part-of":"other"}}}`},
 		attempt{called: "let the Pod belong to another owner", object: pod, patch: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b"}]}}`},
 		attempt{called: "let the StatefulSet of others belong to the Etcd", object: othersOf()[0].object, patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"etcd-druid","app.kubernetes.io/part-of":"main"}}}`},
