@@ -77,6 +77,9 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
 	Entry("give a cluster time that wakes and has no pod yet", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) { in.Observation.Pods = nil }),
 		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
+	Entry("give no time to a new pod that has recorded a snapshot already", all(at(50*time.Minute), full(-5*time.Minute), delta(-43*time.Minute), newPods(-42*time.Minute), func(in *conditions.Input) {
+		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: time.Minute}
+	}), "True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("do not wait for pods that somebody else runs", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) {
 		in.Observation.Pods = nil
 		in.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}

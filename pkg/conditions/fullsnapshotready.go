@@ -125,13 +125,18 @@ func (in Input) hadNothingNewAt(lease etcdcluster.Lease, due time.Time) bool {
 }
 
 // isStarting is true while no pod is there that could take snapshots, and while a new one may still restore or take its first
-// full snapshot. The pod's age counts and not that of its sidecar, which starts again and again when the store is broken.
+// full snapshot: when any was recorded since, that is over. The pod's age counts and not that of its sidecar, which starts again
+// and again when the store is broken.
 func (in Input) isStarting() bool {
 	if len(in.Observation.Pods) == 0 {
 		return helper.ManagesPods(in.Etcd)
 	}
+	created := in.newestPod()
+	if latest(in.Observation.FullSnapshotLease.RenewTime, in.Observation.DeltaSnapshotLease.RenewTime).After(created) {
+		return false
+	}
 
-	return in.Now.Sub(in.newestPod()) <= in.fullSnapshotGrace()
+	return in.Now.Sub(created) <= in.fullSnapshotGrace()
 }
 
 // firstSnapshotOf says whose first snapshot is waited for while the cluster starts.
