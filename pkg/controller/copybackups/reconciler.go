@@ -69,6 +69,9 @@ func (e *waitingError) Error() string { return e.message }
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	task := &druidv1alpha1.EtcdCopyBackupsTask{}
 	if err := r.Client.Get(ctx, req.NamespacedName, task); err != nil {
+		if apierrors.IsNotFound(err) {
+			forget(req.NamespacedName)
+		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if task.DeletionTimestamp != nil {
@@ -109,6 +112,7 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(patchErr)
 	}
+	r.count(ctx, task, conditions)
 	return result, failure
 }
 

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -81,7 +82,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	err := builder.ControllerManagedBy(mgr).
 		Named(requestControllerName).
 		WithOptions(ownQueue).
-		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.NewPredicateFuncs(isRequested))).
+		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(requestedOrGone())).
 		Complete(requester)
 	if err != nil {
 		return fmt.Errorf("adding controller %s: %w", requestControllerName, err)
@@ -99,6 +100,13 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.taskOfJob)).
 		WatchesRawSource(r.Calls.Source()).
 		Complete(r)
+}
+
+// requestedOrGone lets Etcds pass that are annotated with a task, and those that are gone.
+func requestedOrGone() predicate.Predicate {
+	requested := predicate.NewPredicateFuncs(isRequested)
+
+	return predicate.Funcs{CreateFunc: requested.Create, UpdateFunc: requested.Update, GenericFunc: requested.Generic, DeleteFunc: func(event.DeleteEvent) bool { return true }}
 }
 
 // isRequested is true for an Etcd that is annotated with a task.

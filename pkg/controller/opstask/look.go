@@ -24,8 +24,10 @@ import (
 // sight is what is decided from, with what was found on the way.
 type sight struct {
 	etcdcluster.Task
-	// etcd is the Etcd in its canonical form. Nil: there is none.
+	// etcd is the Etcd in its canonical form. Nil: there is none, or nothing can be done to it.
 	etcd *druidv1alpha1.Etcd
+	// exists is true when there is the Etcd, whatever can be done to it.
+	exists bool
 	// outcome is what the call came to, where Call.Ended.
 	outcome Outcome
 }
@@ -40,6 +42,7 @@ func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) 
 	if err != nil {
 		return sight{}, err
 	}
+	seen.exists = stored != nil
 	seen.Refusal = etcdcluster.TaskRefusal(task, stored)
 	if seen.Refusal == nil {
 		seen.etcd, _ = helper.Canonical(stored)

@@ -32,11 +32,15 @@ type Requester struct {
 	Recorder events.EventRecorder
 }
 
-// Reconcile makes the task that the annotation asks for, and removes the annotation. A task of the same kind that waits in the
+// Reconcile makes the task that the annotation asks for, and removes the annotation. The metrics of an Etcd that is gone go with it. A task of the same kind that waits in the
 // queue because of the annotation is not made twice.
 func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
+		if apierrors.IsNotFound(err) {
+			forget(request.NamespacedName)
+		}
+
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	kind, asked := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]

@@ -107,6 +107,9 @@ func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, s
 		return err
 	}
 	r.Calls.Forget(task.UID)
+	if seen.exists {
+		count(task)
+	}
 	eventType := corev1.EventTypeNormal
 	if decision.Action != etcdcluster.TaskSucceed {
 		eventType = corev1.EventTypeWarning

@@ -21,6 +21,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
 // cluster is an Etcd that was rolled out and has a full snapshot of revision 1000.
@@ -183,30 +184,9 @@ func (c *cluster) condition(g Gomega) (string, string, string) {
 
 // metric is the value of a counter or gauge with these labels, in any order, beside those of the Etcd. -1: there is none.
 func (c *cluster) metric(name string, labels ...string) float64 {
-	families, err := metrics.Registry.Gather()
-	Expect(err).NotTo(HaveOccurred())
-	labels = append(labels, "etcd_namespace="+c.etcd.Namespace, "etcd=test")
-	for _, family := range families {
-		if family.GetName() != name {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			var has []string
-			for _, pair := range metric.GetLabel() {
-				has = append(has, pair.GetName()+"="+pair.GetValue())
-			}
-			if matched, err := ConsistOf(labels).Match(has); err != nil || !matched {
-				continue
-			}
-			if histogram := metric.GetHistogram(); histogram != nil {
-				return float64(histogram.GetSampleCount())
-			}
+	GinkgoHelper()
 
-			return metric.GetCounter().GetValue() + metric.GetGauge().GetValue()
-		}
-	}
-
-	return -1
+	return environment.Metric(name, append(labels, "etcd_namespace="+c.etcd.Namespace, "etcd=test")...)
 }
 
 // metrics are the names of all metrics of the Etcd.

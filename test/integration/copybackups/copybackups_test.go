@@ -24,6 +24,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
 var _ = Describe("Gardener's component as the client", func() {
@@ -70,12 +71,19 @@ var _ = Describe("Gardener's component as the client", func() {
 		Eventually(done).Should(Receive(BeNil()))
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 		Expect(task.Status.ObservedGeneration).To(HaveValue(Equal(int64(1))))
+		metric := func(name string) float64 {
+			return environment.Metric(name, "etcd_namespace="+namespace, "task=etcd-main", "state=Succeeded")
+		}
+		Eventually(metric).WithArguments("etcd_druid_copy_tasks_total").Should(Equal(1.0))
+		Eventually(metric).WithArguments("etcd_druid_copy_task_duration_seconds").Should(Equal(1.0))
 
 		By("destroying it, with its Job and pods")
 		Expect(component(namespace).Destroy(ctx)).To(Succeed())
 		Expect(component(namespace).WaitCleanup(ctx)).To(Succeed())
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Satisfy(apierrors.IsNotFound))
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)).To(Satisfy(apierrors.IsNotFound))
+		Eventually(metric).WithArguments("etcd_druid_copy_tasks_total").Should(Equal(-1.0))
+		Eventually(metric).WithArguments("etcd_druid_copy_task_duration_seconds").Should(Equal(-1.0))
 	}, SpecTimeout(2*time.Minute))
 
 	It("is told when the copy fails for good", func(ctx SpecContext) {
@@ -92,6 +100,7 @@ var _ = Describe("Gardener's component as the client", func() {
 			}
 		})
 		Expect(component(namespace).Wait(ctx)).To(MatchError(ContainSubstring("condition Failed has status True: Job has reached the specified backoff limit")))
+		Eventually(environment.Metric).WithArguments("etcd_druid_copy_tasks_total", "etcd_namespace="+namespace, "task=etcd-main", "state=Failed").Should(Equal(1.0))
 	}, SpecTimeout(time.Minute))
 })
 

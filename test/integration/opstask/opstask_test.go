@@ -27,6 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
 var _ = Describe("EtcdOpsTask", func() {
@@ -302,6 +303,37 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(task.Status.LastOperation.Description).To(And(HavePrefix("Defragmented: test-0 stalled for "), HaveSuffix("from 8192 to 4096 bytes")))
 		Expect(task.Status.Members).To(BeEmpty(), "pruned")
 		Expect(store.Taken()).To(BeZero(), "no snapshot is meant")
+	})
+
+	It("is counted by its kind and its end, and forgotten with its Etcd", func() {
+		etcd := newEtcd(1)
+		startOperator()
+		metric := func(name, kind, state string) func() float64 {
+			return func() float64 {
+				return environment.Metric(name, "etcd_namespace="+etcd.Namespace, "etcd=test", "kind="+kind, "state="+state)
+			}
+		}
+		store.SetRevision(42)
+		for _, name := range []string{"first", "second"} {
+			Eventually(stateOf(newTask(etcd, name, full()))).Should(Equal("Succeeded"))
+		}
+		nobody := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
+		Eventually(stateOf(nobody)).Should(Equal("Rejected"))
+		before := etcd.DeepCopy()
+		etcd.Spec.Backup.Store = nil
+		Expect(env.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+		Eventually(stateOf(newTask(etcd, "refused", delta()))).Should(Equal("Rejected"))
+
+		Eventually(metric("etcd_druid_tasks_total", "full-snapshot", "Succeeded")).Should(Equal(2.0))
+		Expect(metric("etcd_druid_task_duration_seconds", "full-snapshot", "Succeeded")()).To(Equal(2.0))
+		Eventually(metric("etcd_druid_tasks_total", "delta-snapshot", "Rejected")).Should(Equal(1.0))
+		Expect(metric("etcd_druid_task_duration_seconds", "delta-snapshot", "Rejected")()).To(Equal(-1.0), "its turn never came")
+		Expect(environment.Metric("etcd_druid_tasks_total", "etcd_namespace="+etcd.Namespace, "etcd=other", "kind=full-snapshot", "state=Rejected")).To(Equal(-1.0), "nothing would ever remove it")
+
+		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(metric("etcd_druid_tasks_total", "full-snapshot", "Succeeded")).Should(Equal(-1.0))
+		Eventually(metric("etcd_druid_task_duration_seconds", "full-snapshot", "Succeeded")).Should(Equal(-1.0))
+		Eventually(metric("etcd_druid_tasks_total", "delta-snapshot", "Rejected")).Should(Equal(-1.0))
 	})
 
 	It("is not made of an annotation that asks for nothing known", func() {
