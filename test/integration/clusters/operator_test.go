@@ -45,18 +45,14 @@ func (l *life) write(do func() error) error {
 		return errDead
 	}
 	l.writes++
-	isLast := l.writes == l.killAt
-	if isLast {
-		close(l.dead)
+	if l.writes != l.killAt {
+		return do()
 	}
-	if isLast && !l.after {
-		return errDead
+	defer close(l.dead) // not before the write is done: whoever sees it takes the process down, and the write with it
+	if l.after {
+		_ = do() // nobody is left to hear of it
 	}
-	err := do()
-	if isLast {
-		return errDead
-	}
-	return err
+	return errDead
 }
 
 func (l *life) isDead() bool {

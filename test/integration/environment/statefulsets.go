@@ -47,6 +47,8 @@ func (s *StatefulSets) AddToManager(mgr manager.Manager, uncached client.Client)
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: claim.GetNamespace(), Name: claim.GetLabels()["app.kubernetes.io/part-of"]}}}
 		})).
+		// Who evicts a pod takes one disruption off the budget, also when the pod is not deleted then.
+		Watches(&policyv1.PodDisruptionBudget{}, &handler.EnqueueRequestForObject{}).
 		Complete(s)
 }
 
