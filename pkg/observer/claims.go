@@ -6,10 +6,12 @@ package observer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -30,16 +32,30 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 	}
 	// A hibernated or shrunken cluster keeps its claims: as many as it ever had are looked for.
 	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.ManagedResource.Size), 1) {
-		name := helper.ClaimName(p.etcd, ordinal)
-		claim := etcdcluster.Claim{Name: name, Ordinal: ordinal}
-		if object := byName[name]; object != nil {
-			claim = claimFor(object, ordinal)
-		}
+		claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal)
 		if events && claim.Exists && !claim.Bound {
 			claim.Warnings = p.warningsOf(ctx, claim)
 		}
 		p.seen.Claims = append(p.seen.Claims, claim)
 	}
+}
+
+// claim is the claim of one member. One that is not listed is looked up past the caches, which hold what carries our labels: a
+// claim keeps those of the day on which it was made, and early versions of etcd-druid gave others. Nobody shall take for gone,
+// or for never made, what holds data.
+func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {
+	if listed != nil {
+		return claimFor(listed, ordinal)
+	}
+	name, object := helper.ClaimName(p.etcd, ordinal), &corev1.PersistentVolumeClaim{}
+	switch err := p.APIReader.Get(ctx, p.key(name), object); {
+	case err == nil:
+		return claimFor(object, ordinal)
+	case !apierrors.IsNotFound(err):
+		p.failed(etcdcluster.SectionClaims, fmt.Errorf("reading claim %s: %w", name, err))
+	}
+
+	return etcdcluster.Claim{Name: name, Ordinal: ordinal}
 }
 
 func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {

@@ -27,7 +27,7 @@ const defaultMembersTimeout = 4 * time.Second
 type Observer struct {
 	// Reader reads everything but the content of Secrets, and events. It may be a cache of objects with our labels.
 	Reader client.Reader
-	// APIReader reads Secrets and events from the API server.
+	// APIReader reads from the API server: Secrets, events, and claims that Reader does not have.
 	APIReader client.Reader
 	// Gardener is true where the definitions of Clusters and BackupEntries are installed; else there are none.
 	Gardener bool

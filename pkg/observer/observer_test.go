@@ -138,6 +138,30 @@ var _ = Describe("Observer", func() {
 		Expect(seen[2].Exists).To(BeTrue())
 	})
 
+	It("finds the claims of a cluster of long ago, which carry other labels", func() {
+		etcd.Spec.Replicas = 3
+		older := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-1")}
+		older.Labels = map[string]string{"name": "etcd", "instance": "main"}
+		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}, older)
+		seen := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(seen.Failures).To(BeEmpty())
+		Expect(seen.Claims).To(HaveLen(3))
+		Expect([]bool{seen.Claims[0].Exists, seen.Claims[1].Exists, seen.Claims[2].Exists}).To(Equal([]bool{true, true, false}))
+		Expect(seen.Claims[1].UID).To(BeEquivalentTo("uid-of-main-main-1"))
+	})
+
+	It("takes no claim for missing that cannot be read", func() {
+		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim {
+				return errors.New("no answer")
+			}
+
+			return c.Get(ctx, key, object, options...)
+		}
+		seen := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(seen.Failures).To(ConsistOf(etcdcluster.ReadFailure{Section: "PersistentVolumeClaims", Message: "reading claim main-main-0: no answer"}))
+	})
+
 	It("takes a StatefulSet that names no replicas for one of one", func() {
 		objects = append(objects, &appsv1.StatefulSet{ObjectMeta: meta("main")})
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet.SpecReplicas).To(BeEquivalentTo(1))

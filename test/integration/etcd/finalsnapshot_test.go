@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -138,6 +139,27 @@ var _ = Describe("Etcd with a store", func() {
 		release()
 		expectGone(ctx, s)
 		Expect(s.events(ctx, Default)).To(ContainElement(HavePrefix("Normal DeletingVolumes: The volumes are deleted with full snapshot Full-00000000-00000042")))
+	})
+
+	It("should not delete volumes of long ago, whose claims carry other labels, before a snapshot was verified", func(ctx SpecContext) {
+		s := create(ctx, withStore, deleteAll)
+		s.ready(ctx)
+		claim := &corev1.PersistentVolumeClaim{}
+		s.get(ctx, Default, claim, "main-main-0")
+		claim.Labels = map[string]string{"name": "etcd", "instance": "main"}
+		claim.Finalizers = nil // nobody would take it off, since claims are told by their labels here
+		Expect(env.Client.Update(ctx, claim)).To(Succeed())
+		before := sidecars.Taken()
+		release := sidecars.Hold()
+		DeferCleanup(release)
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		Eventually(sidecars.Taken).Should(Equal(before + 1))
+		s.get(ctx, Default, claim, "main-main-0")
+		Expect(claim.DeletionTimestamp).To(BeNil())
+
+		release()
+		expectGone(ctx, s)
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
 	DescribeTable("should keep its volumes while",
