@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -141,6 +142,8 @@ func (g *Guard) Look(ctx context.Context) error {
 	return nil
 }
 
+// podsOf are the pods of the Deployment that act or may come to act: one that was evicted, or has ended otherwise, stays on
+// record for as long as nobody deletes it.
 func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
@@ -151,7 +154,9 @@ func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]co
 		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", Predecessor, err)
 	}
 
-	return pods.Items, nil
+	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
+		return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+	}), nil
 }
 
 // isOurs is true when the Deployment runs our binary in place of etcd-druid's: the own pod is one of its pods, or one of them

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
+	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -52,6 +53,12 @@ var _ = Describe("Guard", func() {
 	pod := func(name string) *corev1.Pod {
 		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: name, Labels: labels}}
 	}
+	ended := func(phase corev1.PodPhase) *corev1.Pod {
+		ended := pod("etcd-druid-" + strings.ToLower(string(phase)))
+		ended.Status.Phase = phase
+
+		return ended
+	}
 	lease := func(holder string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "druid-leader-election"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 	}
@@ -84,6 +91,8 @@ var _ = Describe("Guard", func() {
 		Entry("for an etcd-druid that is about to start", true, deployment(1)),
 		Entry("for the last pod of an etcd-druid that is scaled down", true, deployment(0), pod("etcd-druid-a")),
 		Entry("not for an etcd-druid that is scaled down", false, deployment(0)),
+		Entry("not for pods of a scaled down etcd-druid that have ended, and that nobody deletes", false, deployment(0), ended("Failed"), ended("Succeeded")),
+		Entry("for a pod of a scaled down etcd-druid of which its node does not tell", true, deployment(0), ended("Unknown")),
 		Entry("not for oneself in the place of etcd-druid", false, deployment(1), pod("ours-0")),
 		Entry("not for another of our instances in the place of etcd-druid that leads", false, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234_gardener-extension-etcd-druid")),
 		Entry("for an etcd-druid that leads under the same Lease", true, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234")),
