@@ -52,7 +52,9 @@ func alone(voters ...string) func(*conditions.Input) {
 
 // listed puts a member into the cluster's own list.
 func listed(member etcdcluster.ListedMember) func(*conditions.Input) {
-	return func(in *conditions.Input) { in.Observation.Etcd.MemberList = append(in.Observation.Etcd.MemberList, member) }
+	return func(in *conditions.Input) {
+		in.Observation.Etcd.MemberList = append(in.Observation.Etcd.MemberList, member)
+	}
 }
 
 var _ = DescribeTable("Ready and AllMembersReady",
