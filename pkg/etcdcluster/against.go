@@ -75,7 +75,7 @@ func (p Plan) againstNoStatefulSet(o Observation) Plan {
 // applying is the plan while the resource manager applies: stages that are about pods have not begun yet.
 func (p Plan) applying() Plan {
 	switch p.Stage {
-	case StageReplacePod, StageSettle, StageGrow, StagePromote, StageDone:
+	case StageReplacePod, StageSettle, StageGrow, StagePromote, StageGrowVolume, StageDone:
 		p.Stage, p.Reason = StageApply, "the newest rendering is on its way into the cluster"
 	case StageHibernated:
 		p.Stage = StageHibernate

@@ -159,9 +159,15 @@ type Claim struct {
 	StorageClass string
 	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
 	Requested, Capacity int64
+	// ResizeTrouble is what keeps the volume from having what was asked for, in the words of the claim's conditions. Empty: nothing is
+	// said, or it only takes its time.
+	ResizeTrouble string
+	// RemountSince is since when the file system waits to be made as large as the volume, which is when a pod mounts it or, where the
+	// driver can do it in use, any moment. Zero: it does not wait.
+	RemountSince time.Time
 	// Growable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
 	Growable *bool
-	// Warnings are the messages of the newest warning events of a claim that is not bound, sorted, each once.
+	// Warnings are the messages of the newest warning events of a claim that is not bound or is to grow, sorted, each once.
 	Warnings []string
 }
 

@@ -67,7 +67,7 @@ const (
 	StageApply Stage = "Apply"
 	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
 	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
-	// StageGrowVolume lets volumes grow in place.
+	// StageGrowVolume lets volumes grow in place, and waits for them to have grown.
 	StageGrowVolume Stage = "GrowVolume"
 	// StageReplacePod replaces pods that were made from an older template.
 	StageReplacePod Stage = "ReplacePod"

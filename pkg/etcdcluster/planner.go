@@ -196,6 +196,8 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now time.
 	default:
 		plan.Stage = StageDone
 		plan.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the newest rendering", healthy)
+
+		return growSingleVolume(etcd, o, plan, now)
 	}
 
 	return plan

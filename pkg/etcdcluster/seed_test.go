@@ -34,6 +34,8 @@ type seed struct {
 	patience int
 	// remote is true where volumes can be used on any node, rigid where they cannot grow.
 	remote, rigid bool
+	// offline is true where file systems grow when they are mounted, and no sooner.
+	offline bool
 	// violations are broken promises.
 	violations []string
 	// steps counts the acts of ours.
@@ -66,6 +68,8 @@ type simVolume struct {
 	// member whose data it holds. 0: none.
 	member uint64
 	lost   bool
+	// size of its file system. 0: none yet.
+	size int64
 }
 
 func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
@@ -242,7 +246,7 @@ func (s *seed) podCollector() bool {
 	return len(s.seen.Pods) != before
 }
 
-// claimController removes claims that are being deleted and that no pod on a node uses.
+// claimController removes claims that are being deleted and that no pod on a node uses, and lets file systems grow.
 func (s *seed) claimController() bool {
 	moved := false
 	for i := range s.seen.Claims {
@@ -251,10 +255,28 @@ func (s *seed) claimController() bool {
 			delete(s.volumes, claim.Name)
 			*claim = etcdcluster.Claim{Name: claim.Name, Ordinal: claim.Ordinal}
 			moved = true
+		} else if volume := s.volumes[claim.Name]; volume != nil && volume.size < claim.Requested {
+			moved = s.growFileSystem(claim, volume, pod) || moved
 		}
 	}
 
 	return moved
+}
+
+// growFileSystem makes the file system of a volume as large as was asked for, if it may be used meanwhile.
+func (s *seed) growFileSystem(claim *etcdcluster.Claim, volume *simVolume, pod *etcdcluster.Pod) bool {
+	isMounted := pod != nil && pod.Node != "" && (claim.RemountSince.IsZero() || pod.CreationTime.Before(claim.RemountSince))
+	if s.offline && volume.size > 0 && isMounted {
+		if !claim.RemountSince.IsZero() {
+			return false
+		}
+		claim.RemountSince = s.now
+
+		return true
+	}
+	volume.size, claim.RemountSince = claim.Requested, time.Time{}
+
+	return true
 }
 
 // scheduler gives pods a node: that of their volume, else the first one without a pod.
@@ -371,7 +393,7 @@ func (s *seed) see() {
 			if !s.remote {
 				claim.Nodes = []string{volume.node}
 			}
-			claim.Capacity, claim.Growable = claim.Requested, nil
+			claim.Capacity, claim.Growable = volume.size, nil
 			if claim.Bound && claim.Requested < new(helper.StorageCapacity(s.etcd)).Value() {
 				claim.Growable = new(!s.rigid)
 			}

@@ -42,7 +42,7 @@ func planSeveral(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 		}
 	}
 
-	return v.grow(plan)
+	return v.growVolumes(v.grow(plan))
 }
 
 // renderedReplicas is the number of pods that were rendered last. Of a cluster that is adopted it is what runs.

@@ -5,6 +5,8 @@
 package etcdcluster_test
 
 import (
+	"slices"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -265,6 +267,20 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		}
 		Expect(s.seen.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request).To(BeEquivalentTo(20 << 30))
 		s.expectGolden("three-volumes-grow")
+	})
+
+	It("mounts volumes anew, one after the other and the leader's last, whose file systems cannot grow while they are used", func() {
+		s.offline, s.patience = true, 100
+		pods := slices.Clone(s.seen.Pods)
+		s.event("spec.storageCapacity becomes 20Gi", capacity("20Gi"))
+		s.run()
+		s.expectDone()
+		Expect(s.steps).To(And(HaveKeyWithValue(etcdcluster.StepEvictPod, 3), HaveKeyWithValue(etcdcluster.StepMoveLeader, 1)))
+		for i, pod := range s.seen.Pods {
+			Expect(pod.UID).NotTo(Equal(pods[i].UID))
+			Expect(s.seen.Claims[i].Capacity).To(BeEquivalentTo(20 << 30))
+		}
+		s.expectGolden("three-volumes-grow-when-mounted")
 	})
 
 	It("refuses that volumes grow that cannot, and goes on when that is taken back", func() {

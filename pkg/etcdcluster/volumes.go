@@ -7,6 +7,7 @@ package etcdcluster
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -72,6 +73,84 @@ func (p Plan) growVolume(rendering Rendering, o Observation) (Plan, bool) {
 	p.Step = &Step{Kind: StepGrowClaim, Object: claim.Name, UID: claim.UID, Size: size}
 
 	return p, true
+}
+
+// resizeTime is how long a file system may take to be made larger while it is in use. Where it takes longer the driver cannot do
+// it, and the next mount does.
+const resizeTime = 5 * time.Minute
+
+// isGrowing is true while a volume is smaller than the spec asks for although that was asked of it.
+func (c Claim) isGrowing(wanted int64) bool {
+	return c.Exists && c.Bound && !c.Deleting && c.Capacity > 0 && c.Capacity < wanted && c.Requested >= wanted
+}
+
+// awaitsMount is true when the volume of a pod is larger than its file system, and has been for so long that it takes a new pod.
+func (c Claim) awaitsMount(pod *Pod, now time.Time) bool {
+	return pod != nil && !pod.Deleting && !c.RemountSince.IsZero() && now.Sub(c.RemountSince) > resizeTime && pod.CreationTime.Before(c.RemountSince)
+}
+
+// growing are the claims of members that run whose volumes grow. All else comes before: growing may take for ever.
+func (p Plan) growing(etcd *druidv1alpha1.Etcd, o Observation) (Plan, []Claim) {
+	if p.Stage != StageDone {
+		return p, nil
+	}
+	wanted := new(helper.StorageCapacity(etcd)).Value()
+	var claims []Claim
+	for _, claim := range o.Claims {
+		if claim.Ordinal < int(p.Replicas) && claim.isGrowing(wanted) {
+			claims = append(claims, claim)
+		}
+	}
+	if len(claims) == 0 {
+		return p, nil
+	}
+	claim := claims[0]
+	p.Stage = StageGrowVolume
+	p.Reason += "; volumes grow in place"
+	p.WaitsFor = fmt.Sprintf("the volume of claim %s to grow from %s to %s", claim.Name, formatBytes(claim.Capacity), formatBytes(wanted))
+	if claim.ResizeTrouble != "" {
+		p.WaitsFor += ": " + claim.ResizeTrouble
+	}
+
+	return p, claims
+}
+
+// growVolumes waits for the volumes of several members to be as large as the spec asks for, and has pods made anew, one after the
+// other, whose file systems grow no sooner.
+func (v view) growVolumes(plan Plan) Plan {
+	plan, growing := plan.growing(v.etcd, v.o)
+	var candidate *Member
+	for _, claim := range growing {
+		i := slices.IndexFunc(v.members, func(m Member) bool { return m.Ordinal == claim.Ordinal })
+		if i < 0 || !claim.awaitsMount(v.members[i].Pod, v.now) {
+			continue
+		}
+		if member := &v.members[i]; candidate == nil || candidate.Answer != nil && candidate.Answer.Leads() {
+			candidate = member
+		}
+	}
+	if candidate == nil {
+		return plan
+	}
+	plan.WaitsFor = ""
+	plan = v.replaceServing(plan, *candidate)
+	plan.Reason += "; its file system grows when it is mounted anew"
+
+	return plan
+}
+
+// growSingleVolume is growVolumes for a single member.
+func growSingleVolume(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now time.Time) Plan {
+	plan, growing := plan.growing(etcd, o)
+	if len(growing) == 0 || !growing[0].awaitsMount(o.PodFor(0), now) {
+		return plan
+	}
+	plan.WaitsFor = ""
+	plan = replaceSinglePod(etcd, o, plan, now)
+	plan.Stage = StageGrowVolume
+	plan.Reason += "; its file system grows when it is mounted anew"
+
+	return plan
 }
 
 // formatBytes is a size as people write it, e.g. 16Gi.

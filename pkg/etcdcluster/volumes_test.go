@@ -90,6 +90,50 @@ var _ = Describe("Volumes", func() {
 		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-uid"}))
 	})
 
+	Describe("that were asked to grow", func() {
+		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+		BeforeEach(func() {
+			size("20Gi")
+			template.Request, o.Claims[0].Requested, o.Claims[0].Capacity = 20*gibi, 20*gibi, 10*gibi
+			o.Pods[0].CreationTime = now.Add(-time.Hour)
+		})
+		planNow := func() etcdcluster.Plan {
+			rendering.Fixed.ClaimTemplates = o.StatefulSet.Rendering.Fixed.ClaimTemplates
+
+			return etcdcluster.PlanFor(etcd, o, now).Against(rendering, o)
+		}
+
+		It("are waited for", func() {
+			Expect(planNow()).To(And(HaveField("Stage", etcdcluster.StageGrowVolume), HaveField("Step", BeNil()),
+				HaveField("WaitsFor", "the volume of claim main-main-0 to grow from 10Gi to 20Gi")))
+			o.Claims[0].ResizeTrouble = "out of disks"
+			Expect(planNow().WaitsFor).To(Equal("the volume of claim main-main-0 to grow from 10Gi to 20Gi: out of disks"))
+			o.Claims[0].Capacity = 20 * gibi
+			Expect(planNow().Outcome()).To(Equal(etcdcluster.OutcomeDone))
+		})
+
+		It("are not waited for while no pod uses them", func() {
+			etcd.Spec.Replicas, o.Pods, o.StatefulSet.SpecReplicas, o.ManagedResource.Replicas = 0, nil, 0, new(int32(0))
+			Expect(planNow().Outcome()).To(Equal(etcdcluster.OutcomeDone))
+		})
+
+		It("hold back nothing else", func() {
+			o.Pods[0].RevisionHash = "older"
+			Expect(planNow().Stage).To(Equal(etcdcluster.StageReplacePod))
+		})
+
+		It("are mounted anew when their file system does not grow while it is used, once", func() {
+			o.Claims[0].RemountSince = now.Add(-5 * time.Minute)
+			Expect(planNow().Step).To(BeNil(), "it may still grow by itself")
+			o.Claims[0].RemountSince = now.Add(-5*time.Minute - time.Second)
+			Expect(planNow().Step).To(HaveField("Kind", etcdcluster.StepDeletePod))
+			Expect(planNow().Reason).To(HaveSuffix("its file system grows when it is mounted anew"))
+			o.Pods[0].CreationTime = now.Add(-time.Minute)
+			Expect(planNow()).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", ContainSubstring("to grow"))))
+		})
+	})
+
 	DescribeTable("are decided about only when all is known",
 		func(section etcdcluster.Section) {
 			size("20Gi")

@@ -33,7 +33,7 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 	// A hibernated or shrunken cluster keeps its claims: as many as it ever had are looked for.
 	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.ManagedResource.Size), 1) {
 		claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal)
-		if events && claim.Exists && !claim.Bound {
+		if events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
 			claim.Warnings = p.warningsOf(ctx, claim)
 		}
 		p.seen.Claims = append(p.seen.Claims, claim)
@@ -70,6 +70,15 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 		Volume:    object.Spec.VolumeName,
 		Requested: object.Spec.Resources.Requests.Storage().Value(),
 		Capacity:  object.Status.Capacity.Storage().Value(),
+	}
+	for _, condition := range object.Status.Conditions {
+		switch {
+		case condition.Status != corev1.ConditionTrue:
+		case condition.Type == corev1.PersistentVolumeClaimFileSystemResizePending:
+			claim.RemountSince = condition.LastTransitionTime.Time
+		case condition.Type == corev1.PersistentVolumeClaimControllerResizeError, condition.Type == corev1.PersistentVolumeClaimNodeResizeError:
+			claim.ResizeTrouble = condition.Message
+		}
 	}
 	if class := object.Spec.StorageClassName; class != nil {
 		claim.StorageClass = *class

@@ -146,6 +146,20 @@ var _ = Describe("Volumes", func() {
 		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1"}}))
 	})
 
+	It("tells what keeps a volume from growing", func() {
+		claim, since := objects[0].(*corev1.PersistentVolumeClaim), metav1.Now().Rfc3339Copy()
+		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
+		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
+			{Type: "FileSystemResizePending", Status: corev1.ConditionTrue, LastTransitionTime: since, Message: "waiting for a pod"},
+			{Type: "ControllerResizeError", Status: corev1.ConditionTrue, Message: "out of disks"},
+			{Type: "NodeResizeError", Status: corev1.ConditionFalse, Message: "over"},
+		}
+		seen := observe().Claims[0]
+		Expect(seen.Capacity).To(BeEquivalentTo(1 << 30))
+		Expect(seen.ResizeTrouble).To(Equal("out of disks"))
+		Expect(seen.RemountSince).To(BeTemporally("==", since.Time))
+	})
+
 	DescribeTable("tells whether a volume may grow that is smaller than the spec asks for",
 		func(change func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass), growable *bool) {
 			claim := objects[0].(*corev1.PersistentVolumeClaim)

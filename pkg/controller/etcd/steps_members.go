@@ -52,7 +52,7 @@ func periodFor(plan etcdcluster.Plan) time.Duration {
 	switch plan.Stage {
 	case etcdcluster.StageRestore:
 		return memberPeriod
-	case etcdcluster.StageWaitForExisting, etcdcluster.StageSnapshot:
+	case etcdcluster.StageWaitForExisting, etcdcluster.StageSnapshot, etcdcluster.StageGrowVolume:
 		return repairPeriod
 	case etcdcluster.StageGrow, etcdcluster.StagePromote, etcdcluster.StageReplacePod, etcdcluster.StageRepair, etcdcluster.StageSettle,
 		etcdcluster.StageQuorumLost, etcdcluster.StageHold:
