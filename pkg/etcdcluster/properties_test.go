@@ -57,6 +57,8 @@ type randomWorld struct {
 	random *rand.Rand
 	faults int
 	images int
+	// awake is the size that it had before it went to sleep.
+	awake int32
 }
 
 func newRandomWorld(number int64) *randomWorld {
@@ -98,7 +100,7 @@ func (w *randomWorld) live() {
 		}
 		w.image = "good"
 		if w.etcd.Spec.Replicas == 0 {
-			w.etcd.Spec.Replicas = max(w.seen.ManagedResource.Size, 1)
+			w.etcd.Spec.Replicas = w.awake
 			w.respec()
 		}
 	})
@@ -124,7 +126,7 @@ func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
 		w.imageChanges, w.imageBreaks, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
-		w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
+		w.isMadeAgain, w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
 	if what != "" {
@@ -249,6 +251,17 @@ func (w *randomWorld) volumeGoes() string {
 	return fmt.Sprintf("the volume of member %d is deleted, and its pod", ordinal)
 }
 
+// isMadeAgain keeps the claims but for one that is not the last, and no lease tells who the members were.
+func (w *randomWorld) isMadeAgain() string {
+	ordinal, volume := w.anyVolume()
+	if volume == nil || w.etcd.Spec.Replicas < 3 || ordinal+1 >= len(w.members) || w.random.Intn(3) > 0 {
+		return ""
+	}
+	w.makeAgainWithout(ordinal)
+
+	return fmt.Sprintf("the Etcd is deleted and made again, without claim %d", ordinal)
+}
+
 func (w *randomWorld) volumeRots() string {
 	ordinal, volume := w.anyVolume()
 	if volume == nil {
@@ -362,11 +375,11 @@ func (w *randomWorld) clusterSleepsOrWakes() string {
 	}
 	w.respec()
 	if w.etcd.Spec.Replicas > 0 {
-		w.etcd.Spec.Replicas = 0
+		w.awake, w.etcd.Spec.Replicas = w.etcd.Spec.Replicas, 0
 
 		return "spec.replicas becomes 0"
 	}
-	w.etcd.Spec.Replicas = max(w.seen.ManagedResource.Size, 1)
+	w.etcd.Spec.Replicas = w.awake
 
 	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
 }

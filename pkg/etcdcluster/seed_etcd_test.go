@@ -100,6 +100,10 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	case s.isForgotten():
 		s.bootstrap(pod.Ordinal, url, volume)
 	case s.leader == 0:
+		if pod.Ordinal == 0 && s.applied.clusterSize == 1 && volume.member == 0 && len(s.members) > 1 {
+			s.broken("member 0 forms a cluster of its own, for which the sidecars of the others discard their data")
+		}
+
 		return false
 	case member != nil && volume.member != member.id:
 		s.members = slices.DeleteFunc(s.members, func(m *simMember) bool { return m == member }) // it lost its data
@@ -121,6 +125,21 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	}
 
 	return true
+}
+
+// makeAgainWithout deletes the Etcd, whose claims stay but for those of the ordinals, and makes it again.
+func (s *seed) makeAgainWithout(ordinals ...int) {
+	s.written, s.applied, s.leader = nil, nil, 0
+	s.seen.Pods, s.seen.MemberLeases, s.seen.StatefulSet = nil, nil, etcdcluster.StatefulSet{}
+	s.seen.FullSnapshotLease, s.seen.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}
+	s.seen.ManagedResource = etcdcluster.ManagedResource{Name: s.seen.ManagedResource.Name}
+	for _, ordinal := range ordinals {
+		claim := s.seen.ClaimFor(ordinal)
+		delete(s.volumes, claim.Name)
+		*claim = etcdcluster.Claim{Name: claim.Name, Ordinal: ordinal}
+	}
+	s.respec()
+	s.see()
 }
 
 // isForgotten is true when nothing tells of a cluster any more: no volume has the data of a member, and no lease a holder.

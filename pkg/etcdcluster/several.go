@@ -62,7 +62,7 @@ func renderedReplicas(o Observation) int32 {
 // planStart starts what has data, all of it at once since members find each other by it, or else the first member alone:
 // several that start from nothing would each believe to have been left out of a cluster that holds snapshots.
 func planStart(etcd *druidv1alpha1.Etcd, o Observation) Plan {
-	known := knownMembers(etcd, o)
+	known, told := knownMembers(etcd, o)
 	size := max(o.ManagedResource.Size, int32(known), 1) // #nosec G115 -- a handful of members
 	data := 0
 	for _, claim := range o.Claims {
@@ -83,6 +83,13 @@ func planStart(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 			Reason:   fmt.Sprintf("no volume is left of a cluster of %d members; nothing is started, since none could join another", size),
 			WaitsFor: recovery(etcd, o),
 		}
+	case !told && !IsQuorate(data, known):
+		// Those without data would be enough to form a cluster of their own, for which the sidecars of the others discard theirs.
+		return Plan{
+			Stage:    StageQuorumLost,
+			Reason:   fmt.Sprintf("%d claims with data are left of a cluster of %d members, fewer than the quorum of %d, and no lease tells who they are; nothing is started", data, size, QuorumOf(known)),
+			WaitsFor: fmt.Sprintf("the claims of the others, or those of all members to be deleted if the data of %s is worth nothing", strings.Join(o.claimsWithData(), " and ")),
+		}
 	default:
 		return Plan{
 			Stage: StageWake, Render: true, Replicas: int32(known), ClusterSize: size, // #nosec G115 -- a handful of members
@@ -100,8 +107,9 @@ func startOf(etcd *druidv1alpha1.Etcd) string {
 	return "is created alone"
 }
 
-// knownMembers is how many members of the cluster have ever run: their leases tell or, where no lease does, their claims.
-func knownMembers(etcd *druidv1alpha1.Etcd, o Observation) int {
+// knownMembers is how many members of the cluster have ever run, as their leases tell or, where no lease does, their claims: any
+// of them may have been lost, the first as well. It also returns whether leases told it.
+func knownMembers(etcd *druidv1alpha1.Etcd, o Observation) (int, bool) {
 	known := 0
 	for ordinal := range int(etcd.Spec.Replicas) {
 		for _, lease := range o.MemberLeases {
@@ -112,16 +120,27 @@ func knownMembers(etcd *druidv1alpha1.Etcd, o Observation) int {
 		}
 	}
 	if known > 0 {
-		return known
+		return known, true
 	}
 	for _, claim := range o.Claims {
-		if !claim.Exists || claim.Ordinal != known {
-			break
+		if claim.Exists {
+			known = max(known, claim.Ordinal+1)
 		}
-		known++
 	}
 
-	return known
+	return known, false
+}
+
+// claimsWithData are the names of the claims whose volumes are not lost.
+func (o Observation) claimsWithData() []string {
+	var names []string
+	for _, claim := range o.Claims {
+		if claim.Exists && !claim.Lost {
+			names = append(names, claim.Name)
+		}
+	}
+
+	return names
 }
 
 // holdStill stops before members that do not belong together.

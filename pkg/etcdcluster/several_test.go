@@ -296,6 +296,18 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("on claims, where leases tell nothing", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
 		}, "Wake", 3, 3),
+		Entry("on claims, where leases tell nothing and the first claim is lost", func() {
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
+		}, "Wake", 3, 3),
+		Entry("on claims, where leases tell nothing and one in the middle is lost", func() {
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
+		}, "Wake", 3, 3),
+		Entry("not where leases tell nothing, and those without data could form another cluster", func() {
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
+		}, "QuorumLost", 0, 0),
+		Entry("not where leases tell nothing, and the volume of the first exists no more", func() {
+			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true, Lost: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
+		}, "QuorumLost", 0, 0),
 		Entry("with the members that have joined, where it fell asleep while it grew", func() {
 			o.ManagedResource.Size = 3
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2}}

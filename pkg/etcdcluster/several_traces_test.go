@@ -210,6 +210,23 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-volume-lost")
 	})
 
+	It("wakes what is left of a cluster that is made again without its first claim", func() {
+		s := created(3)
+		s.event("the Etcd is deleted and its claims stay, but for main-main-0, and it is made again", func() { s.makeAgainWithout(0) })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-made-again-without-the-first-claim")
+	})
+
+	It("starts nothing where too few claims are left of a cluster that is made again", func() {
+		s := created(3)
+		s.event("the Etcd is deleted and its claims stay, but for main-main-0 and main-main-1, and it is made again", func() { s.makeAgainWithout(0, 1) })
+		s.run()
+		Expect(s.violations).To(BeEmpty())
+		Expect(s.seen.Pods).To(BeEmpty())
+		s.expectGolden("three-made-again-with-too-few-claims")
+	})
+
 	It("lets the sidecar repair a volume that was corrupted", func() {
 		s := created(3)
 		s.event("the data of main-1 is corrupted", func() { s.volumes["main-main-1"].member = 0 })
