@@ -125,7 +125,7 @@ func (w *randomWorld) expectConverged() {
 func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
-		w.imageChanges, w.imageBreaks, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
+		w.imageChanges, w.imageBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
 		w.isMadeAgain, w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
@@ -304,6 +304,12 @@ func (w *randomWorld) imageBreaks() string {
 	w.brokenImages[w.image] = true
 
 	return "the image becomes " + w.image + ", which is broken"
+}
+
+func (w *randomWorld) peerPortChanges() string {
+	w.etcd.Spec.Etcd.ServerPort = new(helper.PeerPort(w.etcd) + 2)
+
+	return fmt.Sprintf("spec.etcd.serverPort becomes %d", helper.PeerPort(w.etcd))
 }
 
 func (w *randomWorld) storeFails() string {

@@ -92,7 +92,7 @@ func (s *seed) sidecars() bool {
 
 func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	member := s.listed(pod.Ordinal)
-	url := fmt.Sprintf("http://%s.main-peer.demo.svc:2380", pod.Name)
+	url := fmt.Sprintf("http://%s.main-peer.demo.svc:%d", pod.Name, s.peerPorts[pod.UID])
 	if pod.PeerTLS {
 		url = "https" + url[len("http"):]
 	}

@@ -28,6 +28,8 @@ type seed struct {
 	nextID  uint64
 	nodes   []*simNode
 	volumes map[string]*simVolume // by name of the claim
+	// peerPorts are those of the templates that pods were made from, by their UIDs.
+	peerPorts map[types.UID]int32
 	// catchUp is how many ticks a learner takes.
 	catchUp int
 	// patience is how many ticks nothing happens before the world counts as at rest.
@@ -76,7 +78,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -158,7 +160,7 @@ func (s *seed) repairBeside(plan etcdcluster.Plan) bool {
 }
 
 func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
-	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: helper.PeerTLS(s.etcd) != nil}
+	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: helper.PeerTLS(s.etcd) != nil, peerPort: helper.PeerPort(s.etcd)}
 }
 
 // tick lets the others act and time pass; true when anything changed.
@@ -219,8 +221,10 @@ func (s *seed) makePod(ordinal int) {
 		claim.Exists, claim.UID = true, s.uid("claim")
 		claim.Requested = s.seen.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request
 	}
+	uid := s.uid("pod")
+	s.peerPorts[uid] = s.applied.peerPort
 	s.seen.Pods = append(s.seen.Pods, etcdcluster.Pod{
-		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: s.uid("pod"), RevisionHash: s.seen.StatefulSet.UpdateRevision,
+		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: uid, RevisionHash: s.seen.StatefulSet.UpdateRevision,
 		CreationTime: s.now, PeerTLS: s.applied.peerTLS,
 		Containers: []etcdcluster.Container{{Name: "etcd", Image: s.applied.image}, {Name: "backup-restore"}},
 	})

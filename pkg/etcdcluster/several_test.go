@@ -98,6 +98,23 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("while the members are of two clusters", func() { o.Etcd.Members[2].ClusterID = 2 }, "main-2 of cluster 2"),
 	)
 
+	DescribeTable("replaces a pod that serves although others of an older template",
+		func(change func()) {
+			o.Pods[0].RevisionHash, o.Pods[1].RevisionHash, o.Pods[2].RevisionHash = "old", "old", "old"
+			change()
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}), plan().WaitsFor)
+			o.Pods[2].CreationTime = now.Add(-time.Minute)
+			Expect(plan().Step).To(BeNil(), "its sidecar may be about to settle its peer URLs, and to stop it for that")
+		},
+		Entry("do not advertise a new port", func() { etcd.Spec.Etcd.ServerPort = new(int32(2381)) }),
+		Entry("do not advertise new additional peer URLs", func() {
+			etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: "main-2", URLs: []string{"http://198.51.100.7:2380"}}}
+		}),
+		Entry("say by their heartbeat what the configuration of now says", func() {
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
+		}),
+	)
+
 	It("names both clusters where members are of two", func() {
 		o.Etcd.Members[2].ClusterID = 2
 		Expect(string(plan().Stage)).To(Equal("Hold"))

@@ -133,6 +133,14 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-peer-tls-on-and-off")
 	})
 
+	It("changes the peer URLs of all members, one after the other", func() {
+		s := created(3)
+		s.event("spec.etcd.serverPort becomes 2381", func() { s.etcd.Spec.Etcd.ServerPort = new(int32(2381)) })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-peer-urls-changed")
+	})
+
 	It("hibernates, and wakes all members together", func() {
 		s := created(3)
 		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })

@@ -118,6 +118,8 @@ func (v view) awaitedOfMember(m Member) string {
 		return "member " + m.Name + " to serve"
 	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
 		return "member " + m.Name + " to be in the list of members"
+	case v.isConfiguredAsBefore(m):
+		return ""
 	case m.Listed != nil && !slices.Equal(sorted(m.Listed.PeerURLs), sorted(peerURLsOf(v.etcd, m))):
 		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(peerURLsOf(v.etcd, m), ", "), strings.Join(m.Listed.PeerURLs, ", "))
 	case m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS:
@@ -125,6 +127,12 @@ func (v view) awaitedOfMember(m Member) string {
 	default:
 		return ""
 	}
+}
+
+// isConfiguredAsBefore is true for a pod of an older template that has run for a while: nobody knows its configuration any more,
+// its sidecar has settled its peer URLs, and what the newest configuration says comes with the pod after it.
+func (v view) isConfiguredAsBefore(m Member) bool {
+	return v.isOutdated(m) && v.now.Sub(m.Pod.CreationTime) >= startTime
 }
 
 func awaitedOfPod(etcd *druidv1alpha1.Etcd, m Member) string {
@@ -144,7 +152,7 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m Member) string {
 	}
 }
 
-// peerURLsOf are the peer URLs that the pod of a member is configured with.
+// peerURLsOf are the peer URLs that the pod of a member is configured with, if it was made from the newest template.
 func peerURLsOf(etcd *druidv1alpha1.Etcd, m Member) []string {
 	scheme := "http"
 	if m.Pod.PeerTLS {

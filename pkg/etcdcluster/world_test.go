@@ -46,11 +46,12 @@ type manifest struct {
 	replicas    int32
 	clusterSize int32
 	peerTLS     bool
+	peerPort    int32
 	fixed       etcdcluster.FixedFields
 }
 
 func (m manifest) rendering() etcdcluster.Rendering {
-	return etcdcluster.Rendering{Checksum: fmt.Sprintf("%s/%d/%d/%t", m.image, m.replicas, m.clusterSize, m.peerTLS), Fixed: m.fixed}
+	return etcdcluster.Rendering{Checksum: fmt.Sprintf("%s/%d/%d/%t/%d", m.image, m.replicas, m.clusterSize, m.peerTLS, m.peerPort), Fixed: m.fixed}
 }
 
 // revision changes with what pods are made of.
@@ -59,6 +60,7 @@ func (m manifest) revision() string {
 	if m.peerTLS {
 		revision += "-tls"
 	}
+	revision += fmt.Sprintf("-%d", m.peerPort)
 
 	return revision
 }
