@@ -24,7 +24,7 @@ import (
 var _ = Describe("Every volume is lost", func() {
 	It("restores three members from the store with all 20,000 keys, as the runbook says", SpecPriority(9), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "everyvolume")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(story))
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(story), withSmallJobs)
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"}
