@@ -19,6 +19,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
+	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
@@ -32,6 +33,8 @@ var (
 	ctx   = context.Background()
 	env   *environment.Environment
 	clock *testclock.FakeClock
+	// members are behind the Etcd of the one spec that needs some.
+	members = fakeetcd.NewCluster(7)
 )
 
 var _ = BeforeSuite(func() {
@@ -49,7 +52,7 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(compaction.AddToManager(ctx, mgr, compaction.AddOptions{
 		Config:   compaction.Config{EventsThreshold: 100, FullSnapshotThreshold: 300, Deadline: time.Hour},
-		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader()},
+		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: members},
 		Clock:    clock,
 	})).To(Succeed())
 

@@ -59,6 +59,31 @@ var _ = Describe("Compaction", func() {
 		}
 	})
 
+	It("compacts a Local store on the node of the leader, and waits while nobody leads", func() {
+		c := newCluster(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 3
+			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.SecretRef = new(druidv1alpha1.StorageProvider("Local")), nil
+		})
+		c.records(c.delta, 1100)
+		Eventually(func(g Gomega) {
+			events := &corev1.EventList{}
+			g.Expect(env.Client.List(ctx, events, client.InNamespace(c.etcd.Namespace))).To(Succeed())
+			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "CompactionWaits"), HaveField("Message", ContainSubstring("a member that leads")))))
+		}).Should(Succeed())
+		Expect(c.jobNames()).To(BeEmpty())
+
+		for id := range uint64(3) {
+			c.member(id)
+		}
+		members.Stop(1)
+		members.Start(1)
+		Expect(members.Leader()).To(BeEquivalentTo(2))
+		c.records(c.delta, 1101)
+		Expect(c.job("1").Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(ConsistOf(
+			HaveField("MatchFields", ConsistOf(corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: "In", Values: []string{"node-1"}})),
+		))
+	})
+
 	DescribeTable("says why a Job has failed, in the condition and in the metrics",
 		func(pod *corev1.PodStatus, jobReason, reason, metric string) {
 			c := newCluster()

@@ -65,6 +65,23 @@ func (c *cluster) lease(name, revision string) *coordinationv1.Lease {
 	return lease
 }
 
+// member makes the pod of a member that serves, on a node of its own. Its id is one more than its ordinal.
+func (c *cluster) member(ordinal uint64) {
+	GinkgoHelper()
+	name, address := fmt.Sprintf("test-%d", ordinal), fmt.Sprintf("10.1.0.%d", ordinal+1)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.etcd.Namespace, Labels: map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test", "app.kubernetes.io/component": "etcd-statefulset",
+		}},
+		Spec: corev1.PodSpec{NodeName: fmt.Sprintf("node-%d", ordinal), Containers: []corev1.Container{{Name: "etcd", Image: "etcd"}}},
+	}
+	Expect(env.Client.Create(ctx, pod)).To(Succeed())
+	pod.Status.PodIP, pod.Status.PodIPs = address, []corev1.PodIP{{IP: address}}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
+	members.AddMember(ordinal+1, name, address+":2379")
+}
+
 // records lets the sidecar record a revision.
 func (c *cluster) records(lease *coordinationv1.Lease, revision int) {
 	GinkgoHelper()
