@@ -129,6 +129,12 @@ var _ = Describe("Volumes", func() {
 		Expect(observe().Claims[0].Lost).To(BeFalse())
 	})
 
+	It("looks at volumes of pods that are on their way out, of which nobody else says that they are not ready", func() {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"test/stays"}
+		Expect(observe().Claims[0].Nodes).To(Equal([]string{"host-1"}))
+	})
+
 	It("looks at volumes of pods that are ready when their member is silent while another answers", func() {
 		answers = fakeetcd.NewCluster(7)
 		other := pod.DeepCopy()
