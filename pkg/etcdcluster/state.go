@@ -22,6 +22,8 @@ const (
 	MemberReasonUnreachable = "Unreachable"
 	// MemberReasonPodMissing means that the member has no pod.
 	MemberReasonPodMissing = "PodMissing"
+	// MemberReasonPodDeleting means that the pod of the member is on its way out: it is not asked any more.
+	MemberReasonPodDeleting = "PodDeleting"
 )
 
 // Thresholds say from when on silence of a member means something.
@@ -73,6 +75,8 @@ func stateFromPod(pod *Pod) (MemberState, bool) {
 	switch {
 	case pod == nil:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonPodMissing}, true
+	case pod.Deleting:
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonPodDeleting}, true
 	case !pod.ContainersReady:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonContainersNotReady}, true
 	default:

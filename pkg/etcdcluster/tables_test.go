@@ -75,6 +75,7 @@ var _ = DescribeTable("StateOf",
 	Entry("is not ready when it is late for both thresholds", late(6*time.Minute+time.Second), "NotReady", "UnknownGracePeriodExceeded"),
 	Entry("is not ready at once when its containers are not", func(m *etcdcluster.Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
 	Entry("is not ready at once when its pod is missing", func(m *etcdcluster.Member) { m.Pod = nil }, "NotReady", "PodMissing"),
+	Entry("is not ready when its pod is on its way out, also on a node where nobody ends it", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
 	Entry("is judged by its lease alone when somebody else runs its pod", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
 	Entry("says of itself that it serves, whatever its lease says", func(m *etcdcluster.Member) {
 		m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Serves: true}
