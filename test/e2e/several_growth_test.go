@@ -88,12 +88,18 @@ func voters(etcd *druidv1alpha1.Etcd) int {
 // leader is the name of the pod whose member leads, as the status says.
 func leader(etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
+	Expect(leads(etcd)).NotTo(BeEmpty(), "the status names no leader")
+
+	return leads(etcd)
+}
+
+// leads is leader; empty when the status names none.
+func leads(etcd *druidv1alpha1.Etcd) string {
 	for _, member := range etcd.Status.Members {
 		if member.Role != nil && *member.Role == "Leader" {
 			return member.Name
 		}
 	}
-	Fail("the status names no leader")
 
 	return ""
 }

@@ -32,6 +32,8 @@ const (
 	attemptOfUsers   = 300 * time.Millisecond
 	// pace is the time between two operations of one user.
 	pace = 25 * time.Millisecond
+	// dialTimeout is when users who found nobody try elsewhere: packets to a node that is cut off get no answer.
+	dialTimeout = time.Second
 	// usersKeys is below which users write: <usersKeys><user>/<number>.
 	usersKeys = "users/"
 )
@@ -207,7 +209,7 @@ func (u *Users) dial(ctx context.Context, endpoint string) (net.Conn, error) {
 		return nil, err
 	}
 
-	return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
 // Begin ends the phase, and begins the next one.

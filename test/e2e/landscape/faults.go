@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Crash ends a container of the pod without a warning, as the kernel does that is out of memory. The kubelet starts it again; where
+// it has ended by itself since the pod was read, nothing happens. The processes of the local seed's nodes are those of the machine.
+func (s *Story) Crash(pod *corev1.Pod, container string) {
+	GinkgoHelper()
+
+	var id string
+
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == container {
+			_, id, _ = strings.Cut(status.ContainerID, "://")
+		}
+	}
+
+	Expect(id).NotTo(BeEmpty(), "container "+container+" of pod "+pod.Name+" does not run")
+
+	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
+	Expect(err).NotTo(HaveOccurred())
+
+	for _, file := range files {
+		content, err := os.ReadFile(file) // it may have ended meanwhile
+		if err != nil || !bytes.Contains(content, []byte(id)) {
+			continue
+		}
+
+		process, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(syscall.Kill(process, syscall.SIGKILL)).To(Or(Succeed(), MatchError(syscall.ESRCH)))
+	}
+}
+
+// ClaimNamed is a volume claim of the story, which must exist.
+func (s *Story) ClaimNamed(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+	GinkgoHelper()
+
+	claim := &corev1.PersistentVolumeClaim{}
+	Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, claim)).To(Succeed())
+
+	return claim
+}
+
+// Corrupt writes over the database and the log of the member whose volume claim this is.
+func (s *Story) Corrupt(ctx context.Context, claim string) {
+	GinkgoHelper()
+
+	dir, found := s.dirOf(ctx, s.ClaimNamed(ctx, claim)), 0
+	Expect(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Base(path) != "db" && filepath.Ext(path) != ".wal" {
+			return err
+		}
+
+		found++
+
+		return os.WriteFile(path, []byte("this is no database"), 0o600)
+	})).To(Succeed())
+	Expect(found).To(BeNumerically(">=", 2), "no database below "+dir)
+}
+
+// LoseVolume takes the volume of a claim away, as somebody does who deletes the disk. Its folder stays until the end of the spec.
+func (s *Story) LoseVolume(ctx context.Context, claim string) {
+	GinkgoHelper()
+
+	volume := &corev1.PersistentVolume{}
+	Expect(s.Client.Get(ctx, client.ObjectKey{Name: s.ClaimNamed(ctx, claim).Spec.VolumeName}, volume)).To(Succeed())
+	DeferCleanup(os.RemoveAll, volume.Spec.HostPath.Path)
+	Expect(client.IgnoreNotFound(s.Client.Delete(ctx, volume))).To(Succeed())
+	Eventually(func() error { // those who protect volumes in use put their finalizer back
+		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+
+		before := volume.DeepCopy()
+		volume.Finalizers = nil
+
+		return client.IgnoreNotFound(s.Client.Patch(ctx, volume, client.MergeFrom(before)))
+	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause / 5).Should(Succeed())
+	Eventually(s.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(Soon).WithPolling(Pause / 5).Should(BeTrue())
+}

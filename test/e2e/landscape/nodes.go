@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// seedTool is the folder of the local seed's tool, as seen from that of the stories.
+var seedTool = filepath.Join("..", "..", "hack", "seed")
+
+// Partition pulls the cable of nodes at the same time. At the end of the spec at the latest they are plugged in again.
+func (l *Landscape) Partition(ctx context.Context, nodes ...string) {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) { l.Heal(ctx, nodes...) })
+
+	for _, node := range nodes {
+		l.seed(ctx, "partition", node)
+	}
+}
+
+// Heal plugs nodes in again, and waits until they are ready.
+func (l *Landscape) Heal(ctx context.Context, nodes ...string) {
+	GinkgoHelper()
+
+	for _, node := range nodes {
+		l.seed(ctx, "heal", node)
+	}
+
+	for _, node := range nodes {
+		Eventually(l.isReady).WithContext(ctx).WithArguments(node).WithTimeout(Soon).WithPolling(Pause).Should(BeTrue(), node)
+	}
+}
+
+func (l *Landscape) seed(ctx context.Context, args ...string) {
+	GinkgoHelper()
+
+	output, err := exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), string(output))
+}
+
+func (l *Landscape) isReady(ctx context.Context, name string) (bool, error) {
+	node := &corev1.Node{}
+	if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return false, err
+	}
+
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue, nil
+		}
+	}
+
+	return false, nil
+}
+
+// GiveUp says of a node that it does not come back, by the taint. At the end of the spec that is taken back.
+func (l *Landscape) GiveUp(ctx context.Context, name string) {
+	GinkgoHelper()
+
+	change := func(ctx context.Context, given bool) {
+		GinkgoHelper()
+
+		node := &corev1.Node{}
+		Expect(l.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+
+		before := node.DeepCopy()
+		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
+
+		if given {
+			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
+		}
+
+		Expect(l.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+	}
+
+	DeferCleanup(func(ctx SpecContext) { change(ctx, false) })
+	change(ctx, true)
+}
+
+// StayOn moves the operator to a node, and lets it go where it likes at the end.
+func (o *Operator) StayOn(ctx context.Context, node string) {
+	GinkgoHelper()
+
+	pin := func(ctx context.Context, selector map[string]string) {
+		GinkgoHelper()
+
+		deployment := o.get(ctx)
+		before := deployment.DeepCopy()
+		deployment.Spec.Template.Spec.NodeSelector = selector
+		Expect(o.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
+		o.EventuallyLeads(ctx)
+	}
+
+	DeferCleanup(func(ctx SpecContext) { pin(ctx, nil) })
+	pin(ctx, map[string]string{corev1.LabelHostname: node})
+}

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+// What the stories of faults of several members look at.
+
+// memberIDs are the ids in etcd that the status tells, by the names of the members.
+func memberIDs(etcd *druidv1alpha1.Etcd) map[string]string {
+	ids := map[string]string{}
+	for _, member := range etcd.Status.Members {
+		if member.ID != nil {
+			ids[member.Name] = *member.ID
+		}
+	}
+
+	return ids
+}
+
+// follower is the name of the last member that does not lead, as the status says.
+func follower(etcd *druidv1alpha1.Etcd) string {
+	GinkgoHelper()
+	for _, name := range []string{"main-2", "main-1"} {
+		if name != leader(etcd) {
+			return name
+		}
+	}
+
+	return "" // not both lead
+}
+
+// claimUIDs are the UIDs of the members' volume claims, by their names.
+func claimUIDs(ctx context.Context, story *landscape.Story) map[string]types.UID {
+	GinkgoHelper()
+	uids := map[string]types.UID{}
+	for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
+		uids[name] = story.ClaimNamed(ctx, name).UID
+	}
+
+	return uids
+}
+
+// eventuallyNamed returns how long it took until the condition named the member.
+func eventuallyNamed(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, member string) time.Duration {
+	GinkgoHelper()
+	began := time.Now()
+	story.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(landscape.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + member))
+	})
+
+	return time.Since(began)
+}
+
+// eventuallyReplacing waits until the operator begins to replace the claim, for a reason that contains the texts.
+func eventuallyReplacing(ctx context.Context, story *landscape.Story, claim string, texts ...string) {
+	GinkgoHelper()
+	matchers := []gomegatypes.GomegaMatcher{ContainSubstring(claim)}
+	for _, text := range texts {
+		matchers = append(matchers, ContainSubstring(text))
+	}
+	Eventually(events).WithContext(ctx).WithArguments(ctx, story, "ReplacingVolume").WithTimeout(landscape.Patience).WithPolling(landscape.Pause).
+		Should(ContainElement(And(matchers...)), story.State)
+}
+
+// expectUntouched expects that all pods but one are those of before, and that none of their containers restarted.
+func expectUntouched(ctx context.Context, story *landscape.Story, before map[string]corev1.Pod, but string) {
+	GinkgoHelper()
+	for name, pod := range podsByName(ctx, story) {
+		if name == but {
+			continue
+		}
+		Expect(pod.UID).To(Equal(before[name].UID), name)
+		for i, status := range pod.Status.ContainerStatuses {
+			Expect(status.RestartCount).To(Equal(before[name].Status.ContainerStatuses[i].RestartCount), name)
+		}
+	}
+}
+
+// took prints how long something took, and expects that it was within the bound.
+func took(what string, duration, bound time.Duration) {
+	GinkgoHelper()
+	AddReportEntry(fmt.Sprintf("%s %s (bound: %s)", what, duration.Round(100*time.Millisecond), bound), ReportEntryVisibilityAlways)
+	Expect(duration).To(BeNumerically("<", bound), what)
+}
+
+// onDifferentNodes spreads members over the nodes that are not tainted, with volumes that are lost with their node.
+func onDifferentNodes(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.StorageClass = new("local")
+	etcd.Spec.SchedulingConstraints.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, NodeTaintsPolicy: new(corev1.NodeInclusionPolicyHonor),
+		LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/part-of": etcd.Name}},
+	}}
+}
+
+// memberOn is the name of the member whose pod runs on the node; empty when there is none.
+func memberOn(ctx context.Context, story *landscape.Story, node string) string {
+	GinkgoHelper()
+	for name, pod := range podsByName(ctx, story) {
+		if pod.Spec.NodeName == node {
+			return name
+		}
+	}
+
+	return ""
+}
+
+// expectServedByMembers expects no longer gaps than an election of those who know all members. Behind a Service packets for a node
+// that is cut off are lost until its proxies know, which takes the API server most of a minute.
+func expectServedByMembers(usages ...landscape.Usage) {
+	GinkgoHelper()
+	for _, usage := range usages {
+		Expect(usage.MembersGap).To(BeNumerically("<", electionBound), usage.String())
+	}
+}

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("The volumes of three members", func() {
+	capacity := func(size string) func(*druidv1alpha1.Etcd) {
+		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
+	}
+
+	It("grow while they are used, and do not shrink", SpecPriority(7), func(ctx SpecContext) {
+		story := seed.Begin(ctx, "volumes")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		before, former := podsByName(ctx, story), &appsv1.StatefulSet{}
+		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), former)).To(Succeed())
+
+		users := story.Use(ctx, etcd, "volumes grow")
+		story.Change(ctx, etcd, capacity("2Gi"))
+		story.EventuallyReady(ctx, etcd)
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
+				claim := story.ClaimNamed(ctx, name)
+				g.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
+				g.Expect(claim.Status.Capacity.Storage().String()).To(Equal("2Gi"))
+			}
+			statefulSet := &appsv1.StatefulSet{}
+			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(statefulSet.UID).NotTo(Equal(former.UID))
+			g.Expect(statefulSet.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
+		})
+		expectNoFailures(users.End(ctx))
+		expectUntouched(ctx, story, before, "")
+
+		By("refusing that they shrink, until that is taken back")
+		story.Change(ctx, etcd, capacity("1Gi"))
+		story.Eventually(ctx, etcd, refusedFor(etcd, "no volume shrinks"))
+		expectQuiet(ctx, story, etcd)
+		story.Change(ctx, etcd, capacity("2Gi"))
+		story.EventuallyReady(ctx, etcd)
+		expectUntouched(ctx, story, before, "")
+	}, SpecTimeout(storyTimeout))
+
+	It("are refused to grow where their class does not allow it", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "rigid")
+		etcd := fixture.Etcd(fixture.WithName("main"), capacity("1Gi"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("local") })
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		before := podsByName(ctx, story)
+		story.Change(ctx, etcd, capacity("2Gi"))
+		story.Eventually(ctx, etcd, refusedFor(etcd, `its StorageClass "local" does not exist or does not allow it`))
+		expectQuiet(ctx, story, etcd)
+		story.Change(ctx, etcd, capacity("1Gi"))
+		story.EventuallyReady(ctx, etcd)
+		expectUntouched(ctx, story, before, "")
+	}, SpecTimeout(storyTimeout))
+})
+
+// refusedFor is what the status of an Etcd shows whose author has to act.
+func refusedFor(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
+	return func(g Gomega) {
+		g.Expect(landscape.Condition(etcd, "Progressing")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
+	}
+}
+
+// expectQuiet expects that nobody tries again what was refused: neither the Etcd is written, nor events.
+func expectQuiet(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	refusals := len(events(ctx, story, "InvalidSpec"))
+	Expect(refusals).To(BeNumerically(">", 0))
+	version := etcd.ResourceVersion
+	Consistently(func(g Gomega) {
+		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		g.Expect(etcd.ResourceVersion).To(Equal(version))
+		g.Expect(events(ctx, story, "InvalidSpec")).To(HaveLen(refusals))
+	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+}
