@@ -93,8 +93,11 @@ var _ = Describe("The final snapshot", func() {
 
 		By("letting it go without a snapshot")
 		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
-		story.Change(ctx, etcd, fixture.WithAnnotation("druid.gardener.cloud/skip-final-snapshot", ""))
 		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
+		})
+		story.Follow(ctx, "operations/final-snapshot.md", "When a deletion waits", map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"})
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
 		claims := &corev1.PersistentVolumeClaimList{}

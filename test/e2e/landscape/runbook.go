@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -60,8 +61,23 @@ func Commands(page, section string) (string, error) {
 	return script.String(), nil
 }
 
-// Follow does what a page of docs says below a heading, with the seed's kubectl, and returns what that has printed. The words in
-// capitals are replaced as a reader would; each has to be given.
+// readersFolder is an empty folder but for what a reader has who has cloned the repository.
+func readersFolder() string {
+	GinkgoHelper()
+
+	folder := GinkgoT().TempDir()
+
+	for _, name := range []string{"charts", "example"} {
+		path, err := filepath.Abs(filepath.Join("..", "..", name))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.Symlink(path, filepath.Join(folder, name))).To(Succeed())
+	}
+
+	return folder
+}
+
+// Follow does what a page of docs says below a heading, with the programs that the seed has in PATH, and returns what they have
+// printed. The words in capitals are replaced as a reader would; each has to be given.
 func (s *Story) Follow(ctx context.Context, page, section string, words map[string]string) string {
 	GinkgoHelper()
 
@@ -79,7 +95,8 @@ func (s *Story) Follow(ctx context.Context, page, section string, words map[stri
 	})
 
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- what a page of the repository says
-	command.Dir = GinkgoT().TempDir()
+	command.Dir = readersFolder()
+	command.WaitDelay = time.Second // what a page leaves behind holds the output open
 	out, err := command.CombinedOutput()
 	_, _ = fmt.Fprintf(GinkgoWriter, "%s, %s:\n%s\n%s\n", page, section, strings.TrimSpace(script), out)
 	Expect(err).NotTo(HaveOccurred(), func() string { return fmt.Sprintf("%s, %s:\n%s\n%s", page, section, out, s.State()) })

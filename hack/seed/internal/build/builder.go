@@ -228,12 +228,22 @@ func (b Builder) source(m Module) string {
 
 // Operator builds the operator from the checkout and returns the path of the binary. Go's own build cache decides what is compiled.
 func (b Builder) Operator(ctx context.Context) (string, error) {
-	target := filepath.Join(b.Layout.Cache, "bin", "operator", "gardener-extension-etcd-druid")
+	return b.own(ctx, "gardener-extension-etcd-druid")
+}
 
-	if err := b.remind("the operator", func() error {
-		return b.golang(ctx, b.Layout.Root, "build", "-ldflags", "-s -w", "-o", target+".unfinished", "./cmd/gardener-extension-etcd-druid")
+// Plugin builds kubectl-etcd, likewise.
+func (b Builder) Plugin(ctx context.Context) (string, error) { return b.own(ctx, "kubectl-etcd") }
+
+// OwnDir is the folder of what is built from the checkout.
+func (b Builder) OwnDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
+
+func (b Builder) own(ctx context.Context, name string) (string, error) {
+	target := filepath.Join(b.OwnDir(), name)
+
+	if err := b.remind(name, func() error {
+		return b.golang(ctx, b.Layout.Root, "build", "-ldflags", "-s -w", "-o", target+".unfinished", "./cmd/"+name)
 	}); err != nil {
-		return "", fmt.Errorf("building the operator: %w", err)
+		return "", fmt.Errorf("building %s: %w", name, err)
 	}
 
 	return target, os.Rename(target+".unfinished", target)

@@ -144,7 +144,7 @@ func runLogs(ctx context.Context, s *seed.Seed, args []string, out io.Writer) er
 }
 
 func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
-	path := ""
+	path := s.Builder.OwnDir() + string(os.PathListSeparator) // kubectl-etcd
 
 	for _, program := range [][2]string{{build.Kubernetes, "kubectl"}, {build.Etcd, "etcdctl"}, {build.Helm, "helm"}} {
 		file, err := s.Builder.Program(program[0], program[1])

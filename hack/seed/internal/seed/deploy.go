@@ -35,12 +35,17 @@ const (
 	drainer = "seed:drainer"
 )
 
-// Deploy builds the operator, loads its image and installs its Helm chart. An unchanged operator is not restarted.
+// Deploy builds the operator and the plugin of kubectl, loads the operator's image and installs its Helm chart. An unchanged operator
+// is not restarted.
 func (s *Seed) Deploy(ctx context.Context) error {
-	s.Out.Println("building the operator")
+	s.Out.Println("building the operator and kubectl-etcd")
 
 	tag, err := s.loadOperator(ctx)
 	if err != nil {
+		return err
+	}
+
+	if _, err := s.Builder.Plugin(ctx); err != nil {
 		return err
 	}
 
