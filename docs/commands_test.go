@@ -8,76 +8,115 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
 
-// runbooks are the pages whose commands stories follow.
-var runbooks = []string{
-	"docs/operations/losing-a-member.md",
-	"docs/operations/losing-every-volume.md",
-	"docs/operations/moving-stores.md",
-	"docs/operations/on-demand-snapshot.md",
-}
-
-// unfollowed are sections of them that no story follows, with the reason.
+// unfollowed are sections with commands that no story follows, with the reason.
 var unfollowed = map[string]string{
-	"The node does not come back": "it takes a node away, which other stories stand on",
+	"docs/operations/losing-a-member.md#The node does not come back": "it takes a node away, which other stories stand on",
 }
 
-var commandBlock = regexp.MustCompile("^```(sh|bash)$")
+// others are the languages of blocks that nobody types into a shell.
+var others = []string{"yaml", "json", "promql", "text"}
 
-// sections are the headings of a page that have commands below them.
-func sections(page string) []string {
+// block is a fenced block of a page.
+type block struct {
+	section, language, text string
+}
+
+func (b block) isTyped() bool { return b.language == "sh" || b.language == "bash" }
+
+var fenced = regexp.MustCompile("(?ms)^(?:#+ ([^\n]+)|```([a-z]*)\n(.*?)^```)$")
+
+// blocks are the fenced blocks of a page, with the headings above them.
+func blocks(page string) []block {
 	var (
-		found   []string
-		current string
+		found   []block
+		section string
 	)
 
-	fenced := false
-
-	for line := range strings.Lines(read(page)) {
-		switch {
-		case strings.HasPrefix(line, "```"):
-			if !fenced && commandBlock.MatchString(strings.TrimSpace(line)) && (len(found) == 0 || found[len(found)-1] != current) {
-				found = append(found, current)
-			}
-
-			fenced = !fenced
-		case !fenced && headings.MatchString(line):
-			current = headings.FindStringSubmatch(line)[1]
+	for _, match := range fenced.FindAllStringSubmatch(read(page), -1) {
+		if match[1] != "" {
+			section = match[1]
+		} else {
+			found = append(found, block{section, match[2], match[3]})
 		}
 	}
 
 	return found
 }
 
-var _ = Describe("the runbooks", func() {
-	It("are followed by stories, command by command", func() {
-		var stories strings.Builder
+// handbooks are the pages whose commands are executed.
+func handbooks() []string {
+	GinkgoHelper()
 
-		files, err := filepath.Glob(filepath.Join(root, "test", "e2e", "*_test.go"))
+	found := slices.DeleteFunc(pages(), func(page string) bool {
+		return !strings.HasPrefix(page, "docs/usage/") && !strings.HasPrefix(page, "docs/operations/")
+	})
+	Expect(found).NotTo(BeEmpty())
+
+	return found
+}
+
+// stories are the texts of the files with stories.
+func stories() []string {
+	GinkgoHelper()
+
+	files, err := filepath.Glob(filepath.Join(root, "test", "e2e", "*_test.go"))
+	Expect(err).NotTo(HaveOccurred())
+
+	texts := make([]string, 0, len(files))
+
+	for _, file := range files {
+		content, err := os.ReadFile(file) // #nosec G304 -- a test of the repository
 		Expect(err).NotTo(HaveOccurred())
 
-		for _, file := range files {
-			content, err := os.ReadFile(file) // #nosec G304 -- a test of the repository
-			Expect(err).NotTo(HaveOccurred())
-			stories.Write(content)
-		}
+		texts = append(texts, string(content))
+	}
 
-		for _, page := range runbooks {
-			Expect(sections(page)).NotTo(BeEmpty(), page)
+	return texts
+}
 
-			for _, section := range sections(page) {
-				if unfollowed[section] != "" {
-					continue
+// isFollowed says whether one of the stories names both the page and its section.
+func isFollowed(stories []string, page, section string) bool {
+	return slices.ContainsFunc(stories, func(story string) bool {
+		return strings.Contains(story, `"`+strings.TrimPrefix(page, "docs/")+`"`) && strings.Contains(story, `"`+section+`"`)
+	})
+}
+
+var _ = Describe("the commands in the pages for users and operators", func() {
+	It("are followed by stories, section by section", func() {
+		stories := stories()
+
+		for _, page := range handbooks() {
+			for _, block := range blocks(page) {
+				if block.isTyped() && unfollowed[page+"#"+block.section] == "" {
+					Expect(isFollowed(stories, page, block.section)).To(BeTrue(), "no story follows %q of %s", block.section, page)
 				}
-
-				Expect(stories.String()).To(ContainSubstring(`"`+strings.TrimPrefix(page, "docs/")+`"`), "no story names the page")
-				Expect(stories.String()).To(ContainSubstring(`"`+section+`"`), "%s has commands that no story follows", page)
 			}
+		}
+	})
+
+	It("stand in blocks that say so", func() {
+		for _, page := range handbooks() {
+			for _, block := range blocks(page) {
+				Expect(block.isTyped() || slices.Contains(others, block.language)).To(BeTrue(), "%s, %s: a block is %q, and should be sh or one of %v", page, block.section, block.language, others)
+
+				if !block.isTyped() {
+					Expect(block.text).NotTo(MatchRegexp(`(?m)^ *(kubectl|helm|etcdctl|make) `), "%s, %s: commands in a block that nobody follows", page, block.section)
+				}
+			}
+		}
+	})
+
+	It("are left out by name only where there are any", func() {
+		for place := range unfollowed {
+			page, section, _ := strings.Cut(place, "#")
+			Expect(slices.ContainsFunc(blocks(page), func(b block) bool { return b.isTyped() && b.section == section })).To(BeTrue(), place)
 		}
 	})
 })

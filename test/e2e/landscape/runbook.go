@@ -21,8 +21,8 @@ import (
 
 var (
 	heading = regexp.MustCompile(`^#+ (.+)$`)
-	// placeholder is what a reader replaces: a word in capitals that is no variable of the shell.
-	placeholder = regexp.MustCompile(`[${]?\b[A-Z]{4,}\b`)
+	// placeholder is what a reader replaces: a word in capitals that is no variable of the shell, and is not made one.
+	placeholder = regexp.MustCompile(`[${]?\b[A-Z]{4,}\b=?`)
 )
 
 // Commands returns the shell commands below a heading of a page, up to the next heading, with a line for each line of the page:
@@ -87,7 +87,7 @@ func (s *Story) Follow(ctx context.Context, page, section string, words map[stri
 
 	script := placeholder.ReplaceAllStringFunc(commands, func(word string) string {
 		value, given := words[word]
-		if !given && !strings.ContainsAny(word, "${") {
+		if !given && !strings.ContainsAny(word, "${=") {
 			Fail(fmt.Sprintf("%s, %s: nobody says what %s stands for", page, section, word))
 		}
 
