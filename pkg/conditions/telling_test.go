@@ -2,14 +2,14 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package care_test
+package conditions_test
 
 import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
 var _ = DescribeTable("IsWorthTelling",
@@ -19,7 +19,7 @@ var _ = DescribeTable("IsWorthTelling",
 			earlier = &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(before)}
 		}
 		later := &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(now)}
-		Expect(care.IsWorthTelling(earlier, later)).To(Equal(worth))
+		Expect(conditions.IsWorthTelling(earlier, later)).To(Equal(worth))
 	},
 	Entry("a condition that does not hold from the start", "Ready", "", "False", true),
 	Entry("not a condition that holds from the start", "Ready", "", "True", false),

@@ -64,6 +64,9 @@ type Reconciler struct {
 	Payloads *lru.Cache
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[SnapshotCall]
+
+	// operations are those that go on, for the metrics.
+	operations operations
 }
 
 // pass is what one reconciliation learns on its way to the status.
@@ -108,6 +111,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, etcd); err != nil {
 		if apierrors.IsNotFound(err) {
 			logf.FromContext(ctx).V(1).Info("Etcd is gone, stop reconciling")
+			r.forget(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)
@@ -133,12 +137,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.Result, error) {
 	next := p.etcd.DeepCopy()
 	changed := r.setStatus(ctx, p, next, o)
+	before := p.etcd.DeepCopy()
 	if err := r.patchStatus(ctx, p.etcd, next); err != nil {
 		return conflictOr(client.IgnoreNotFound(err))
 	}
+	r.measureOperation(before, next)
 	if changed && o.eventReason != "" {
 		r.event(p.etcd, o.eventType, o.eventReason, "%s", o.description)
 	}
+	r.tell(before, next, o.eventReason)
 
 	rotationTaken := r.takeRotationAnnotation(p, next)
 	restoreTaken := r.takeRestoreAnnotation(p, next)

@@ -80,6 +80,7 @@ func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alp
 func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance) error {
 	plan := etcdcluster.PlanFor(p.canonical, p.observation, r.Clock.Now())
 	p.seeFinalSnapshot(plan)
+	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
 	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
 	switch {
 	case plan.Refusal != nil:
@@ -110,6 +111,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	}
 
 	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
+	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
 	if plan.Outcome() == etcdcluster.OutcomeGrow {
 		return r.grow(ctx, p, current, accepted, plan.Grown())
 	}

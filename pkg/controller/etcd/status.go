@@ -11,6 +11,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,6 +78,22 @@ func (r *Reconciler) setConditions(status *druidv1alpha1.EtcdStatus, o outcome, 
 	conditions.ForEtcd(status, r.Clock.Now(), append(others, conditions.ProgressingFor(o.progressing, o.reason, o.description))...)
 	after := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
 	return before == nil || before.Status != after.Status || before.Reason != after.Reason || before.Message != after.Message
+}
+
+// tell writes an event for each other condition of this controller whose change is worth one, unless the reason was told already.
+func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd, told string) {
+	for _, conditionType := range conditions.EtcdTypes() {
+		now := conditions.Find(after.Status.Conditions, conditionType)
+		if now == nil || conditionType == druidv1alpha1.ConditionTypeProgressing || now.Reason == told ||
+			!conditions.IsWorthTelling(conditions.Find(before.Status.Conditions, conditionType), now) {
+			continue
+		}
+		eventType := corev1.EventTypeNormal
+		if conditions.IsBad(now) && conditionType != druidv1alpha1.ConditionTypeAllMembersUpdated { // each roll begins so
+			eventType = corev1.EventTypeWarning
+		}
+		r.event(after, eventType, now.Reason, "Condition %s is %s: %s", now.Type, now.Status, now.Message)
+	}
 }
 
 // setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.

@@ -55,7 +55,14 @@ func isOver(etcd *druidv1alpha1.Etcd) bool {
 		observed != nil && *observed == etcd.Generation && !helper.IsReconcileRequested(etcd)
 }
 
+// do does the step of a plan, and counts it.
 func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
+	err := r.act(ctx, p, mr, rendered, plan)
+	measureStep(p.etcd, plan.Step.Kind, err)
+	return err
+}
+
+func (r *Reconciler) act(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
 	etcd, step := p.canonical, plan.Step
 	switch step.Kind {
 	case etcdcluster.StepDeletePod:

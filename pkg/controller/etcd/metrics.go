@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var (
+	stepsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "etcd_druid_steps_total",
+		Help: "Steps that were done to an Etcd, such as the eviction of a pod, by their kind and how they came out.",
+	}, []string{"etcd_namespace", "etcd", "step", "outcome"})
+	operationsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "etcd_druid_operations_total",
+		Help: "Operations on an Etcd that have ended, such as a roll, by their kind and how they came out.",
+	}, []string{"etcd_namespace", "etcd", "kind", "outcome"})
+	operationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "etcd_druid_operation_duration_seconds",
+		Help:    "How long operations on Etcds took from their first change to their end, by their kind and how they came out.",
+		Buckets: []float64{5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600, 4 * 3600},
+	}, []string{"kind", "outcome"})
+)
+
+func init() {
+	metrics.Registry.MustRegister(stepsTotal, operationsTotal, operationDuration)
+}
+
+// The outcomes of steps and operations.
+const (
+	outcomeDone    = "done"
+	outcomeWaits   = "waits"
+	outcomeFailed  = "failed"
+	outcomeRefused = "refused"
+	outcomeHeld    = "held"
+)
+
+// kinds are what operations are called, those that say most first: an operation is called by the most telling stage that was seen of
+// it. Other stages are parts of each operation.
+var kinds = []struct {
+	stage etcdcluster.Stage
+	kind  string
+}{
+	{etcdcluster.StageRestore, "restore"},
+	{etcdcluster.StageRepair, "repair"},
+	{etcdcluster.StageQuorumLost, "outage"},
+	{etcdcluster.StageCreate, "create"},
+	{etcdcluster.StageWake, "wake"},
+	{etcdcluster.StageHibernate, "hibernate"},
+	{etcdcluster.StageGrow, "grow"},
+	{etcdcluster.StagePromote, "grow"},
+	{etcdcluster.StageReplacePod, "roll"},
+	{etcdcluster.StageGrowVolume, "grow-volume"},
+	{etcdcluster.StageRecreateStatefulSet, "recreate"},
+}
+
+// otherKind is an operation of which no telling stage was seen.
+const otherKind = "apply"
+
+// operations remembers how telling the stages are that were seen of each operation that goes on. The zero value is empty.
+type operations struct {
+	lock sync.Mutex
+	seen map[client.ObjectKey]int
+}
+
+// see remembers the stage of an operation that goes on.
+func (o *operations) see(etcd client.ObjectKey, plan etcdcluster.Plan) {
+	stage := plan.Stage
+	if plan.Restore != etcdcluster.RestoreNone {
+		stage = etcdcluster.StageRestore
+	}
+	telling := slices.IndexFunc(kinds, func(kind struct {
+		stage etcdcluster.Stage
+		kind  string
+	}) bool {
+		return kind.stage == stage
+	})
+	if telling < 0 {
+		return
+	}
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	if o.seen == nil {
+		o.seen = map[client.ObjectKey]int{}
+	}
+	if before, ok := o.seen[etcd]; !ok || telling < before {
+		o.seen[etcd] = telling
+	}
+}
+
+// end returns what the operation is called that has ended.
+func (o *operations) end(etcd client.ObjectKey) string {
+	o.lock.Lock()
+	defer o.lock.Unlock()
+	telling, ok := o.seen[etcd]
+	delete(o.seen, etcd)
+	if !ok {
+		return otherKind
+	}
+
+	return kinds[telling].kind
+}
+
+// measureOperation counts an operation that has ended: the condition Progressing was True and is no longer. It began when the
+// condition turned True, which outlives this process.
+func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
+	key := client.ObjectKeyFromObject(after)
+	was := conditions.Find(before.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
+	is := conditions.Find(after.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
+	if is == nil || is.Status != druidv1alpha1.ConditionFalse {
+		return
+	}
+	kind := r.operations.end(key)
+	if was == nil || was.Status != druidv1alpha1.ConditionTrue {
+		return
+	}
+	outcome := outcomeHeld
+	switch is.Reason {
+	case druidv1alpha1.ReasonReconciled:
+		outcome = outcomeDone
+	case druidv1alpha1.ReasonInvalidSpec:
+		outcome = outcomeRefused
+	}
+	operationsTotal.WithLabelValues(key.Namespace, key.Name, kind, outcome).Inc()
+	operationDuration.WithLabelValues(kind, outcome).Observe(max(0, r.Clock.Now().Sub(was.LastTransitionTime.Time).Truncate(time.Second).Seconds()))
+}
+
+// measureStep counts a step.
+func measureStep(etcd *druidv1alpha1.Etcd, step etcdcluster.StepKind, err error) {
+	outcome := outcomeDone
+	switch {
+	case err != nil && outcomeOf(err).err != nil:
+		outcome = outcomeFailed
+	case err != nil:
+		outcome = outcomeWaits
+	}
+	stepsTotal.WithLabelValues(etcd.Namespace, etcd.Name, string(step), outcome).Inc()
+}
+
+// forget drops what was measured of an Etcd that is gone.
+func (r *Reconciler) forget(etcd client.ObjectKey) {
+	_ = r.operations.end(etcd)
+	labels := prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name}
+	stepsTotal.DeletePartialMatch(labels)
+	operationsTotal.DeletePartialMatch(labels)
+}

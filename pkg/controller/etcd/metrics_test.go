@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+// measured are the counters of the name, by kind and outcome, for example "roll done".
+func measured(name, kind string) map[string]int {
+	GinkgoHelper()
+	families, err := metrics.Registry.Gather()
+	Expect(err).NotTo(HaveOccurred())
+	found := map[string]int{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, label := range metric.GetLabel() {
+				labels[label.GetName()] = label.GetValue()
+			}
+			found[labels[kind]+" "+labels["outcome"]] = int(metric.GetCounter().GetValue()) + int(metric.GetHistogram().GetSampleCount())
+		}
+	}
+
+	return found
+}
+
+// since are the counters that have grown, and by how much.
+func since(before, after map[string]int) map[string]int {
+	grown := map[string]int{}
+	for key, value := range after {
+		if value > before[key] {
+			grown[key] = value - before[key]
+		}
+	}
+
+	return grown
+}
+
+var _ = Describe("Operations and steps", func() {
+	DescribeTable("are counted by their kind and outcome",
+		func(given []func(*world.World), when func(*world.World), operations, steps map[string]int) {
+			w := world.New(scheme)
+			o := startOperator(w, nil)
+			for _, happens := range given {
+				happens(w)
+				o.due = w.Clock.Now()
+				o.run()
+			}
+			counted, lasted, done := measured("etcd_druid_operations_total", "kind"), measured("etcd_druid_operation_duration_seconds", "kind"), measured("etcd_druid_steps_total", "step")
+			when(w)
+			o.due = w.Clock.Now()
+			o.run()
+
+			Expect(since(counted, measured("etcd_druid_operations_total", "kind"))).To(Equal(operations))
+			Expect(since(lasted, measured("etcd_druid_operation_duration_seconds", "kind"))).To(Equal(operations))
+			Expect(since(done, measured("etcd_druid_steps_total", "step"))).To(Equal(steps))
+
+			deleteEtcd(w)
+			o.due = w.Clock.Now()
+			o.run()
+			o.pass()
+			Expect(measured("etcd_druid_operations_total", "kind")).To(BeEmpty(), "of an Etcd that is gone")
+			Expect(measured("etcd_druid_steps_total", "step")).To(BeEmpty(), "of an Etcd that is gone")
+		},
+		Entry("when a cluster is created", nil, create(1), map[string]int{"create done": 1}, map[string]int{}),
+		Entry("when pods are replaced", []func(*world.World){create(3)}, update(relabel), map[string]int{"roll done": 1}, map[string]int{"EvictPod done": 3, "MoveLeader done": 1}),
+		Entry("when a cluster grows", []func(*world.World){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
+			map[string]int{"grow done": 1}, map[string]int{"PromoteMember done": 2, "EvictPod done": 1, "MoveLeader done": 1}),
+		Entry("when a member is repaired", []func(*world.World){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
+		Entry("when volumes grow", []func(*world.World){create(3, withExpandableVolumes)}, update(growVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"GrowClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
+		Entry("when a cluster hibernates", []func(*world.World){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
+		Entry("when the spec is refused after all", []func(*world.World){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
+	)
+})
