@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -163,22 +163,6 @@ func (p *plugin) taskEnd(task *druidv1alpha1.EtcdOpsTask) error {
 
 		return taskError{fmt.Errorf("EtcdOpsTask %s is %s: %s", task.Name, state, message)}
 	}
-	for _, member := range task.Status.Members {
-		_, _ = fmt.Fprintf(p.Out, "%s: %s before, %s after, did not serve for %s\n", member.Name,
-			bytesOf(member.SizeBytesBefore), bytesOf(member.SizeBytesAfter), member.Stall.Duration.Round(time.Millisecond)) // the task is over in any case
-	}
-	if snapshot := task.Status.Snapshot; snapshot != nil {
-		_, err := fmt.Fprintf(p.Out, "%s holds everything up to revision %d\n", snapshot.Name, snapshot.Revision)
 
-		return err
-	}
-	if len(task.Status.Members) == 0 {
-		_, err := fmt.Fprintln(p.Out, "Done; nothing had changed, so that no snapshot was written")
-
-		return err
-	}
-
-	return nil
+	return report.TaskEnd(p.Out, task)
 }
-
-func bytesOf(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }

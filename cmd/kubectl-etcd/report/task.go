@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// TaskEnd writes what a task came to that has succeeded. Its fields that would say so are pruned where gardenlet installs the
+// definitions: the operator's sentence stands in for them. The error is that of the writer.
+func TaskEnd(w io.Writer, task *druidv1alpha1.EtcdOpsTask) error {
+	text := &strings.Builder{}
+	for _, member := range task.Status.Members {
+		fmt.Fprintf(text, "%s: %s before, %s after, did not serve for %s\n", member.Name,
+			bytesOf(member.SizeBytesBefore), bytesOf(member.SizeBytesAfter), member.Stall.Duration.Round(time.Millisecond))
+	}
+	if snapshot := task.Status.Snapshot; snapshot != nil {
+		fmt.Fprintf(text, "%s holds everything up to revision %d\n", snapshot.Name, snapshot.Revision)
+	}
+	if operation := task.Status.LastOperation; text.Len() == 0 && operation != nil {
+		text.WriteString(operation.Description + "\n")
+	}
+	if text.Len() == 0 {
+		text.WriteString("Done\n")
+	}
+	_, err := io.WriteString(w, text.String())
+
+	return err
+}
+
+func bytesOf(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
