@@ -35,11 +35,14 @@ func (p *pass) credentials(ctx context.Context, secrets *etcdcluster.ClientSecre
 	}
 
 	return &etcdclient.Credentials{Version: p.etcd.Namespace + " " + version, Load: func(ctx context.Context) (etcdclient.TLS, error) {
-		return p.loadTLS(ctx, *secrets)
+		return p.ClientTLS(ctx, p.etcd, *secrets)
 	}}, nil
 }
 
-func (p *pass) loadTLS(ctx context.Context, secrets etcdcluster.ClientSecrets) (etcdclient.TLS, error) {
+// ClientTLS reads the Secrets with which clients of a canonical Etcd's members connect. The error names the one that is missing
+// or holds no CA.
+func (o *Observer) ClientTLS(ctx context.Context, etcd *druidv1alpha1.Etcd, secrets etcdcluster.ClientSecrets) (etcdclient.TLS, error) {
+	p := &pass{Observer: o, etcd: etcd}
 	ca := &corev1.Secret{}
 	if err := p.APIReader.Get(ctx, p.key(secrets.CA), ca); err != nil {
 		return etcdclient.TLS{}, fmt.Errorf("reading Secret %s: %w", secrets.CA, err)

@@ -11,12 +11,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/etcdctl"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -70,10 +68,10 @@ func (p *plugin) ctl(ctx context.Context, session *session, names, args []string
 	if err != nil {
 		return err
 	}
-	etcdctl := exec.CommandContext(ctx, path, args...)
-	etcdctl.Env = append(os.Environ(), environment...)
-	etcdctl.Stdin, etcdctl.Stdout, etcdctl.Stderr = p.In, p.Out, p.ErrOut
-	if err := etcdctl.Run(); err != nil {
+	program := exec.CommandContext(ctx, path, args...)
+	program.Env = append(os.Environ(), environment...)
+	program.Stdin, program.Stdout, program.Stderr = p.In, p.Out, p.ErrOut
+	if err := program.Run(); err != nil {
 		return fmt.Errorf("etcdctl: %w", err)
 	}
 
@@ -82,7 +80,8 @@ func (p *plugin) ctl(ctx context.Context, session *session, names, args []string
 
 // etcdctlEnvironment opens the ways to all members, and writes the credentials into the folder.
 func (s *session) etcdctlEnvironment(ctx context.Context, etcd *druidv1alpha1.Etcd, folder string) ([]string, error) {
-	observation := s.observer(ctx).Observe(ctx, etcd, observer.Request{})
+	looks := s.observer(ctx)
+	observation := looks.Observe(ctx, etcd, observer.Request{})
 	endpoints, secrets := "", (*etcdcluster.ClientSecrets)(nil)
 	for _, pod := range observation.Pods {
 		if !pod.ContainersReady && !pod.Ready {
@@ -93,7 +92,12 @@ func (s *session) etcdctlEnvironment(ctx context.Context, etcd *druidv1alpha1.Et
 			return nil, err
 		}
 		secrets = pod.ClientTLS
-		endpoints += "," + endpointFor(local, secrets != nil)
+		_, port, _ := net.SplitHostPort(local) // forward has joined it
+		endpoint, err := etcdctl.Endpoint(ctx, port, secrets != nil)
+		if err != nil {
+			return nil, fmt.Errorf("etcd in pod %s: %w", pod.Name, err)
+		}
+		endpoints += "," + endpoint
 	}
 	if endpoints == "" {
 		return nil, fmt.Errorf("no member of %s is ready; kubectl etcd status %s says more", etcd.Name, etcd.Name)
@@ -102,46 +106,11 @@ func (s *session) etcdctlEnvironment(ctx context.Context, etcd *druidv1alpha1.Et
 	if secrets == nil {
 		return environment, nil
 	}
-	files, err := s.writeCredentials(ctx, *secrets, folder)
-
-	return append(environment, files...), err
-}
-
-// endpointFor is the local address as an URL. Each member's certificate is valid for localhost.
-func endpointFor(local string, tls bool) string {
-	scheme := "http://"
-	if tls {
-		scheme = "https://"
-	}
-	_, port, _ := net.SplitHostPort(local) // forward has joined it
-
-	return scheme + net.JoinHostPort("localhost", port)
-}
-
-func (s *session) writeCredentials(ctx context.Context, secrets etcdcluster.ClientSecrets, folder string) ([]string, error) {
-	ca, pair := &corev1.Secret{}, &corev1.Secret{}
-	if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: secrets.CA}, ca); err != nil {
+	material, err := looks.ClientTLS(ctx, etcd, *secrets)
+	if err != nil {
 		return nil, explain(err)
 	}
-	bundle := ca.Data["bundle.crt"]
-	if len(bundle) == 0 {
-		bundle = ca.Data["ca.crt"]
-	}
-	files := map[string][]byte{"ETCDCTL_CACERT": bundle}
-	if secrets.Client != "" {
-		if err := s.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: secrets.Client}, pair); err != nil {
-			return nil, explain(err)
-		}
-		files["ETCDCTL_CERT"], files["ETCDCTL_KEY"] = pair.Data[corev1.TLSCertKey], pair.Data[corev1.TLSPrivateKeyKey]
-	}
-	var environment []string
-	for variable, content := range files {
-		path := filepath.Join(folder, variable)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			return nil, fmt.Errorf("writing %s: %w", variable, err)
-		}
-		environment = append(environment, variable+"="+path)
-	}
+	files, err := etcdctl.WriteTLS(folder, material)
 
-	return environment, nil
+	return append(environment, files...), err
 }

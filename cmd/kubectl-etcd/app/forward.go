@@ -97,7 +97,7 @@ func (s *session) forward(ctx context.Context, pod string, port int) (string, er
 		return "", err
 	}
 	ready := make(chan struct{})
-	forwarder, err := portforward.NewOnAddresses(dialer, []string{"localhost"}, []string{fmt.Sprintf("0:%d", port)}, ctx.Done(), ready, io.Discard, io.Discard)
+	forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, ctx.Done(), ready, io.Discard, io.Discard)
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +115,7 @@ func (s *session) forward(ctx context.Context, pod string, port int) (string, er
 		return "", err
 	}
 
-	return net.JoinHostPort("localhost", strconv.Itoa(int(ports[0].Local))), nil
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local))), nil
 }
 
 // streams is the way of kubectl: a websocket, and the older SPDY where a server or proxy does not know that.

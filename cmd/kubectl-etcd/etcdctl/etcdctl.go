@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+// Package etcdctl prepares what etcdctl needs on this machine to talk to members by forwarded ports.
+//
+// What may not live here: access to Kubernetes, and running etcdctl. Both are app's.
+package etcdctl
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+)
+
+// patience is how long a member may take to show its certificate.
+const patience = 5 * time.Second
+
+// Endpoint is the URL of the member that a port of this machine leads to. etcdctl verifies a member by the host of the URL and
+// cannot be told another name, so that it is one for which the member's certificate is valid; an error where there is none. What
+// a member is like that shows none in time, etcdctl may find out.
+func Endpoint(ctx context.Context, port string, secured bool) (string, error) {
+	address := net.JoinHostPort("127.0.0.1", port)
+	if !secured {
+		return "http://" + address, nil
+	}
+	certificate := certificateAt(ctx, address)
+	// Those that gardenlet has issued are for the address alone, those of others may be for the name alone.
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		if certificate == nil || certificate.VerifyHostname(host) == nil {
+			return "https://" + net.JoinHostPort(host, port), nil
+		}
+	}
+
+	return "", fmt.Errorf("its certificate is valid for neither 127.0.0.1 nor localhost but for %v, so that etcdctl cannot verify it by a "+
+		"forwarded port: issue it for one of them as well", certificate.DNSNames)
+}
+
+// certificateAt is the certificate that a server shows, nil where it shows none. Nothing is sent to it.
+func certificateAt(ctx context.Context, address string) *x509.Certificate {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var shown *x509.Certificate
+	dialer := &tls.Dialer{Config: &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // it is looked at only; etcdctl verifies it
+		VerifyConnection: func(state tls.ConnectionState) error {
+			shown = state.PeerCertificates[0] // servers always show one
+
+			return nil
+		},
+	}}
+	// A server that wants to see a certificate as well ends the connection, after it has shown its own.
+	if connection, err := dialer.DialContext(ctx, "tcp", address); err == nil {
+		_ = connection.Close() // nothing was sent
+	}
+
+	return shown
+}
+
+// WriteTLS writes credentials into files of the folder, and returns the variables that point etcdctl to them.
+func WriteTLS(folder string, material etcdclient.TLS) ([]string, error) {
+	var environment []string
+	for _, file := range []struct {
+		variable string
+		content  []byte
+	}{
+		{"ETCDCTL_CACERT", material.CA}, {"ETCDCTL_CERT", material.Certificate}, {"ETCDCTL_KEY", material.Key},
+	} {
+		if len(file.content) == 0 {
+			continue
+		}
+		path := filepath.Join(folder, file.variable)
+		if err := os.WriteFile(path, file.content, 0o600); err != nil {
+			return nil, fmt.Errorf("writing %s: %w", file.variable, err)
+		}
+		environment = append(environment, file.variable+"="+path)
+	}
+
+	return environment, nil
+}

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdctl_test
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/etcdctl"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+)
+
+var _ = Describe("Endpoint", func() {
+	// serve shows a certificate, as a member does, and wants to see one too.
+	serve := func(dnsNames []string, ips ...string) string {
+		GinkgoHelper()
+		ca, err := (&secretsutils.CertificateSecretConfig{Name: "ca", CommonName: "ca", CertType: secretsutils.CACert}).GenerateCertificate()
+		Expect(err).NotTo(HaveOccurred())
+		config := &secretsutils.CertificateSecretConfig{Name: "server", CommonName: "etcd-server", CertType: secretsutils.ServerClientCert, SigningCA: ca, DNSNames: dnsNames}
+		for _, ip := range ips {
+			config.IPAddresses = append(config.IPAddresses, net.ParseIP(ip))
+		}
+		issued, err := config.GenerateCertificate()
+		Expect(err).NotTo(HaveOccurred())
+		pair, err := tls.X509KeyPair(issued.CertificatePEM, issued.PrivateKeyPEM)
+		Expect(err).NotTo(HaveOccurred())
+		server := httptest.NewUnstartedServer(http.NotFoundHandler())
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
+		server.StartTLS()
+		DeferCleanup(server.Close)
+		_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+		Expect(err).NotTo(HaveOccurred())
+
+		return port
+	}
+
+	DescribeTable("has a host for which the member's certificate is valid", func(ctx SpecContext, host string, dnsNames []string, ips ...string) {
+		port := serve(dnsNames, ips...)
+		Expect(etcdctl.Endpoint(ctx, port, true)).To(Equal("https://" + host + ":" + port))
+	},
+		Entry("one that gardenlet has issued", "127.0.0.1", []string{"etcd-main-local", "*.etcd-main-peer"}, "127.0.0.1", "::1"),
+		Entry("one that the operator has issued", "127.0.0.1", []string{"localhost", "main-local"}, "127.0.0.1", "::1"),
+		Entry("one of a PKI of its own, for names alone", "localhost", []string{"localhost", "main-local"}),
+	)
+
+	It("says for which names the certificate is valid where none leads here", func(ctx SpecContext) {
+		_, err := etcdctl.Endpoint(ctx, serve([]string{"main-local", "main-client"}), true)
+		Expect(err).To(MatchError(And(ContainSubstring("neither 127.0.0.1 nor localhost"), ContainSubstring("[main-local main-client]"))))
+	})
+
+	It("leaves it to etcdctl to say that nobody answers", func(ctx SpecContext) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		Expect(err).NotTo(HaveOccurred())
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		Expect(err).NotTo(HaveOccurred())
+		Expect(listener.Close()).To(Succeed())
+		Expect(etcdctl.Endpoint(ctx, port, true)).To(Equal("https://127.0.0.1:" + port))
+	})
+
+	It("asks nobody where connections are plain", func(ctx SpecContext) {
+		Expect(etcdctl.Endpoint(ctx, "2379", false)).To(Equal("http://127.0.0.1:2379"))
+	})
+})
+
+var _ = Describe("WriteTLS", func() {
+	It("writes what there is into files that nobody else can read", func() {
+		folder := GinkgoT().TempDir()
+		environment, err := etcdctl.WriteTLS(folder, etcdclient.TLS{CA: []byte("ca"), Certificate: []byte("certificate"), Key: []byte("key")})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(environment).To(Equal([]string{
+			"ETCDCTL_CACERT=" + folder + "/ETCDCTL_CACERT", "ETCDCTL_CERT=" + folder + "/ETCDCTL_CERT", "ETCDCTL_KEY=" + folder + "/ETCDCTL_KEY",
+		}))
+		Expect(os.ReadFile(folder + "/ETCDCTL_KEY")).To(BeEquivalentTo("key"))
+		info, err := os.Stat(folder + "/ETCDCTL_KEY")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(info.Mode().Perm()).To(Equal(os.FileMode(0o600)))
+	})
+
+	It("names no client certificate where members want none", func() {
+		Expect(etcdctl.WriteTLS(GinkgoT().TempDir(), etcdclient.TLS{CA: []byte("ca")})).To(ConsistOf(HavePrefix("ETCDCTL_CACERT=")))
+	})
+})
