@@ -201,18 +201,24 @@ func isTrouble(condition druidv1alpha1.Condition) bool {
 	}
 }
 
-// stateOf is a word for the whole.
+// stateOf is a word for the whole. Who serves now is believed before the condition, which is as old as the operator's last look,
+// or its last day.
 func stateOf(facts Facts, status Status) string {
+	counted := isCounted(facts)
 	ready := conditions.Find(facts.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady)
 	switch {
 	case facts.Etcd.DeletionTimestamp != nil:
 		return "Deleting"
 	case helper.IsHibernated(facts.Canonical) && len(facts.Observation.Pods) == 0:
 		return "Hibernated"
+	case counted && status.Serving < status.Quorum:
+		return "NotReady"
 	case ready == nil || ready.Status == druidv1alpha1.ConditionUnknown:
 		return "Unknown"
 	case ready.Status != druidv1alpha1.ConditionTrue:
 		return "NotReady"
+	case counted && status.Serving < status.Desired:
+		return "Degraded"
 	}
 	for _, condition := range status.Conditions {
 		if condition.Trouble {
@@ -224,6 +230,15 @@ func stateOf(facts Facts, status Status) string {
 	}
 
 	return "Ready"
+}
+
+// isCounted is true where it was seen which members serve: of members that somebody else runs, and where pods may not be read,
+// only those know that answer.
+func isCounted(facts Facts) bool {
+	isPods := func(failure etcdcluster.ReadFailure) bool { return failure.Section == etcdcluster.SectionPods }
+
+	return facts.Observation.Etcd.AnyReachable() ||
+		helper.ManagesPods(facts.Canonical) && !slices.ContainsFunc(facts.Observation.Failures, isPods)
 }
 
 // doingOf is what the operator says that it does now.

@@ -67,6 +67,22 @@ var _ = Describe("StatusFor", func() {
 		}, "Degraded", false),
 		Entry("too few serve", func(f *report.Facts) { f.Etcd.Status.Conditions[0].Status = "False" }, "NotReady", false),
 		Entry("nobody has looked yet", func(f *report.Facts) { f.Etcd.Status.Conditions = nil }, "Unknown", false),
+		Entry("the operator has not noticed yet that the quorum is gone", func(f *report.Facts) {
+			f.Canonical.Spec.Replicas = 3
+		}, "NotReady", false),
+		Entry("nor has it ever looked", func(f *report.Facts) {
+			f.Canonical.Spec.Replicas, f.Etcd.Status.Conditions = 3, nil
+		}, "NotReady", false),
+		Entry("the operator has not noticed yet that one of several is gone", func(f *report.Facts) {
+			f.Canonical.Spec.Replicas = 3
+			f.Observation.Etcd.Members = append(f.Observation.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 1, Reachable: true, Serves: true})
+		}, "Degraded", false),
+		Entry("pods may not be read", func(f *report.Facts) {
+			f.Observation = etcdcluster.Observation{Failures: []etcdcluster.ReadFailure{{Section: etcdcluster.SectionPods, Message: "forbidden"}}}
+		}, "Ready", true),
+		Entry("somebody else runs the members, who are out of reach from here", func(f *report.Facts) {
+			f.Observation, f.Canonical.Spec.ExternallyManagedMemberAddresses = etcdcluster.Observation{}, []string{"192.0.2.1"}
+		}, "Ready", true),
 		Entry("it hibernates", func(f *report.Facts) { f.Canonical.Spec.Replicas, f.Observation.Pods = 0, nil }, "Hibernated", true),
 		Entry("it is being deleted", func(f *report.Facts) { f.Etcd.DeletionTimestamp = &metav1.Time{Time: now} }, "Deleting", false),
 	)
