@@ -5,6 +5,8 @@
 package docs_test
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -58,6 +60,73 @@ var _ = Describe("the manifests in the pages", func() {
 		}
 
 		Expect(seen).To(BeNumerically(">", 5))
+	})
+})
+
+// withoutExample are fields without one: those that have no effect.
+var withoutExample = []string{"selector", "etcd.authSecretRef", "etcd.peerUrlTls.clientTLSSecretRef"}
+
+// fieldsOf are the paths of the fields of a struct that JSON knows, down to what is not of this API. Those of the older form are left
+// out.
+func fieldsOf(kind reflect.Type, path string) []string {
+	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
+		kind = kind.Elem()
+	}
+
+	if kind.Kind() != reflect.Struct || kind.PkgPath() != reflect.TypeFor[druidv1alpha1.Etcd]().PkgPath() {
+		return []string{path}
+	}
+
+	var found []string
+
+	for field := range kind.Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+
+		switch {
+		case strings.HasPrefix(field.Type.Name(), "Older"):
+		case name == "":
+			found = append(found, fieldsOf(field.Type, path)...)
+		default:
+			found = append(found, fieldsOf(field.Type, strings.TrimPrefix(path+"."+name, "."))...)
+		}
+	}
+
+	return found
+}
+
+// given are the paths of the fields that a manifest has.
+func given(value any, path string, found map[string]bool) {
+	found[path] = true
+
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			given(inner, strings.TrimPrefix(path+"."+key, "."), found)
+		}
+	case []any:
+		for _, inner := range value {
+			given(inner, path, found)
+		}
+	}
+}
+
+var _ = Describe("the fields of an Etcd", func() {
+	It("have each an example", func() {
+		shown := map[string]bool{}
+
+		for _, page := range handbooks() {
+			for _, block := range blocks(page) {
+				if block.language == "yaml" && strings.HasPrefix(block.text, "spec:") {
+					given(complete(block.text)["spec"], "", shown)
+				}
+			}
+		}
+
+		for _, field := range fieldsOf(reflect.TypeFor[druidv1alpha1.EtcdSpec](), "") {
+			if !slices.Contains(withoutExample, field) {
+				Expect(shown).To(HaveKey(field), "no page has an example of spec.%s", field)
+			}
+		}
 	})
 })
 

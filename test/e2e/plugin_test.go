@@ -92,6 +92,15 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(text).To(ContainSubstring("Now: The cluster is as the spec describes it"))
 		_, text = run(nil, "logs", "--tail", "1")
 		Expect(text).To(HavePrefix("main-0  "))
+
+		By("saying by the exit code that a cluster is not healthy")
+		waiting := fixture.Etcd(fixture.WithName("waiting"), fixture.WithClientTLS())
+		story.Create(ctx, waiting)
+		story.Eventually(ctx, waiting, func(g Gomega) {
+			g.Expect(landscape.Condition(waiting, "SecretsAvailable").Status).To(BeEquivalentTo("False"))
+		})
+		code, text = run(nil, "status", "waiting")
+		Expect(code).To(Equal(3), text)
 	}, SpecTimeout(storyTimeout))
 })
 

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1/crds"
+)
+
+var _ = Describe("The columns of kubectl get etcd", func() {
+	// longest are the longest values that the columns have.
+	longest := map[string]string{
+		"Ready": "Unknown", "All Ready": "Unknown", "Backup": "Unknown", "Doing": "OperationAnnotationMissing", "Age": "365d",
+		"Size": "7", "Serving": "7", "Updated": "Unknown", "Split": "Unknown",
+	}
+	// width is that of a line, the name of the Etcd included.
+	width := func(priority int32) int {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.UnmarshalStrict([]byte(crds.All()["etcds.druid.gardener.cloud"]), definition)).To(Succeed())
+		width := len("etcd-events")
+		for _, column := range definition.Spec.Versions[0].AdditionalPrinterColumns {
+			Expect(longest).To(HaveKey(column.Name))
+			if column.Priority <= priority {
+				width += len("   ") + max(len(column.Name), len(longest[column.Name]))
+			}
+		}
+
+		return width
+	}
+
+	It("fit a terminal of 80 characters, and wide ones one of 120", func() {
+		Expect(width(0)).To(BeNumerically("<=", 80))
+		Expect(width(1)).To(And(BeNumerically("<=", 120), BeNumerically(">", width(0))))
+	})
+})
