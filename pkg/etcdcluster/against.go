@@ -48,12 +48,14 @@ func (p Plan) Against(rendering Rendering, o Observation) Plan {
 }
 
 // againstApplied holds back what comes after the rendering until all of it was applied: a pod that starts before that runs
-// with what is left of the one before.
+// with what is left of the one before. A volume that is lost does not wait for what cannot be applied.
 func (p Plan) againstApplied(rendering Rendering, o Observation) Plan {
 	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum
 	switch {
 	case !isShown && o.ManagedResource.isBelievedDone():
 		return p.applying().requesting(o.ManagedResource, "; the StatefulSet shows another one although the newest was applied")
+	case p.Stage == StageRepair && p.Step != nil && o.ManagedResource.IsRefused():
+		return p
 	case !isShown, !o.ManagedResource.IsApplied():
 		return p.applying().waiting(applied(o.ManagedResource))
 	case !o.StatefulSet.GenerationObserved():

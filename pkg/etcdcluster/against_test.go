@@ -114,6 +114,17 @@ var _ = Describe("Against", func() {
 		Expect(string(repair.Stage)).To(Equal("Apply"))
 	})
 
+	It("does not let a volume that is lost wait for what cannot be applied, but for what is being applied", func() {
+		repair := etcdcluster.Plan{Stage: "Repair", Render: true, Step: &etcdcluster.Step{Kind: "ReplaceClaim", Object: "main-main-1", UID: "claim-1"}}
+		against := func(applied etcdcluster.ConditionFact) etcdcluster.Plan {
+			return repair.Against(rendered, observed(func(o *etcdcluster.Observation) {
+				o.StatefulSet.Rendering.Checksum, o.ManagedResource.GenerationObserved, o.ManagedResource.Applied = "old", false, applied
+			}))
+		}
+		Expect(against(etcdcluster.ConditionFact{Status: "False", Message: "no permission"}).Step).To(Equal(repair.Step))
+		Expect(against(etcdcluster.ConditionFact{Status: "Progressing"}).Step).To(BeNil())
+	})
+
 	It("leaves a plan alone that renders nothing", func() {
 		waiting := etcdcluster.Plan{Stage: "WaitForSecrets", WaitsFor: "Secret ca"}
 		Expect(waiting.Against(rendered, etcdcluster.Observation{})).To(Equal(waiting))

@@ -54,7 +54,7 @@ func RepairFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 		return plan
 	}
 	v := viewOf(etcd, o, count, now)
-	plan = Plan{Stage: StageDone, Reason: v.arithmetic()}
+	plan = Plan{Stage: StageDone, ClusterSize: max(o.ManagedResource.Size, count), Lively: v.isLively(), Reason: v.arithmetic()}
 	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.settle} {
 		if decided, is := decide(plan); is {
 			plan = decided

@@ -84,6 +84,10 @@ type pass struct {
 	issued *issued
 	// comeBack is when something has to be done of which no event tells, such as the renewal of a certificate. 0: nothing.
 	comeBack time.Duration
+	// reached is true once everything that comes before the plan's step is done.
+	reached bool
+	// repairing is when members have to be looked at again that are not back, although the spec is not carried out. 0: all are.
+	repairing time.Duration
 	// finalSnapshot is the condition about the snapshot before the members stop; nil: there is none. It is meaningful if
 	// finalSnapshotSeen.
 	finalSnapshot     *druidv1alpha1.Condition
@@ -127,6 +131,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	o := outcomeOf(err)
 	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
+	o.keepRepairing(ctx, p.repairing)
 	if o.err == nil && p.comeBack > 0 && (o.result.RequeueAfter == 0 || p.comeBack < o.result.RequeueAfter) {
 		o.result.RequeueAfter = p.comeBack
 	}

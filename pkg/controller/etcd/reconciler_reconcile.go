@@ -60,7 +60,11 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	if err := r.prepare(ctx, p, canonical); err != nil {
 		return err
 	}
-	return r.rollOut(ctx, p, accepted)
+	err := r.rollOut(ctx, p, accepted)
+	if err == nil || p.reached {
+		return err
+	}
+	return r.repairBeside(ctx, p, err)
 }
 
 // prepare makes an Etcd ours: from here on it is not gone before everything of it is.
@@ -84,10 +88,12 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
 	switch {
 	case plan.Refusal != nil:
-		return r.repairBeside(ctx, p, refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal))
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
 	case !plan.Render && plan.Step != nil:
+		p.reached = true
 		return r.step(ctx, p, nil, rendering{}, plan)
 	case !plan.Render:
+		p.reached = plan.Stage != etcdcluster.StageWaitForSecrets
 		return waitingFor(plan)
 	}
 
@@ -100,6 +106,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return err
 	}
 	written, err := r.write(ctx, p.canonical, current, rendered)
+	p.reached = err == nil || written
 	if written {
 		r.announceStop(p, plan)
 	}
@@ -107,6 +114,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return err
 	}
 	if err := r.followStore(ctx, p, rendered); err != nil {
+		p.reached = false
 		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
 

@@ -6,7 +6,7 @@ package etcd
 
 import (
 	"context"
-	"errors"
+	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,10 +24,24 @@ func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error
 			return failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}
-	var skipped *skippedError
-	if errors.As(why, &skipped) && plan.Outcome() != etcdcluster.OutcomeDone {
-		skipped.after = periodFor(plan)
+	if plan.Outcome() != etcdcluster.OutcomeDone {
+		p.repairing = periodFor(plan)
 	}
 
 	return why
+}
+
+// keepRepairing has the queue come back while members are not back, whatever keeps the spec from being carried out: a refusal
+// would not be looked at again, and a failure ever more rarely.
+func (o *outcome) keepRepairing(ctx context.Context, period time.Duration) {
+	if period == 0 {
+		return
+	}
+	if o.err != nil {
+		logf.FromContext(ctx).Error(o.err, "The spec is not carried out, and members are not back", "after", period)
+		o.err = nil
+	}
+	if o.result.RequeueAfter == 0 || period < o.result.RequeueAfter {
+		o.result.RequeueAfter = period
+	}
 }

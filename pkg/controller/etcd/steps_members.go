@@ -35,9 +35,10 @@ const (
 	evictionPeriod = 3 * time.Second
 )
 
-// requestFor says what has to be observed of an Etcd: what several members say decides what is done to them.
+// requestFor says what has to be observed of an Etcd: what several members say decides what is done to them. Those count that
+// run, too: a spec that is not carried out says nothing about them.
 func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
-	several := etcd.Spec.Replicas > 1 && helper.ManagesPods(etcd)
+	several := max(etcd.Spec.Replicas, etcd.Status.Replicas) > 1 && helper.ManagesPods(etcd)
 	// Who leads takes the snapshot before the members stop.
 	stopping := helper.IsHibernated(etcd) && helper.IsStoreConfigured(etcd)
 	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)

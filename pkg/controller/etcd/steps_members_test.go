@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
 )
@@ -177,6 +178,35 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(drive.events).To(ContainElement(And(HavePrefix("ReplacingVolume"), ContainSubstring("node n2 alone, which is gone"))))
 		succeeded(3, 5)(w)
 	})
+
+	DescribeTable("replace the claim of a member whose node is gone although the spec is not carried out, since",
+		func(change func(*druidv1alpha1.Etcd), why string) {
+			update(change)(w)
+			drive.run()
+			Expect(progress()).To(ContainSubstring(why))
+			w.RemoveNode("n2")
+			drive.run()
+			Expect(acts).To(HaveExactElements("delete PersistentVolumeClaim main-main-1"))
+			Expect(w.Violations).To(BeEmpty())
+			Expect(w.Cluster().Members()).To(HaveLen(3))
+			Expect(w.Cluster().Members()).To(HaveEach(HaveField("Learner", false)))
+			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
+		},
+		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }, "spec.replicas"),
+		Entry("validation refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 }, "spec.replicas"),
+		Entry("its Secrets do not exist", func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.EnableTLS = new(true)
+			etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
+				TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: "missing-ca"}},
+				ServerTLSSecretRef: corev1.SecretReference{Name: "missing-server"},
+				ClientTLSSecretRef: corev1.SecretReference{Name: "missing-client"},
+			}
+		}, "missing-ca"),
+		Entry("its store is not known", func(etcd *druidv1alpha1.Etcd) {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": ""}
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "x", BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: "missing-entry"}}
+		}, "missing-entry"),
+	)
 
 	It("leave a claim alone that somebody else has replaced meanwhile", func() {
 		var replaced string
