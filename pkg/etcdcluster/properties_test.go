@@ -125,7 +125,7 @@ func (w *randomWorld) expectConverged() {
 func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
-		w.imageChanges, w.imageBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
+		w.imageChanges, w.imageBreaks, w.sidecarBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
 		w.isMadeAgain, w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
@@ -304,6 +304,22 @@ func (w *randomWorld) imageBreaks() string {
 	w.brokenImages[w.image] = true
 
 	return "the image becomes " + w.image + ", which is broken"
+}
+
+// sidecarBreaks lets one sidecar at a time not start any more, until its pod is replaced.
+func (w *randomWorld) sidecarBreaks() string {
+	pod := w.anyPod()
+	if alive, all := w.voters(); pod == nil || alive < 3 || alive < all || len(w.members) < int(w.etcd.Spec.Replicas) {
+		return ""
+	}
+	for _, other := range w.seen.Pods {
+		if w.halfBroken[other.UID] {
+			return ""
+		}
+	}
+	w.halfBroken[pod.UID] = true
+
+	return "the sidecar in pod " + pod.Name + " does not start again"
 }
 
 func (w *randomWorld) peerPortChanges() string {

@@ -39,9 +39,15 @@ func (v view) replaceOnly(plan Plan) (Plan, bool) {
 	return replaceSinglePod(v.etcd, v.o, plan, v.now), true
 }
 
-// candidate is the member to be replaced next among those that serve: a follower before the leader. Nil: none is outdated.
+// candidate is the member to be replaced next among those that serve: first one whose pod is not ready, as where its sidecar does
+// not start, since all others would wait for it; then a follower before the leader. Nil: none is outdated.
 func (v view) candidate() *Member {
 	var leader *Member
+	for i := range v.members {
+		if member := &v.members[i]; v.isOutdated(*member) && member.Serves() && !member.Pod.Ready && !isOutOfSight(*member.Pod) {
+			return member
+		}
+	}
 	for i := range v.members {
 		member := &v.members[i]
 		switch {
@@ -55,6 +61,9 @@ func (v view) candidate() *Member {
 
 	return leader
 }
+
+// isOutOfSight is true for a pod of which only the API server says that it is not ready: its node is cut off.
+func isOutOfSight(pod Pod) bool { return !pod.Ready && pod.ContainersReady }
 
 // replaceServing evicts a pod that serves, as far as the quorum allows.
 func (v view) replaceServing(plan Plan, m Member) Plan {

@@ -42,6 +42,8 @@ type seed struct {
 	violations []string
 	// steps counts the acts of ours.
 	steps map[etcdcluster.StepKind]int
+	// halfBroken are the UIDs of pods whose sidecar does not start, while etcd runs.
+	halfBroken map[types.UID]bool
 	// strange are the ordinals of members that run on the data of another cluster.
 	strange map[int]bool
 	// notAskedFor is true while nobody asks for the spec to be carried out.
@@ -78,7 +80,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -357,6 +359,7 @@ func (s *seed) kubelet() bool {
 			container.State, container.Reason = etcdcluster.ContainerRunning, ""
 			member := s.alive(pod.Ordinal)
 			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.leader != 0
+			pod.Ready = pod.Ready && !s.halfBroken[pod.UID]
 			pod.ContainersReady = pod.Ready
 		}
 		if before.Ready != pod.Ready {

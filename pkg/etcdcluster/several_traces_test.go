@@ -88,6 +88,17 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-unhealthy-first")
 	})
 
+	It("replaces a leader first whose sidecar does not start", func() {
+		s := created(3)
+		s.event("the sidecar of main-1, which leads, does not start again, and the image becomes v2", func() {
+			s.halfBroken[s.seen.PodFor(1).UID] = true
+			s.image = "v2"
+		})
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-leader-with-an-unready-pod")
+	})
+
 	It("stops a broken image at the first pod, and resumes when it is corrected", func() {
 		s := created(3)
 		s.event("the image becomes v2, which is broken", func() { s.image, s.brokenImages["v2"] = "v2", true })
