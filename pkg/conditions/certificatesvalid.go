@@ -28,7 +28,7 @@ type CertificateInUse struct {
 // CertificatesInUse are the certificates that the pods mount, in the order of their Secrets' names.
 func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
 	mounted := map[string]bool{}
-	for _, name := range o.StatefulSet.TLS.Names() {
+	for _, name := range o.MountedSecrets() {
 		mounted[name] = true
 	}
 	var certificates []CertificateInUse
@@ -57,7 +57,7 @@ func CertificatesValid(in Input) *druidv1alpha1.Condition {
 	if failure := o.Failure(etcdcluster.SectionSecrets); failure != "" {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchSecrets, failure)
 	}
-	if len(o.StatefulSet.TLS.Names()) == 0 {
+	if len(o.MountedSecrets()) == 0 {
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonPlaintext, "The cluster serves without TLS"+notRestarted(o))
 	}
 	first := firstToExpire(CertificatesInUse(o))

@@ -65,6 +65,18 @@ func (m MountedTLS) Names() []string {
 	return names
 }
 
+// MountedSecrets are the names of all Secrets that pods mount for TLS, or will once they are made anew, sorted, each once. Between a
+// change of the template and the end of the roll both are in use.
+func (o Observation) MountedSecrets() []string {
+	names := o.StatefulSet.TLS.Names()
+	for _, pod := range o.Pods {
+		names = append(names, pod.TLS.Names()...)
+	}
+	slices.Sort(names)
+
+	return slices.Compact(names)
+}
+
 // GenerationObserved is true when the StatefulSet controller has seen the newest spec, so that UpdateRevision and the
 // counters speak about it.
 func (s StatefulSet) GenerationObserved() bool {

@@ -274,6 +274,15 @@ var _ = Describe("Observer", func() {
 			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Exists).To(BeFalse())
 		})
 
+		It("includes those that a pod mounts still and the spec names no more", func() {
+			objects = append(objects, &corev1.Secret{ObjectMeta: meta("server-before"), Data: map[string][]byte{"tls.crt": nil}},
+				&corev1.Pod{ObjectMeta: meta("main-0"), Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
+					Name: "etcd-server-tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "server-before"}},
+				}}}})
+			seen := newObserver().Observe(ctx, etcd, observer.Request{}).Secrets
+			Expect(seen).To(ContainElement(And(HaveField("Name", "server-before"), HaveField("Exists", true), HaveField("Uses", BeEmpty()))))
+		})
+
 		It("includes those that were asked for beside the spec's", func() {
 			seen := newObserver().Observe(ctx, etcd, observer.Request{Secrets: []helper.SecretUse{{Name: "more", Field: "backupEntry"}}}).Secrets
 			Expect(seen).To(HaveLen(2))

@@ -27,13 +27,13 @@ type secretKeys struct {
 }
 
 // readSecrets reads which Secrets exist, which keys they have, and until when certificates in them are valid. Secrets that
-// the StatefulSet mounts are among them whether anything needs them or not.
+// the StatefulSet or its pods mount are among them whether anything needs them or not.
 func (p *pass) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 	byName := map[string][]helper.SecretUse{}
 	for _, use := range uses {
 		byName[use.Name] = append(byName[use.Name], use)
 	}
-	for _, name := range p.seen.StatefulSet.TLS.Names() {
+	for _, name := range p.seen.MountedSecrets() {
 		byName[name] = append([]helper.SecretUse(nil), byName[name]...)
 	}
 	for name, uses := range byName {
