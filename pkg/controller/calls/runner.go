@@ -30,11 +30,11 @@ type Runner[Result any] struct {
 	wakeUp chan event.GenericEvent
 }
 
-// call is one call. done says that result is what it came to.
+// call is one call. done says that result is what it came to. Before that result is what the one before came to, if found says so.
 type call[Result any] struct {
-	cancel context.CancelFunc
-	done   bool
-	result Result
+	cancel      context.CancelFunc
+	done, found bool
+	result      Result
 }
 
 // NewRunner returns a Runner to be added to a manager.
@@ -61,24 +61,28 @@ func (r *Runner[Result]) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run begins a call for an object, whose outcome before is forgotten. False: one runs already, or none may run now; whoever
+// Run begins a call for an object, whose outcome before is kept until it is over. False: one runs already, or none may run now; whoever
 // asks comes again.
 func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Result) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	uid := object.GetUID()
-	if before := r.calls[uid]; r.base == nil || before != nil && !before.done {
+	before := r.calls[uid]
+	if r.base == nil || before != nil && !before.done {
 		return false
 	}
 	ctx, cancel := context.WithCancel(r.base)
 	began := &call[Result]{cancel: cancel}
+	if before != nil {
+		began.found, began.result = before.found, before.result
+	}
 	r.calls[uid] = began
 	base := r.base
 	r.group.Go(func() {
 		defer cancel()
 		result := do(ctx)
 		r.lock.Lock()
-		began.done, began.result = true, result
+		began.done, began.found, began.result = true, true, result
 		isForgotten := r.calls[uid] != began
 		r.lock.Unlock()
 		if isForgotten {
@@ -93,13 +97,13 @@ func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Resu
 	return true
 }
 
-// Outcome is what the last call for the object came to. running says that one is not over yet; found, that there is a
-// result. Both are false where nothing was called since the start of the process, or it was forgotten.
+// Outcome is what the last call for the object came to that is over. running says that one is not over yet; found, that there is
+// a result, of the one before where one is running. Both are false where nothing was called since the start of the process, or it was forgotten.
 func (r *Runner[Result]) Outcome(uid types.UID) (result Result, running, found bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if last := r.calls[uid]; last != nil {
-		return last.result, !last.done, last.done
+		return last.result, !last.done, last.found
 	}
 
 	return result, false, false

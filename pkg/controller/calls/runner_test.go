@@ -95,6 +95,16 @@ var _ = Describe("Runner", func() {
 		Eventually(outcome).WithArguments(types.UID("a")).Should(Equal("third"))
 	})
 
+	It("keeps what the call before came to while the next one runs", func() {
+		run("a") <- "first"
+		Eventually(outcome).WithArguments(types.UID("a")).Should(Equal("first"))
+		say := run("a")
+		result, running, found := runner.Outcome("a")
+		Expect([]any{result, running, found}).To(Equal([]any{"first", true, true}))
+		say <- "second"
+		Eventually(outcome).WithArguments(types.UID("a")).Should(Equal("second"))
+	})
+
 	It("ends the call of an object that is forgotten, and wakes nobody", func() {
 		run("a")
 		runner.Forget("a")

@@ -28,13 +28,16 @@ type SnapshotCall struct {
 	calls      etcdcluster.SnapshotCalls
 }
 
-// snapshotCalls is how the calls for a full snapshot stand, for the generation at hand.
+// snapshotCalls is how the calls for a full snapshot stand, for the generation at hand: what the attempts before came to is told
+// while the next one runs.
 func (r *Reconciler) snapshotCalls(etcd *druidv1alpha1.Etcd) etcdcluster.SnapshotCalls {
 	last, running, found := r.Snapshots.Outcome(etcd.UID)
 	if !found || last.generation != etcd.Generation {
 		return etcdcluster.SnapshotCalls{Running: running}
 	}
-	return last.calls
+	calls := last.calls
+	calls.Running = running
+	return calls
 }
 
 // takeSnapshot begins to take a full snapshot of a canonical Etcd, and does not wait for it: it takes minutes. The Etcd is

@@ -68,8 +68,13 @@ func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) 
 // lookAtCall sees how the call is that runs for the task, or has run.
 func (r *Reconciler) lookAtCall(task *druidv1alpha1.EtcdOpsTask, seen *sight) {
 	outcome, running, found := r.Calls.Outcome(task.UID)
+	if running {
+		seen.Call.Running = true // what the attempt before came to is on the task
+
+		return
+	}
 	seen.outcome = outcome
-	seen.Call = etcdcluster.TaskCall{Running: running, Ended: found, Problem: outcome.Problem}
+	seen.Call = etcdcluster.TaskCall{Ended: found, Problem: outcome.Problem}
 }
 
 // taskFor says what the task itself tells.
