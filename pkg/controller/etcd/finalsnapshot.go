@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -109,9 +111,11 @@ func (r *Reconciler) announceStop(p *pass, plan etcdcluster.Plan) {
 // saveData has a full snapshot taken and verified before the volumes of an Etcd are deleted, and keeps the deletion waiting
 // until it is there, or an annotation says to go on. That it may go on is remembered in the status, since all else goes.
 func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
-	if decided := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken); !helper.DeletesClaims(etcd) ||
-		decided != nil && decided.Reason == druidv1alpha1.ReasonDeletionProceeds {
+	if !helper.DeletesClaims(etcd) {
 		return nil
+	}
+	if proceeds, err := r.deletionProceeds(ctx, etcd); err != nil || proceeds {
+		return err
 	}
 	namespace := metadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
@@ -144,6 +148,23 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	}
 	r.event(etcd, corev1.EventTypeNormal, "DeletingVolumes", "The volumes are deleted with %s", plan.FinalSnapshot)
 	return nil
+}
+
+// deletionProceeds is true when it was decided that the volumes may go, and the members have been told to stop. While they have not,
+// what was decided earlier may be long ago: they go on writing.
+func (r *Reconciler) deletionProceeds(ctx context.Context, etcd *druidv1alpha1.Etcd) (bool, error) {
+	decided := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
+	if decided == nil || decided.Reason != druidv1alpha1.ReasonDeletionProceeds {
+		return false, nil
+	}
+	mr := metadataOf(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err))
+	}
+	return mr.DeletionTimestamp != nil, nil
 }
 
 // rememberFinalSnapshot writes the condition about the snapshot, and nothing else.

@@ -35,8 +35,8 @@ const maxSize = 7
 
 // delete takes an Etcd apart, one kind of object after the other, each waited for:
 //
-//  0. nothing before the data is saved, where its volumes go (finalsnapshot.go)
-//  1. the Jobs that work on its store
+//  0. the Jobs that work on its store: they may take long to go, on a node that is dead, and members write meanwhile
+//  1. nothing else before the data is saved, where its volumes go (finalsnapshot.go)
 //  2. the ManagedResource, and with it everything that gardener-resource-manager applied
 //  3. what is left of it, made by a predecessor before there was a ManagedResource
 //  4. the pods
@@ -52,8 +52,8 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	}
 
 	for _, step := range []func(context.Context, *druidv1alpha1.Etcd) error{
-		r.saveData,
 		r.deleteJobs,
+		r.saveData,
 		r.deleteManagedResource,
 		r.deleteLeftovers,
 		r.deletePods,

@@ -8,12 +8,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -160,6 +163,69 @@ var _ = Describe("Etcd with a store", func() {
 		release()
 		expectGone(ctx, s)
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	})
+
+	It("should take the snapshot after its Jobs are gone, since members write meanwhile", func(ctx SpecContext) {
+		s := create(ctx, withStore, deleteAll)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		job := &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: s.namespace, Name: "main-compactor", Finalizers: []string{"example.org/dead-node"},
+				Labels:          map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"},
+				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(s.etcd, druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))},
+			},
+			Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever, Containers: []corev1.Container{{Name: "compact", Image: "x"}},
+			}}},
+		}
+		Expect(env.Client.Create(ctx, job)).To(Succeed())
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.LastOperation).To(HaveField("Description", ContainSubstring("Jobs main-compactor to be gone")))
+		}).Should(Succeed())
+		Expect(sidecars.Taken()).To(Equal(before))
+		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+
+		Expect(env.Client.Patch(ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
+		expectGone(ctx, s)
+		Expect(sidecars.Taken()).To(Equal(before + 1))
+	})
+
+	It("should take the snapshot anew where members were not told to stop after the last one", func(ctx SpecContext) {
+		s := create(ctx, withStore, deleteAll)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		stopOperator()
+		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+		etcd := s.read(ctx, Default)
+		stale := metav1.NewTime(time.Now().Add(-24 * time.Hour))
+		etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{
+			Type: "FinalSnapshotTaken", Status: "True", Reason: "DeletionProceeds", Message: "of yesterday", LastTransitionTime: stale, LastUpdateTime: stale,
+		})
+		Expect(env.Client.Status().Update(ctx, etcd)).To(Succeed())
+		stopOperator = startOperator("v1", false)
+		expectGone(ctx, s)
+		Expect(sidecars.Taken()).To(Equal(before + 1))
+	})
+
+	It("should tell the attempt that runs, and what the one before failed with", func(ctx SpecContext) {
+		s := create(ctx, withStore)
+		s.ready(ctx)
+		before := sidecars.Taken()
+		sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused))
+		s.update(ctx, hibernate)
+		told := func(g Gomega) {
+			g.Expect(conditionOf(ctx, g, s)).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotFailed", "sidecar refuses: 500", "attempt 2 of 3"))
+		}
+		Eventually(told).Should(Succeed())
+		sidecars.Fail(nil)
+		release := sidecars.Hold()
+		DeferCleanup(release)
+		Eventually(sidecars.Taken).WithTimeout(time.Minute).Should(BeNumerically(">", before+1))
+		Consistently(told).Should(Succeed())
+		release()
+		s.ready(ctx)
 	})
 
 	DescribeTable("should keep its volumes while",
