@@ -39,6 +39,16 @@ func ParsePin(text string) (*Pin, error) {
 	return pin, nil
 }
 
+// PlaceFrom is the place in what Marshal wrote, as it is shown to people; empty when nothing is remembered, or nobody can read it.
+func PlaceFrom(text string) string {
+	pin, err := ParsePin(text)
+	if err != nil || pin == nil {
+		return ""
+	}
+
+	return pin.String()
+}
+
 // IsPlaceOf is true when the store is the remembered place, whatever its credentials.
 func (p Pin) IsPlaceOf(store Store) bool {
 	return p.Provider == store.Provider && p.Container == store.Container && p.Prefix == store.Prefix

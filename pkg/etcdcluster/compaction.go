@@ -30,6 +30,8 @@ type Compaction struct {
 	Hibernated bool
 	// FullSnapshotLease and DeltaSnapshotLease hold the newest revisions in the store.
 	FullSnapshotLease, DeltaSnapshotLease Lease
+	// StorePlace is the store that is used now, as the leases name theirs. Empty: not known.
+	StorePlace string
 	// EventsThreshold is the number of events since the last full snapshot from which on a Job runs. 0: none is run by itself.
 	EventsThreshold int64
 	// FullSnapshotThreshold is the number of events from which on a full snapshot is taken instead. 0: none is.
@@ -62,6 +64,9 @@ type CompactionJob struct {
 	Attempt int
 	// Task is the UID of the task that asked for it. Empty: none did.
 	Task types.UID
+	// BaseRevision is the revision of the full snapshot that there was when it was made. Empty: there was none, or a version
+	// of the operator made the Job that did not note it.
+	BaseRevision string
 }
 
 // CompactionSnapshot is what was seen of a full snapshot that was asked for instead of a Job.
@@ -111,8 +116,11 @@ type CompactionDecision struct {
 }
 
 // Events returns the number of events since the last full snapshot; false when the leases do not tell, since there are no
-// snapshots yet.
+// snapshots yet, or since they tell of a store that is used no longer.
 func (c Compaction) Events() (int64, bool) {
+	if isElsewhere(c.FullSnapshotLease, c.StorePlace) || isElsewhere(c.DeltaSnapshotLease, c.StorePlace) {
+		return 0, false
+	}
 	full, err := strconv.ParseInt(c.FullSnapshotLease.Holder, 10, 64)
 	if err != nil {
 		return 0, false
@@ -123,6 +131,25 @@ func (c Compaction) Events() (int64, bool) {
 	}
 
 	return max(delta-full, 0), true
+}
+
+// LacksResult is true for a Job that has ended without an error while the newest full snapshot is still the one that there was
+// before, and there are events since then. The process ends so where it finds nothing in the store that it could compact.
+func (c Compaction) LacksResult() bool {
+	if c.Job == nil || c.Job.Recorded || c.Job.Outcome != druidv1alpha1.PodSuccessReasonNone {
+		return false
+	}
+	events, known := c.Events()
+
+	return known && events > 0 && c.Job.BaseRevision == c.FullSnapshotLease.Holder
+}
+
+// FailWithoutResult lets the Job have failed, which LacksResult.
+func (c *Compaction) FailWithoutResult() {
+	events, _ := c.Events()
+	c.Job.Outcome = druidv1alpha1.PodFailureReasonProcessFailure
+	c.Job.Message = fmt.Sprintf("Attempt %d of the Job has compacted nothing: it ended without an error, and the newest full snapshot is the one with revision %s as before, with %d events since; the log of its pod says why",
+		c.Job.Attempt, c.Job.BaseRevision, events)
 }
 
 // Decide returns what is to be done next:

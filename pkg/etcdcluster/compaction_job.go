@@ -31,10 +31,11 @@ const longestExcerpt = 400
 // CompactionJobFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
 func CompactionJobFor(job *batchv1.Job, pods []corev1.Pod) CompactionJob {
 	seen := CompactionJob{
-		Deleting: job.DeletionTimestamp != nil,
-		Recorded: job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
-		Task:     types.UID(job.Annotations[druidv1alpha1.CompactionTaskAnnotation]),
-		Attempt:  1,
+		Deleting:     job.DeletionTimestamp != nil,
+		Recorded:     job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
+		Task:         types.UID(job.Annotations[druidv1alpha1.CompactionTaskAnnotation]),
+		Attempt:      1,
+		BaseRevision: job.Annotations[druidv1alpha1.CompactionBaseAnnotation],
 	}
 	if attempt, err := strconv.Atoi(job.Annotations[druidv1alpha1.CompactionAttemptAnnotation]); err == nil && attempt > 1 {
 		seen.Attempt = attempt
@@ -49,6 +50,10 @@ func CompactionJobFor(job *batchv1.Job, pods []corev1.Pod) CompactionJob {
 		seen.Disruption = disruptionOf(pods)
 	}
 	seen.judge(job, pods)
+	if seen.Recorded && seen.Outcome != "" {
+		// Whoever wrote it down had seen the snapshots, or a pod that is gone by now.
+		seen.Outcome = job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
+	}
 
 	return seen
 }

@@ -65,6 +65,12 @@ func snapshotAsked(base string, ended, recorded bool) func(*etcdcluster.Compacti
 	}
 }
 
+// elsewhere is a store that was left: a lease tells of it yet.
+func elsewhere(c *etcdcluster.Compaction) {
+	c.StorePlace, c.DeltaSnapshotLease.Store = "the new store", "the new store"
+	c.FullSnapshotLease.Store = "the old store"
+}
+
 func suspended(c *etcdcluster.Compaction)  { c.Suspended = true }
 func hibernated(c *etcdcluster.Compaction) { c.Hibernated = true }
 func storeless(c *etcdcluster.Compaction)  { c.HasStore = false }
@@ -89,6 +95,8 @@ var _ = Describe("Compaction", func() {
 		Entry("runs none before there is a full snapshot", changes{func(c *etcdcluster.Compaction) { c.FullSnapshotLease.Holder = "" }}, "None", 0, time.Duration(0)),
 		Entry("runs none where the newest delta snapshot is older than the full one", changes{delta("10")}, "None", 0, time.Duration(0)),
 		Entry("runs none by itself where compaction is switched off", changes{switchedOff}, "None", 0, time.Duration(0)),
+		Entry("runs none where the snapshots that are known of lie in a store of before", changes{elsewhere}, "None", 0, time.Duration(0)),
+		Entry("takes no full snapshot there either", changes{delta("1300"), elsewhere}, "None", 0, time.Duration(0)),
 		Entry("runs none while the Etcd is suspended", changes{suspended}, "None", 0, time.Duration(0)),
 		Entry("runs none while the cluster hibernates", changes{hibernated}, "None", 0, time.Duration(0)),
 		Entry("runs none without a store", changes{storeless}, "None", 0, time.Duration(0)),
@@ -130,6 +138,34 @@ var _ = Describe("Compaction", func() {
 		Entry("repeats a task's Job after a pause", changes{jobEnded("ProcessFailure", 2), ofTask, askedBy}, "None", 0, 110*time.Second),
 		Entry("does not repeat a task's Job after the third", changes{jobEnded("ProcessFailure", 3), ofTask, askedBy}, "None", 0, time.Duration(0)),
 	)
+
+	DescribeTable("LacksResult",
+		func(lacks bool, base string, given ...func(*etcdcluster.Compaction)) {
+			c := compactionWith(append(changes{compactionJob(func(j *etcdcluster.CompactionJob) { j.Outcome, j.BaseRevision = "None", base })}, given...)...)
+			Expect(c.LacksResult()).To(Equal(lacks))
+		},
+		Entry("of a Job after which the newest full snapshot is the one of before", true, "1000"),
+		Entry("not of one after which there is a newer one", false, "900"),
+		Entry("not of one for which there was nothing to do", false, "1000", delta("1000")),
+		Entry("not of one that was made without a full snapshot", false, ""),
+		Entry("not of one that runs", false, "1000", func(c *etcdcluster.Compaction) { c.Job.Outcome = "" }),
+		Entry("not of one that has failed", false, "1000", func(c *etcdcluster.Compaction) { c.Job.Outcome = "DeadlineExceeded" }),
+		Entry("not of one of which it is recorded how it ended", false, "1000", func(c *etcdcluster.Compaction) { c.Job.Recorded = true }),
+		Entry("not where the snapshots that are known of lie elsewhere", false, "1000", elsewhere),
+		Entry("not where there is no Job", false, "1000", func(c *etcdcluster.Compaction) { c.Job = nil }),
+	)
+
+	It("should let a Job have failed that has no result, and repeat it", func() {
+		c := compactionWith(compactionJob(func(j *etcdcluster.CompactionJob) {
+			j.Outcome, j.BaseRevision, j.EndTime = "None", "1000", compactionNow.Add(-10*time.Second)
+		}))
+		c.FailWithoutResult()
+		Expect(c.Job.Outcome).To(Equal("ProcessFailure"))
+		Expect(c.Job.Message).To(Equal("Attempt 1 of the Job has compacted nothing: it ended without an error, and the newest full snapshot is the one with revision 1000 as before, with 150 events since; the log of its pod says why"))
+		Expect(c.Decide(compactionNow).Action).To(BeEquivalentTo("RecordJob"))
+		c.Job.Recorded = true
+		Expect(c.Decide(compactionNow).ComeBack).To(Equal(50 * time.Second))
+	})
 
 	Describe("CompactionJobFor", func() {
 		job := func(conditions ...batchv1.JobCondition) *batchv1.Job {
@@ -190,17 +226,27 @@ var _ = Describe("Compaction", func() {
 			Expect(len(seen.Message)).To(BeNumerically("<", 600))
 		})
 
+		It("should believe what was recorded of a Job without a result", func() {
+			ended := job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(compactionNow)})
+			ended.Annotations["etcd-druid.extensions.gardener.cloud/recorded"] = "ProcessFailure"
+			seen := etcdcluster.CompactionJobFor(ended, nil)
+			Expect(seen.Outcome).To(Equal("ProcessFailure"))
+			Expect(seen.IsLast()).To(BeFalse())
+		})
+
 		It("should read the attempt, the task and whether it is recorded", func() {
 			annotated := job()
 			annotated.Annotations = map[string]string{
-				"etcd-druid.extensions.gardener.cloud/attempt":  "2",
-				"etcd-druid.extensions.gardener.cloud/task":     "1234",
-				"etcd-druid.extensions.gardener.cloud/recorded": "None",
+				"etcd-druid.extensions.gardener.cloud/attempt":       "2",
+				"etcd-druid.extensions.gardener.cloud/task":          "1234",
+				"etcd-druid.extensions.gardener.cloud/recorded":      "None",
+				"etcd-druid.extensions.gardener.cloud/base-revision": "1000",
 			}
 			seen := etcdcluster.CompactionJobFor(annotated, nil)
 			Expect(seen.Attempt).To(Equal(2))
 			Expect(string(seen.Task)).To(Equal("1234"))
 			Expect(seen.Recorded).To(BeTrue())
+			Expect(seen.BaseRevision).To(Equal("1000"))
 		})
 	})
 })

@@ -61,7 +61,12 @@ func StoreFingerprint(pod corev1.PodSpec) string {
 // IsElsewhere is true for a lease of snapshots that lie in another store than the one that is used now. The sidecar never says so: it
 // leaves a lease alone in which the revision is higher than that of its own snapshots.
 func (o Observation) IsElsewhere(lease Lease) bool {
-	return lease.Store != "" && o.ManagedResource.StorePlace != "" && lease.Store != o.ManagedResource.StorePlace
+	return isElsewhere(lease, o.ManagedResource.StorePlace)
+}
+
+// isElsewhere is false where nobody knows one place or the other.
+func isElsewhere(lease Lease, place string) bool {
+	return lease.Store != "" && place != "" && lease.Store != place
 }
 
 // AllUseStoreOf is true when there are pods, and all of them have the store of the StatefulSet: nobody writes to another one.

@@ -54,23 +54,13 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		CARotation:         object.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation],
 		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
 		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
-		StorePlace:         placeFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]),
+		StorePlace:         backupstore.PlaceFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]),
 		Restore:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore],
 		Size:               int32(size),
 		FinalSnapshot:      etcdcluster.ParseFinalSnapshot(object.Annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
 		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
 	}
 	p.seen.InitialClusterToken = object.Annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken]
-}
-
-// placeFrom is the place of a store that is remembered; empty when none is, or when nobody can read it.
-func placeFrom(remembered string) string {
-	pin, err := backupstore.ParsePin(remembered)
-	if err != nil || pin == nil {
-		return ""
-	}
-
-	return pin.String()
 }
 
 // readInitialClusterToken reads the token of a cluster that runs without a ManagedResource, from the configuration that its

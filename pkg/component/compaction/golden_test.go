@@ -85,7 +85,7 @@ func jobFor(options []func(*druidv1alpha1.Etcd), change ...func(*compaction.Valu
 	etcd := fixture.Etcd(options...)
 	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
 	Expect(errs).To(BeEmpty())
-	values := compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", Deadline: 3 * time.Hour, Attempt: 1}
+	values := compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", Deadline: 3 * time.Hour, Attempt: 1, BaseRevision: "1000"}
 	for _, one := range change {
 		one(&values)
 	}
@@ -179,11 +179,12 @@ var _ = Describe("Job", func() {
 		Expect(filepath.Glob("testdata/*.golden.yaml")).To(ConsistOf(expected))
 	})
 
-	It("should remember which attempt it is, and who asked for it", func() {
+	It("should remember which attempt it is, and who asked for it, and the snapshot that there was", func() {
 		job := jobFor(goldenCases()[0].options, func(v *compaction.Values) { v.Attempt, v.Task = 2, "1234" })
 		Expect(job.Annotations).To(Equal(map[string]string{
-			"etcd-druid.extensions.gardener.cloud/attempt": "2",
-			"etcd-druid.extensions.gardener.cloud/task":    "1234",
+			"etcd-druid.extensions.gardener.cloud/attempt":       "2",
+			"etcd-druid.extensions.gardener.cloud/task":          "1234",
+			"etcd-druid.extensions.gardener.cloud/base-revision": "1000",
 		}))
 	})
 })

@@ -48,6 +48,8 @@ type Values struct {
 	Attempt int
 	// Task is the UID of the EtcdOpsTask that asked for the Job. Empty: none did.
 	Task types.UID
+	// BaseRevision is the revision of the full snapshot that there is. Empty: there is none.
+	BaseRevision string
 }
 
 // Job renders the Job. It runs once and is not repeated by Kubernetes: whether it is worth repeating depends on what has
@@ -80,6 +82,9 @@ func annotations(v Values) map[string]string {
 	annotations := map[string]string{druidv1alpha1.CompactionAttemptAnnotation: strconv.Itoa(v.Attempt)}
 	if v.Task != "" {
 		annotations[druidv1alpha1.CompactionTaskAnnotation] = string(v.Task)
+	}
+	if v.BaseRevision != "" {
+		annotations[druidv1alpha1.CompactionBaseAnnotation] = v.BaseRevision
 	}
 
 	return annotations

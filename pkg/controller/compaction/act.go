@@ -41,7 +41,7 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen 
 		r.event(etcd, corev1.EventTypeNormal, "CompactionWaits", "Waiting before compacting snapshots for %s", waitsFor)
 		return reconcile.Result{RequeueAfter: storePause}, nil
 	}
-	values.Attempt, values.Task = decision.Attempt, seen.Task
+	values.Attempt, values.Task, values.BaseRevision = decision.Attempt, seen.Task, seen.FullSnapshotLease.Holder
 	if err := r.deleteJob(ctx, seen.job, metav1.DeletePropagationBackground); err != nil {
 		return reconcile.Result{}, err
 	}

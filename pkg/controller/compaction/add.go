@@ -72,6 +72,7 @@ type AddOptions struct {
 func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
+		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
 		Config:   o.Config,
 		Clock:    o.Clock,

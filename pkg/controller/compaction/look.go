@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -40,17 +42,53 @@ func (r *Reconciler) look(ctx context.Context, etcd *druidv1alpha1.Etcd) (sight,
 	}}
 	r.setThresholds(&seen.Compaction, etcd)
 	var err error
-	if seen.FullSnapshotLease, err = r.lease(ctx, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
+	if seen.FullSnapshotLease, err = lease(ctx, r.Client, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
 		return sight{}, err
 	}
-	if seen.DeltaSnapshotLease, err = r.lease(ctx, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
+	if seen.DeltaSnapshotLease, err = lease(ctx, r.Client, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
+		return sight{}, err
+	}
+	if seen.StorePlace, err = r.storePlace(ctx, etcd); err != nil {
 		return sight{}, err
 	}
 	if err := r.lookAtJob(ctx, etcd, &seen); err != nil {
 		return sight{}, err
 	}
+	if err := r.lookForResult(ctx, etcd, &seen); err != nil {
+		return sight{}, err
+	}
 
 	return seen, r.lookAtTasks(ctx, etcd, &seen)
+}
+
+// storePlace is the store that is used now, as it is remembered. Empty: none is.
+func (r *Reconciler) storePlace(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+
+		return "", fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	}
+
+	return backupstore.PlaceFrom(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]), nil
+}
+
+// lookForResult looks whether a Job that has ended well has raised the lease. The cache may show it as it was before.
+func (r *Reconciler) lookForResult(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {
+	if !seen.LacksResult() {
+		return nil
+	}
+	var err error
+	if seen.FullSnapshotLease, err = lease(ctx, r.Reader, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
+		return err
+	}
+	if seen.LacksResult() {
+		seen.FailWithoutResult()
+	}
+
+	return nil
 }
 
 // setThresholds takes those of the Etcd, else those of the operator. Nothing is compacted by itself where the operator's
@@ -65,9 +103,9 @@ func (r *Reconciler) setThresholds(c *etcdcluster.Compaction, etcd *druidv1alpha
 }
 
 // lease reads a snapshot lease. The zero value: it does not exist.
-func (r *Reconciler) lease(ctx context.Context, etcd *druidv1alpha1.Etcd, name string) (etcdcluster.Lease, error) {
+func lease(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, name string) (etcdcluster.Lease, error) {
 	lease := &coordinationv1.Lease{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, lease); err != nil {
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, lease); err != nil {
 		if apierrors.IsNotFound(err) {
 			return etcdcluster.Lease{}, nil
 		}
@@ -75,7 +113,9 @@ func (r *Reconciler) lease(ctx context.Context, etcd *druidv1alpha1.Etcd, name s
 		return etcdcluster.Lease{}, fmt.Errorf("reading Lease %s: %w", name, err)
 	}
 
-	return etcdcluster.Lease{Exists: true, Name: name, Holder: ptr.Deref(lease.Spec.HolderIdentity, "")}, nil
+	return etcdcluster.Lease{
+		Exists: true, Name: name, Holder: ptr.Deref(lease.Spec.HolderIdentity, ""), Store: lease.Annotations[druidv1alpha1.LeaseAnnotationStore],
+	}, nil
 }
 
 func (r *Reconciler) lookAtJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {

@@ -45,6 +45,8 @@ type Observer interface {
 type Reconciler struct {
 	// Client reads from the caches and writes.
 	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
 	// Observer reads what a Job has to be rendered from.
 	Observer Observer
 	// Config says when to compact.

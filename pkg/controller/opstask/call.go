@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +48,7 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 	case druidv1alpha1.RunTaskDefragmentation:
 		return r.defragment(ctx, etcd)
 	case druidv1alpha1.RunTaskCompaction:
-		return r.compacted(ctx, etcd)
+		return r.compacted(ctx, task, etcd)
 	default:
 		return r.takeSnapshot(ctx, task, etcd)
 	}
@@ -176,8 +177,9 @@ func succeeded(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 }
 
 // compacted reads from the store what a Job wrote. Without a member whose sidecar can be asked, as while the cluster hibernates,
-// nobody knows its name: the Job has ended well all the same.
-func (r *Reconciler) compacted(ctx context.Context, etcd *druidv1alpha1.Etcd) Outcome {
+// nobody knows its name: the Job has ended well all the same. Where the newest full snapshot is the one of before, and there
+// are delta snapshots since, nothing was compacted.
+func (r *Reconciler) compacted(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
 	member := etcdcluster.MemberToAsk(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
 	if member == nil {
 		return Outcome{}
@@ -189,9 +191,29 @@ func (r *Reconciler) compacted(ctx context.Context, etcd *druidv1alpha1.Etcd) Ou
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	latest, err := asked.LatestSnapshots(ctx)
-	if err != nil || latest.Full == nil {
+	base := r.baseRevision(ctx, task, etcd)
+	switch {
+	case err != nil:
 		return Outcome{}
+	case latest.Full == nil:
+		return problem(druidv1alpha1.ErrorCodeCompactSnapshots, errors.New("the store holds no full snapshot, so that nothing was compacted"))
+	case len(latest.Deltas) > 0 && latest.Full.LastRevision <= base:
+		return problem(druidv1alpha1.ErrorCodeCompactSnapshots, fmt.Errorf("nothing was compacted: the newest full snapshot is still %s, and there are %d delta snapshots since", latest.Full.Name, len(latest.Deltas)))
 	}
 
 	return Outcome{Snapshot: snapshotFor(*latest.Full, nil)}
+}
+
+// baseRevision is the revision of the full snapshot that there was before the Job of the task. 0: not known.
+func (r *Reconciler) baseRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) int64 {
+	job := &batchv1.Job{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: helper.CompactionJobName(etcd)}, job); err != nil {
+		return 0
+	}
+	base, err := strconv.ParseInt(job.Annotations[druidv1alpha1.CompactionBaseAnnotation], 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return base
 }

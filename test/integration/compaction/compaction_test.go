@@ -5,6 +5,7 @@
 package compaction_test
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -45,6 +46,46 @@ var _ = Describe("Compaction", func() {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			g.Expect(job.DeletionTimestamp).NotTo(BeNil(), "nobody collects garbage here")
 		}).Should(Succeed())
+	})
+
+	It("takes a Job that has compacted nothing for one that has failed, and has a full snapshot taken after three", func() {
+		c := newCluster()
+		c.records(c.delta, 1150)
+		first := c.job("1")
+		c.ends(first, batchv1.JobComplete, "CompletionsReached")
+		Eventually(func(g Gomega) {
+			status, reason, message := c.condition(g)
+			g.Expect(status).To(Equal("False"))
+			g.Expect(reason).To(Equal("ProcessFailure"))
+			g.Expect(message).To(HavePrefix("Attempt 1 of the Job has compacted nothing: "))
+			g.Expect(c.metric("etcddruid_compaction_jobs_total", "succeeded=false", "failureReason=processFailure")).To(Equal(1.0))
+		}).Should(Succeed())
+		Consistently(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(first), first)).To(Succeed())
+			g.Expect(first.DeletionTimestamp).To(BeNil())
+		}).Should(Succeed(), "the pause is not over")
+
+		clock.Step(61 * time.Second)
+		c.records(c.delta, 1151)
+		c.ends(c.job("2"), batchv1.JobComplete, "CompletionsReached")
+		Eventually(func() float64 {
+			return c.metric("etcddruid_compaction_jobs_total", "succeeded=false", "failureReason=processFailure")
+		}).Should(Equal(2.0))
+		clock.Step(121 * time.Second)
+		c.records(c.delta, 1152)
+		c.ends(c.job("3"), batchv1.JobComplete, "CompletionsReached")
+		c.snapshotTask()
+	})
+
+	It("compacts nothing while what is known of the snapshots tells of a store of before", func() {
+		c := newCluster()
+		c.usesStore("S3", "test-bucket", c.etcd.Namespace+"/test")
+		c.tellsOf(c.full, `S3 container "old-bucket" prefix "old"`)
+		c.records(c.delta, 1200)
+		Consistently(c.jobNames).Should(BeEmpty())
+		c.tellsOf(c.full, fmt.Sprintf("S3 container %q prefix %q", "test-bucket", c.etcd.Namespace+"/test"))
+		c.records(c.delta, 1201)
+		c.job("1")
 	})
 
 	It("takes the thresholds of the Etcd, and needs no Secret", func() {

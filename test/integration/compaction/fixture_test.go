@@ -90,6 +90,24 @@ func (c *cluster) records(lease *coordinationv1.Lease, revision int) {
 	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }
 
+// usesStore lets the operator remember the store that is used.
+func (c *cluster) usesStore(provider, container, prefix string) {
+	GinkgoHelper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: c.etcd.Namespace, Name: "druid-test"}, mr)).To(Succeed())
+	before := mr.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, "etcd-druid.extensions.gardener.cloud/store", fmt.Sprintf(`{"provider":%q,"container":%q,"prefix":%q}`, provider, container, prefix))
+	Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
+}
+
+// tellsOf lets a lease tell of snapshots in this store.
+func (c *cluster) tellsOf(lease *coordinationv1.Lease, place string) {
+	GinkgoHelper()
+	before := lease.DeepCopy()
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, "etcd-druid.extensions.gardener.cloud/store", place)
+	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
+}
+
 // job waits for the Job of an attempt.
 func (c *cluster) job(attempt string) *batchv1.Job {
 	GinkgoHelper()

@@ -254,6 +254,20 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("badly", "DeadlineExceeded", "Failed", batchv1.JobFailed),
 	)
 
+	It("fails where a Job has ended well, and the store holds no full snapshot", func() {
+		etcd := newEtcd(1)
+		startOperator()
+		task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
+		Eventually(stateOf(task)).Should(Equal("InProgress"))
+		playJob(etcd, task, "None", batchv1.JobComplete)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
+			g.Expect(task.Status.LastErrors).To(ContainElement(And(
+				HaveField("Code", druidv1alpha1.ErrorCode("ERR_COMPACT_SNAPSHOTS")),
+				HaveField("Description", ContainSubstring("the store holds no full snapshot")))))
+		}).Should(Succeed())
+	})
+
 	DescribeTable("is made of an annotation, which is removed",
 		func(kind string, has func(druidv1alpha1.EtcdOpsTaskConfig) bool) {
 			etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", kind))

@@ -138,7 +138,7 @@ const (
 	CompactionDisruptionAnnotation = "etcd-druid.extensions.gardener.cloud/disruption"
 	// CompactionRecordedAnnotation is the outcome as the condition and the metrics show it. Missing: they do not yet.
 	CompactionRecordedAnnotation = "etcd-druid.extensions.gardener.cloud/recorded"
-	// CompactionBaseAnnotation is the revision of the full snapshot that there was before.
+	// CompactionBaseAnnotation is the revision of the full snapshot that there was before. Missing on a Job: there was none.
 	CompactionBaseAnnotation = "etcd-druid.extensions.gardener.cloud/base-revision"
 )
 
