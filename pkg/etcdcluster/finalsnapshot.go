@@ -138,7 +138,7 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o Observation, now time.Time, plan 
 		answer.Missing, answer.Message = SnapshotSkipped, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation+" skips it"
 
 		return answer, plan
-	case o.neverServed():
+	case o.neverServed(etcd):
 		answer.Missing, answer.Message = SnapshotNoData, "no member has ever served"
 
 		return answer, plan
@@ -172,8 +172,9 @@ func pauseAfter(failures int) time.Duration {
 	return pause
 }
 
-// neverServed is true when it is certain that no member has ever served: there are leases, and nobody has ever written one.
-func (o Observation) neverServed() bool {
+// neverServed is true when it is certain that no member has ever served: there are leases, nobody has ever written one, and no
+// volume is older than the Etcd. One that is was kept when an Etcd of the same name was deleted, with its leases.
+func (o Observation) neverServed(etcd *druidv1alpha1.Etcd) bool {
 	if o.Failure(SectionLeases) != "" || len(o.MemberLeases) == 0 || o.FullSnapshotLease.Holder != "" || o.Etcd.AnyReachable() {
 		return false
 	}
@@ -184,6 +185,11 @@ func (o Observation) neverServed() bool {
 	}
 	for _, pod := range o.Pods {
 		if pod.Ready {
+			return false
+		}
+	}
+	for _, claim := range o.Claims {
+		if claim.Exists && claim.CreationTime.Before(etcd.CreationTimestamp.Time) {
 			return false
 		}
 	}

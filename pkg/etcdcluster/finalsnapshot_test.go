@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -89,6 +90,11 @@ var _ = Describe("PlanDiscard", func() {
 			o.ManagedResource.Replicas = new(int32(0))
 			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
 		}),
+		Entry("where nobody has served since the Etcd was made anew over the volumes of one before", func() {
+			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
+			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+			o.Claims[0].CreationTime = now.Add(-time.Hour - time.Second)
+		}),
 		Entry("where the leases that would tell are gone", func() { o.MemberLeases, o.Pods = nil, nil }),
 	)
 
@@ -109,6 +115,11 @@ var _ = Describe("PlanDiscard", func() {
 		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
 		Entry("where no member has ever served", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
 			&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+		Entry("where no member has ever served on volumes that came with the Etcd", func() {
+			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
+			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+			o.Claims[0].CreationTime = now.Add(-time.Hour)
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
 		Entry("where the volumes are retained", func() { etcd.Spec.PVCRetentionPolicy = nil }, nil),
 		Entry("where there is no store", func() { etcd.Spec.Backup.Store = nil }, nil),
 		Entry("where there is no volume", func() { o.Claims[0].Exists = false }, nil),

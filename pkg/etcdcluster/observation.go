@@ -145,6 +145,8 @@ type Claim struct {
 	Exists bool
 	// UID of the claim.
 	UID types.UID
+	// CreationTime is when it was created.
+	CreationTime time.Time
 	// Deleting is true while it is being deleted.
 	Deleting bool
 	// Bound is true when it has a volume.

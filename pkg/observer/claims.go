@@ -60,16 +60,17 @@ func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, 
 
 func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {
 	claim := etcdcluster.Claim{
-		Name:      object.Name,
-		Ordinal:   ordinal,
-		Exists:    true,
-		UID:       object.UID,
-		Deleting:  object.DeletionTimestamp != nil,
-		Bound:     object.Status.Phase == corev1.ClaimBound,
-		Lost:      object.Status.Phase == corev1.ClaimLost,
-		Volume:    object.Spec.VolumeName,
-		Requested: object.Spec.Resources.Requests.Storage().Value(),
-		Capacity:  object.Status.Capacity.Storage().Value(),
+		Name:         object.Name,
+		Ordinal:      ordinal,
+		Exists:       true,
+		UID:          object.UID,
+		CreationTime: object.CreationTimestamp.Time,
+		Deleting:     object.DeletionTimestamp != nil,
+		Bound:        object.Status.Phase == corev1.ClaimBound,
+		Lost:         object.Status.Phase == corev1.ClaimLost,
+		Volume:       object.Spec.VolumeName,
+		Requested:    object.Spec.Resources.Requests.Storage().Value(),
+		Capacity:     object.Status.Capacity.Storage().Value(),
 	}
 	for _, condition := range object.Status.Conditions {
 		switch {

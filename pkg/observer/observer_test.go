@@ -142,12 +142,14 @@ var _ = Describe("Observer", func() {
 		etcd.Spec.Replicas = 3
 		older := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-1")}
 		older.Labels = map[string]string{"name": "etcd", "instance": "main"}
+		older.CreationTimestamp = metav1.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}, older)
 		seen := newObserver().Observe(ctx, etcd, observer.Request{})
 		Expect(seen.Failures).To(BeEmpty())
 		Expect(seen.Claims).To(HaveLen(3))
 		Expect([]bool{seen.Claims[0].Exists, seen.Claims[1].Exists, seen.Claims[2].Exists}).To(Equal([]bool{true, true, false}))
 		Expect(seen.Claims[1].UID).To(BeEquivalentTo("uid-of-main-main-1"))
+		Expect(seen.Claims[1].CreationTime).To(BeTemporally("==", time.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)))
 	})
 
 	It("takes no claim for missing that cannot be read", func() {
