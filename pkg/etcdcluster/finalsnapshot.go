@@ -5,6 +5,7 @@
 package etcdcluster
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -64,6 +65,8 @@ type FinalSnapshot struct {
 	Generation int64 `json:"generation"`
 	// Snapshot that was verified. Nil: there is none, see Missing.
 	Snapshot *VerifiedSnapshot `json:"snapshot,omitempty"`
+	// Store is the place in which Snapshot lies, as Observation.ManagedResource.StorePlace names it. Empty: not known.
+	Store string `json:"store,omitempty"`
 	// Missing is why there is none.
 	Missing SnapshotMissing `json:"missing,omitempty"`
 	// Message says more about Missing. Empty: there is nothing to say.
@@ -145,7 +148,7 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o Observation, now time.Time, plan 
 	}
 	calls := o.SnapshotCalls
 	if verified := calls.Verified; verified != nil && now.Sub(verified.At) < snapshotValidity {
-		answer.Snapshot = verified
+		answer.Snapshot, answer.Store = verified, o.ManagedResource.StorePlace
 
 		return answer, plan
 	}
@@ -249,9 +252,12 @@ func PlanDiscard(etcd *druidv1alpha1.Etcd, o Observation, terminating bool, now 
 		return plan
 	}
 	if before := o.ManagedResource.FinalSnapshot; o.isStopped() && before != nil && before.Snapshot != nil && len(o.Pods) == 0 {
-		plan.FinalSnapshot = before // nobody could write since
+		if before.Store == o.ManagedResource.StorePlace {
+			plan.FinalSnapshot = before // nobody could write since
 
-		return plan
+			return plan
+		}
+		plan.Reason += fmt.Sprintf(", and the snapshot from before the hibernation lies in %s, which is used no longer", cmp.Or(before.Store, "a store that was not noted"))
 	}
 	answer, plan := finalSnapshot(etcd, o, now, plan)
 	plan.FinalSnapshot = answer

@@ -65,6 +65,13 @@ var _ = Describe("PlanDiscard", func() {
 		}, "reading PersistentVolumeClaims: no answer"),
 	)
 
+	It("says where the snapshot from before the hibernation lies when that does not count", func() {
+		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+		o.ManagedResource.StorePlace = "the new store"
+		o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+		Expect(plan().Reason).To(ContainSubstring("the snapshot from before the hibernation lies in the old store, which is used no longer, and a full snapshot comes before"))
+	})
+
 	DescribeTable("tries again",
 		func(change func()) {
 			change()
@@ -81,6 +88,11 @@ var _ = Describe("PlanDiscard", func() {
 		}),
 		Entry("where the members wrote after they hibernated last", func() {
 			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+		}),
+		Entry("where the snapshot before the hibernation lies in a store that is used no longer", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.StorePlace = "the new store"
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
 		}),
 		Entry("where the snapshot before the hibernation failed", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
@@ -104,12 +116,13 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeDone))
 			Expect(plan().FinalSnapshot).To(Equal(expected))
 		},
-		Entry("with a verified snapshot", func() { o.SnapshotCalls.Verified = taken },
-			&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken}),
+		Entry("with a verified snapshot", func() { o.SnapshotCalls.Verified, o.ManagedResource.StorePlace = taken, "the store" },
+			&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
 		Entry("with the snapshot from before the hibernation", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
-		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}),
+			o.ManagedResource.StorePlace = "the store"
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
+		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}),
 		Entry("where an annotation says so", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
 		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
