@@ -61,7 +61,10 @@ func args(v Values) []string {
 		"--delta-snapshot-lease-name=" + helper.DeltaSnapshotLeaseName(v.Etcd),
 		fmt.Sprintf("--embedded-etcd-quota-bytes=%d", quota.Value()),
 		"--etcd-defrag-timeout=" + helper.DefragmentationTimeout(v.Etcd).String(),
-		"--etcd-snapshot-timeout=" + helper.SnapshotTimeout(v.Etcd).String(),
+	}
+	// Unset, it is 30 minutes, and not 15 as with members: what is compacted has been restored before.
+	if timeout := v.Etcd.Spec.Backup.EtcdSnapshotTimeout; timeout != nil {
+		args = append(args, "--etcd-snapshot-timeout="+timeout.Duration.String())
 	}
 	args = append(args, v.Store.Flags(backupstore.Primary)...)
 
