@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -82,5 +83,6 @@ func addOwnership(mgr manager.Manager, guard *ownership.Guard, policy configv1al
 		Client:   guard.Client,
 		Observer: &observer.Observer{Reader: mgr.GetAPIReader(), APIReader: mgr.GetAPIReader()},
 		Recorder: guard.Recorder,
+		Clock:    clock.RealClock{},
 	})
 }

@@ -5,6 +5,7 @@
 package ownership
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -41,6 +43,8 @@ type GiveBack struct {
 	}
 	// Recorder writes events about Etcds.
 	Recorder events.EventRecorder
+	// Clock tells the time by which certificates expire.
+	Clock clock.PassiveClock
 	// Period is the time between two rounds. 0: 10s.
 	Period time.Duration
 }
@@ -119,7 +123,7 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	}
 	o := g.Observer.Observe(ctx, canonical, observer.Request{})
 	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] == "" {
-		if err := CheckSettled(etcd, o); err != nil {
+		if err := cmp.Or(CheckSettled(etcd, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
 			return err
 		}
 	}
@@ -146,9 +150,20 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if err := managedresources.DeleteForSeed(ctx, g.Client, mr.Namespace, mr.Name); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ManagedResource %s: %w", mr.Name, err)
 	}
-	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are")
+	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are%s", untilWhen(canonical, o))
 
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
+}
+
+// untilWhen says, to be put behind a sentence, until when certificates have to be replaced. Empty: none was issued.
+func untilWhen(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	first := FirstToExpire(etcd, o)
+	if first == nil {
+		return ""
+	}
+
+	return fmt.Sprintf(". Nobody renews its certificates any more: replace them before %s, when %s of Secret %s expires",
+		first.NotAfter.UTC().Format(time.RFC3339), first.Key, first.SecretName)
 }
 
 // releaseSecrets takes the Secrets that were issued for an Etcd out of the hands of our secrets manager. It would delete them as

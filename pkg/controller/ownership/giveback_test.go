@@ -6,6 +6,7 @@ package ownership_test
 
 import (
 	"context"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -37,6 +39,8 @@ var _ = Describe("GiveBack", func() {
 		scheme      = runtime.NewScheme()
 		predecessor *resourcesv1alpha1.ManagedResource
 		recorder    *events.FakeRecorder
+		now         = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		expires     time.Time
 	)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, druidv1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
@@ -65,7 +69,13 @@ var _ = Describe("GiveBack", func() {
 		o.StatefulSet.Exists = true
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 
-		return c, &ownership.GiveBack{Client: c, Observer: o, Recorder: recorder}
+		o.Secrets = []etcdcluster.Secret{
+			{Name: "backup", Certificates: []etcdcluster.Certificate{{Key: "endpoint.crt", NotAfter: now}}},
+			{Name: "ca-1", Certificates: []etcdcluster.Certificate{{Key: "bundle.crt", NotAfter: now.Add(9 * 365 * 24 * time.Hour)}}},
+			{Name: "server-1", Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotAfter: expires}}},
+		}
+
+		return c, &ownership.GiveBack{Client: c, Observer: o, Recorder: recorder, Clock: testclock.NewFakePassiveClock(now)}
 	}
 	release := func(c client.Client, name string) {
 		GinkgoHelper()
@@ -85,6 +95,7 @@ var _ = Describe("GiveBack", func() {
 
 	BeforeEach(func() {
 		recorder = events.NewFakeRecorder(20)
+		expires = time.Date(2027, 2, 3, 4, 5, 6, 0, time.UTC)
 		predecessor = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
 	})
 
@@ -114,6 +125,23 @@ var _ = Describe("GiveBack", func() {
 		Expect(giveBack.Round(ctx)).To(BeTrue())
 		Expect(isIgnored(c)).To(BeFalse())
 		Expect(predecessor.Annotations).To(HaveKeyWithValue("gardener.cloud/operation", "reconcile"))
+	})
+
+	It("says when the first certificate expires that nobody renews any more", func() {
+		_, giveBack := start(etcd("settled", 2), resource("settled", nil))
+		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
+		Expect(recorder.Events).To(Receive(Equal("Normal GivenBack Given back to etcd-druid; its pods go on as they are. " +
+			"Nobody renews its certificates any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
+	})
+
+	It("keeps what would have no certificates soon", func() {
+		expires = now.Add(59 * 24 * time.Hour)
+		c, giveBack := start(etcd("settled", 2), resource("settled", nil))
+		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
+		kept := &resourcesv1alpha1.ManagedResource{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-settled"}, kept)).To(Succeed())
+		Expect(kept.DeletionTimestamp).To(BeNil())
+		Expect(kept.Annotations).To(BeEmpty())
 	})
 
 	It("finishes what it was interrupted in, though the spec that it wrote is a new generation", func() {

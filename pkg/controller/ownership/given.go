@@ -7,6 +7,8 @@ package ownership
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -14,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
@@ -30,8 +33,7 @@ func SpecForPredecessor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*d
 		return nil, errors.New("its manifest has the older form, which etcd-druid does not read: write it in the current form")
 	}
 	spec := canonical.DeepCopy()
-	modes := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
-	if err := giveTLS(spec, modes, o.StatefulSet.TLS); err != nil {
+	if err := giveTLS(spec, runningModes(etcd, o), o.StatefulSet.TLS); err != nil {
 		return nil, err
 	}
 	if err := giveStore(spec, o.ManagedResource.Store); err != nil {
@@ -147,6 +149,45 @@ func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	default:
 		return nil
 	}
+}
+
+// leastValidity is what a certificate must have left when nobody renews it any more. The operator would have renewed it earlier.
+const leastValidity = 60 * 24 * time.Hour
+
+// FirstToExpire is the first to expire of the certificates that were issued for a canonical Etcd, and that its pods mount. Nil:
+// there is none.
+func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditions.CertificateInUse {
+	var issued []string
+	mounted, modes := o.StatefulSet.TLS, runningModes(etcd, o)
+	if modes.Client == secrets.ModeProvisioned {
+		issued = append(issued, mounted.ClientCA, mounted.Server, mounted.Client)
+	}
+	if modes.Peer == secrets.ModeProvisioned {
+		issued = append(issued, mounted.PeerCA, mounted.Peer)
+	}
+	var first *conditions.CertificateInUse
+	for _, certificate := range conditions.CertificatesInUse(o) {
+		if slices.Contains(issued, certificate.SecretName) && (first == nil || certificate.NotAfter.Before(first.NotAfter)) {
+			first = &certificate
+		}
+	}
+
+	return first
+}
+
+// CheckValidity returns an error where certificates that were issued for a canonical Etcd would expire soon after it was given back.
+func CheckValidity(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) error {
+	first := FirstToExpire(etcd, o)
+	if first == nil || first.NotAfter.Sub(now) >= leastValidity {
+		return nil
+	}
+
+	return fmt.Errorf("%s of Secret %s expires at %s, and etcd-druid would not renew it: set predecessor to TakeOver until this operator has",
+		first.Key, first.SecretName, first.NotAfter.UTC().Format(time.RFC3339))
+}
+
+func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) secrets.Modes {
+	return secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 }
 
 func isTrue(etcd *druidv1alpha1.Etcd, conditionType druidv1alpha1.ConditionType) bool {
