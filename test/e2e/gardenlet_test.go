@@ -5,6 +5,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"time"
 
@@ -15,7 +16,9 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 )
@@ -51,6 +54,10 @@ var _ = Describe("gardenlet is the client", func() {
 			ledger.TLS = gardenlet.Connection(etcd)
 			ledger.Write(ctx, 20)
 			Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
+			out := &bytes.Buffer{}
+			streams := genericiooptions.IOStreams{Out: out, ErrOut: out}
+			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", story.Namespace, "--", "endpoint", "health"})).To(Equal(0), out)
+			Expect(out.String()).To(ContainSubstring("is healthy"))
 			if isBackedUp {
 				Eventually(filepath.Glob).WithArguments(filepath.Join(story.StoreDir(), entry, "etcd-main", "*", "Full-*")).
 					WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).ShouldNot(BeEmpty())
