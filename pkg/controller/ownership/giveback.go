@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
@@ -108,7 +110,7 @@ func (g *GiveBack) Round(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// give hands one Etcd over. What was begun is finished after a crash: the ManagedResource remembers that it was.
+// give hands one Etcd over. What was begun is finished after a crash: the ManagedResource remembers at which generation it was.
 func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
@@ -122,20 +124,23 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 		return errs.ToAggregate()
 	}
 	o := g.Observer.Observe(ctx, canonical, observer.Request{})
-	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] == "" {
-		if err := cmp.Or(CheckSettled(etcd, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
-			return err
-		}
-	}
 	given, err := SpecForPredecessor(etcd, o)
 	if err != nil {
+		return err
+	}
+	settled, begunAt := etcd, strconv.FormatInt(etcd.Generation, 10)
+	if isWritten(etcd, given, mr) {
+		settled, begunAt = etcd.DeepCopy(), mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack]
+		settled.Status.ObservedGeneration = &settled.Generation
+	}
+	if err := cmp.Or(CheckSettled(settled, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
 		return err
 	}
 	// Everything that can be refused is refused before anything is changed.
 	if err := g.Client.Patch(ctx, given.DeepCopy(), client.MergeFrom(etcd.DeepCopy()), client.DryRunAll); err != nil {
 		return fmt.Errorf("its spec would be refused: %w", err)
 	}
-	if err := annotate(ctx, g.Client, mr, druidv1alpha1.ManagedResourceAnnotationGivingBack, "true"); err != nil {
+	if err := annotate(ctx, g.Client, mr, druidv1alpha1.ManagedResourceAnnotationGivingBack, begunAt); err != nil {
 		return err
 	}
 	if err := g.Client.Patch(ctx, given, client.MergeFrom(etcd.DeepCopy())); err != nil {
@@ -153,6 +158,13 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are%s", untilWhen(canonical, o))
 
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
+}
+
+// isWritten is true where the newest generation of an Etcd is the spec that was written before an interruption: it is the one
+// after that at which giving back was begun, and nothing is missing in it.
+func isWritten(etcd, given *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) bool {
+	return mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] == strconv.FormatInt(etcd.Generation-1, 10) &&
+		equality.Semantic.DeepEqual(etcd.Spec, given.Spec)
 }
 
 // untilWhen says, to be put behind a sentence, until when certificates have to be replaced. Empty: none was issued.

@@ -6,6 +6,7 @@ package ownership_test
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
@@ -41,6 +43,8 @@ var _ = Describe("GiveBack", func() {
 		recorder    *events.FakeRecorder
 		now         = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		expires     time.Time
+		rotation    string
+		calls       interceptor.Funcs
 	)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, druidv1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
@@ -63,9 +67,12 @@ var _ = Describe("GiveBack", func() {
 		"managed-by": "secrets-manager", "manager-identity": "etcd-druid-settled", "persist": "true",
 	}}}
 	start := func(objects ...client.Object) (client.Client, *ownership.GiveBack) {
-		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, predecessor)...).Build()
+		for _, object := range append(objects, predecessor) {
+			object.SetResourceVersion("")
+		}
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, predecessor)...).WithInterceptorFuncs(calls).Build()
 		o := seen{}
-		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}, TLSMode: "client=provisioned,peer=provisioned"}
+		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}, TLSMode: "client=provisioned,peer=provisioned", CARotation: rotation}
 		o.StatefulSet.Exists = true
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 
@@ -77,10 +84,16 @@ var _ = Describe("GiveBack", func() {
 
 		return c, &ownership.GiveBack{Client: c, Observer: o, Recorder: recorder, Clock: testclock.NewFakePassiveClock(now)}
 	}
+	read := func(c client.Client, name string) *resourcesv1alpha1.ManagedResource {
+		GinkgoHelper()
+		object := &resourcesv1alpha1.ManagedResource{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-" + name}, object)).To(Succeed())
+
+		return object
+	}
 	release := func(c client.Client, name string) {
 		GinkgoHelper()
-		released := &resourcesv1alpha1.ManagedResource{}
-		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-" + name}, released)).To(Succeed())
+		released := read(c, name)
 		Expect(released.DeletionTimestamp).NotTo(BeNil())
 		Expect(released.Spec.KeepObjects).To(HaveValue(BeTrue()))
 		released.Finalizers = nil
@@ -94,7 +107,7 @@ var _ = Describe("GiveBack", func() {
 	}
 
 	BeforeEach(func() {
-		recorder = events.NewFakeRecorder(20)
+		recorder, rotation, calls = events.NewFakeRecorder(20), "", interceptor.Funcs{}
 		expires = time.Date(2027, 2, 3, 4, 5, 6, 0, time.UTC)
 		predecessor = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
 	})
@@ -138,25 +151,59 @@ var _ = Describe("GiveBack", func() {
 		expires = now.Add(59 * 24 * time.Hour)
 		c, giveBack := start(etcd("settled", 2), resource("settled", nil))
 		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
-		kept := &resourcesv1alpha1.ManagedResource{}
-		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-settled"}, kept)).To(Succeed())
+		kept := read(c, "settled")
 		Expect(kept.DeletionTimestamp).To(BeNil())
 		Expect(kept.Annotations).To(BeEmpty())
 	})
 
-	It("finishes what it was interrupted in, though the spec that it wrote is a new generation", func() {
-		c, giveBack := start(etcd("settled", 1), resource("settled", map[string]string{"etcd-druid.extensions.gardener.cloud/giving-back": "true"}))
-		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource druid-settled")))
-		release(c, "settled")
-		Expect(giveBack.Round(ctx)).To(BeTrue())
+	Describe("an interruption", func() {
+		var (
+			c        client.Client
+			giveBack *ownership.GiveBack
+			handed   *druidv1alpha1.Etcd
+		)
+
+		BeforeEach(func() {
+			calls.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
+				return errors.New("killed")
+			}
+			c, giveBack = start(etcd("settled", 2), resource("settled", nil))
+			Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("killed")))
+			calls.Delete = nil
+			handed = &druidv1alpha1.Etcd{}
+			Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, handed)).To(Succeed())
+			Expect(handed.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
+			handed.Generation = 3 // by the spec that was written
+		})
+
+		resume := func() error {
+			GinkgoHelper()
+			Expect(c.Update(ctx, handed)).To(Succeed())
+			_, giveBack = start(handed, read(c, "settled"))
+			_, err := giveBack.Round(ctx)
+
+			return err
+		}
+
+		It("is made good, though the spec that was written is a new generation", func() {
+			Expect(resume()).To(MatchError(ContainSubstring("waiting for ManagedResource druid-settled")))
+		})
+
+		It("does not hand over what was begun when the operator acted again", func() {
+			handed.Status.ObservedGeneration, rotation = new(int64(3)), `{"stage":"Prepared"}`
+			Expect(resume()).To(MatchError(ContainSubstring("rotated")))
+		})
+
+		It("does not take what others wrote for what was written", func() {
+			handed.Generation, handed.Spec.Replicas = 4, 3
+			Expect(resume()).To(MatchError(ContainSubstring("its newest generation is not carried out")))
+		})
 	})
 
 	It("does nothing where there is nobody to give the seed back to", func() {
 		c, giveBack := start(etcd("settled", 2), resource("settled", nil))
 		Expect(c.Delete(ctx, predecessor)).To(Succeed())
 		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))
-		left := &resourcesv1alpha1.ManagedResource{}
-		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "druid-settled"}, left)).To(Succeed())
-		Expect(left.DeletionTimestamp).To(BeNil())
+		Expect(read(c, "settled").DeletionTimestamp).To(BeNil())
 	})
 })

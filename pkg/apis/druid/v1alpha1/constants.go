@@ -107,8 +107,8 @@ const (
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that they lie in, in words for people.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
-	// ManagedResourceAnnotationGivingBack is the key, on the ManagedResource of an Etcd, of a mark that says that it is being
-	// given back to etcd-druid.
+	// ManagedResourceAnnotationGivingBack is the key, on the ManagedResource of an Etcd that is being given back to etcd-druid, of
+	// the Etcd's generation when that was begun.
 	ManagedResourceAnnotationGivingBack = "etcd-druid.extensions.gardener.cloud/giving-back"
 	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.
 	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
