@@ -38,10 +38,10 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 		return plan
 	}
 	if etcd.Spec.Replicas == 1 {
-		return planSingle(etcd, o, now).joining(o)
+		return planSingle(etcd, o, now).joining(o).withRestore(etcd, o, now)
 	}
 
-	return planSeveral(etcd, o, now).joining(o)
+	return planSeveral(etcd, o, now).joining(o).withRestore(etcd, o, now)
 }
 
 // RepairFor decides what is to be done for a canonical Etcd whose spec is not carried out now, because it was refused or nobody

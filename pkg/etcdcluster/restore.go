@@ -29,8 +29,8 @@ const (
 )
 
 // JudgeRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
-// sentence. Neither: nobody asks, or too little is known.
-func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation) (begins bool, ignored string) {
+// sentence. Neither: nobody asks, too little is known, or it has to be seen for a while yet that nobody serves.
+func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (begins bool, ignored string) {
 	value, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	switch {
 	case !asked || !knowsForRestore(o):
@@ -51,7 +51,42 @@ func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation) (begins bool, ignored
 		return false, fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data: delete the claims of all members if that data is worth nothing", helper.FullSnapshotLeaseName(etcd), claim)
 	}
 
-	return true, ""
+	return unrest(etcd, o, now) == "", ""
+}
+
+// unrest says which member may be about to serve, empty when none is: pods restart, are made anew, and lose their leader for a
+// moment. All that run must have been there for as long as members take to start, and not have been ready for a while.
+func unrest(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) string {
+	for _, member := range membersOf(etcd, o, o.StatefulSet.SpecReplicas) {
+		switch pod := member.Pod; {
+		case pod == nil:
+			return "pod " + helper.PodName(etcd, member.Ordinal) + " to be created"
+		case pod.Deleting:
+			return "pod " + pod.Name + " to be gone" + outOfServiceHint(*pod)
+		case now.Sub(pod.CreationTime) < startTime || now.Sub(pod.ReadyChangedAt) < unreadyTime:
+			return fmt.Sprintf("pod %s not to serve for %s after its start and %s after it was last ready", pod.Name, startTime, unreadyTime)
+		}
+	}
+
+	return ""
+}
+
+// withRestore tells that a restore is asked for, and why it has not begun.
+func (p Plan) withRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
+	begins, ignored := JudgeRestore(etcd, o, now)
+	if _, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; asked && knowsForRestore(o) && !begins && ignored == "" && p.WaitsFor != "" {
+		p.WaitsFor += "; the restore that is asked for waits for " + unrest(etcd, o, now)
+	}
+
+	return p
+}
+
+func outOfServiceHint(pod Pod) string {
+	if pod.Node == "" {
+		return ""
+	}
+
+	return fmt.Sprintf(" (if node %s does not come back, taint it node.kubernetes.io/out-of-service)", pod.Node)
 }
 
 // mayServe says which member serves, or may serve where nobody sees it; empty when none does.
@@ -103,7 +138,7 @@ func (o Observation) remainingData() string {
 // look for the cluster that it was part of.
 func planRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (Plan, bool) {
 	phase := RestorePhase(o.ManagedResource.Restore)
-	begins, _ := JudgeRestore(etcd, o)
+	begins, _ := JudgeRestore(etcd, o, now)
 	switch {
 	case phase == RestoreDiscard:
 		return planDiscard(etcd, o), true
@@ -130,10 +165,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 	}
 	if len(o.Pods) > 0 {
 		plan.Reason = fmt.Sprintf("the cluster is restored from its store; %d pods are left", len(o.Pods))
-		plan.WaitsFor = "pod " + o.Pods[0].Name + " to be gone"
-		if node := o.Pods[0].Node; node != "" {
-			plan.WaitsFor += fmt.Sprintf(" (if node %s does not come back, taint it node.kubernetes.io/out-of-service)", node)
-		}
+		plan.WaitsFor = "pod " + o.Pods[0].Name + " to be gone" + outOfServiceHint(o.Pods[0])
 
 		return plan
 	}

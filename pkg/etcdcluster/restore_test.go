@@ -122,7 +122,7 @@ var _ = Describe("Traces of a restore", func() {
 			if s.etcd.Annotations == nil {
 				ask(s)
 			}
-			begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen)
+			begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
 			Expect(begins).To(BeFalse())
 			Expect(ignored).To(ContainSubstring(message))
 			Expect(etcdcluster.PlanFor(s.etcd, s.seen, s.now).Restore).To(BeEmpty())
@@ -157,12 +157,38 @@ var _ = Describe("Traces of a restore", func() {
 		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
 	)
 
+	DescribeTable("waits, and discards nothing, while",
+		func(replicas int32, happen func(*seed), waitsFor string) {
+			s := created(replicas, withStore)
+			s.event("something passing", func() { happen(s); s.see() })
+			ask(s)
+			plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+			Expect(plan.Restore).To(BeEmpty())
+			Expect(plan.WaitsFor).To(ContainSubstring(waitsFor))
+			s.run()
+			s.expectDone()
+			Expect(s.steps).NotTo(HaveKey(etcdcluster.StepDiscardClaim))
+			Expect(s.etcd.Annotations).To(BeEmpty(), "it is ignored when the members serve again")
+		},
+		Entry("a single pod is on its way out", int32(1), func(s *seed) { s.terminate(s.seen.PodFor(0)) }, "the restore that is asked for waits for pod main-0 to be gone"),
+		Entry("a single pod is being made anew", int32(1), func(s *seed) { s.seen.Pods = nil }, "the restore that is asked for waits for pod main-0 to be created"),
+		Entry("a single pod has just started", int32(1), func(s *seed) {
+			s.seen.Pods = nil
+			s.statefulSetController()
+		}, "the restore that is asked for waits for pod main-0 not to serve for 2m0s after its start"),
+		Entry("all pods of three restart", int32(3), func(s *seed) {
+			s.leader = 0
+			s.seen.Pods = nil
+			s.statefulSetController()
+		}, "the restore that is asked for waits for pod main-0 not to serve for 2m0s after its start"),
+	)
+
 	It("decides nothing while it cannot read what would be discarded", func() {
 		s := created(3, withStore)
 		ask(s)
 		loseAll(s)
 		s.seen.Failures = []etcdcluster.ReadFailure{{Section: "PersistentVolumeClaims", Message: "forbidden"}}
-		begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen)
+		begins, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
 		Expect(begins).To(BeFalse())
 		Expect(ignored).To(BeEmpty())
 	})

@@ -298,7 +298,7 @@ func (s *seed) remember(plan etcdcluster.Plan) bool {
 
 // takeAnnotation plays what the etcd controller does after each pass.
 func (s *seed) takeAnnotation() {
-	_, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen)
+	_, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
 	if _, asked := s.etcd.Annotations["druid.gardener.cloud/restore"]; asked && (s.seen.ManagedResource.Restore == "discard" || ignored != "") {
 		s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
 		delete(s.etcd.Annotations, "druid.gardener.cloud/restore")

@@ -28,7 +28,7 @@ func (r *Reconciler) takeRestoreAnnotation(p *pass, etcd *druidv1alpha1.Etcd) bo
 		delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
 		return true
 	}
-	_, ignored := etcdcluster.JudgeRestore(p.canonical, p.observation)
+	_, ignored := etcdcluster.JudgeRestore(p.canonical, p.observation, r.Clock.Now())
 	if ignored == "" {
 		return false
 	}

@@ -41,10 +41,12 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 	several := max(etcd.Spec.Replicas, etcd.Status.Replicas) > 1 && helper.ManagesPods(etcd)
 	// Who leads takes the snapshot before the members stop.
 	stopping := helper.IsHibernated(etcd) && helper.IsStoreConfigured(etcd)
+	// A member that serves is not replaced by what the store holds, a single one neither.
+	_, restores := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
 
 	return observer.Request{
-		Gardener: true, AskEtcd: several || stopping || joins, AskExisting: joins, Volumes: several, StorageClasses: helper.ManagesPods(etcd),
+		Gardener: true, AskEtcd: several || stopping || joins || restores, AskExisting: joins, Volumes: several, StorageClasses: helper.ManagesPods(etcd),
 	}
 }
 
