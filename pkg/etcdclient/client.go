@@ -32,6 +32,9 @@ type Client interface {
 	// Promote gives the learner with the id its vote. Any member can be asked that has a leader; the cluster refuses a learner
 	// that has not caught up. Errors as for Status.
 	Promote(ctx context.Context, learner uint64) error
+	// UpdatePeerURLs has the cluster know the member with the id by these URLs. Any member can be asked that has a leader. Errors as
+	// for Status.
+	UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error
 	// Defragment gives space of the database that holds no data back to the file system. Until it is over the member does not
 	// serve; it lasts as long as the context does, and no time limit of the connection ends it before. Errors as for Status.
 	Defragment(ctx context.Context) error

@@ -150,6 +150,17 @@ func (m *member) Promote(ctx context.Context, learner uint64) error {
 	return nil
 }
 
+// UpdatePeerURLs implements Client.
+func (m *member) UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error {
+	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
+	defer cancel()
+	if _, err := m.etcd.MemberUpdate(ctx, id, urls); err != nil {
+		return explain("updating peer URLs", err)
+	}
+
+	return nil
+}
+
 // Defragment implements Client.
 func (m *member) Defragment(ctx context.Context) error {
 	if _, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Defragment(ctx, &etcdserverpb.DefragmentRequest{}); err != nil {

@@ -125,6 +125,13 @@ var _ = Describe("Pool", func() {
 		Expect(s.promoted).To(BeEquivalentTo(6))
 	})
 
+	It("has a member known by other peer URLs", func() {
+		s := serve(nil)
+		Expect(connect(etcdclient.Target{Address: s.address}).UpdatePeerURLs(ctx, 7, []string{"http://main-0.main-peer.demo.svc:2380"})).To(Succeed())
+		Expect(s.updated).To(BeEquivalentTo(7))
+		Expect(s.peerURLs).To(Equal([]string{"http://main-0.main-peer.demo.svc:2380"}))
+	})
+
 	It("defragments, for longer than other calls may take", func() {
 		s := serve(nil)
 		pool = etcdclient.NewPool(time.Nanosecond, clock)

@@ -39,6 +39,8 @@ type server struct {
 	hang         bool
 	members      []*etcdserverpb.Member
 	movedTo      uint64
+	updated      uint64
+	peerURLs     []string
 	promoted     uint64
 	defragmented int
 	connections  int
@@ -116,6 +118,12 @@ func (s *server) MemberPromote(_ context.Context, request *etcdserverpb.MemberPr
 	s.promoted = request.ID
 
 	return &etcdserverpb.MemberPromoteResponse{}, nil
+}
+
+func (s *server) MemberUpdate(_ context.Context, request *etcdserverpb.MemberUpdateRequest) (*etcdserverpb.MemberUpdateResponse, error) {
+	s.updated, s.peerURLs = request.ID, request.PeerURLs
+
+	return &etcdserverpb.MemberUpdateResponse{}, nil
 }
 
 // pki makes a CA, and certificates signed by it.

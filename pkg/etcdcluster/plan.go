@@ -31,7 +31,7 @@ type Plan struct {
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
 	WaitsFor string
-	// Lively is true for several members while a pod of theirs is young: what no watch tells, such as votes and leaders, changes
+	// Lively is true while members are defragmented, and for several while a pod of theirs is young: what no watch tells, such as votes and leaders, changes
 	// from one second to the next.
 	Lively bool
 	// Refusal is set when the spec cannot be carried out and its author has to act.
@@ -106,6 +106,8 @@ const (
 	// StepPromoteMember asks the cluster to give the learner with the id To, the member in the pod, its vote. The cluster refuses
 	// one that has not caught up, which means to wait.
 	StepPromoteMember StepKind = "PromoteMember"
+	// StepUpdatePeerURLs asks the cluster to know the member with the id To, the one in the pod, by PeerURLs. Nobody restarts for it.
+	StepUpdatePeerURLs StepKind = "UpdatePeerURLs"
 	// StepReplaceClaim deletes a claim whose volume is lost for good; the StatefulSet makes it anew.
 	StepReplaceClaim StepKind = "ReplaceClaim"
 	// StepGrowClaim asks for a larger volume of a claim, which grows while it is used.
@@ -135,8 +137,10 @@ type Step struct {
 	// ResourceVersion is a precondition too, where the state of the object decided: a pod may have become ready meanwhile.
 	// Empty: its state does not matter.
 	ResourceVersion string
-	// To is the id of the member that is to lead, or to vote. 0: the step is about neither.
+	// To is the id of the member that is to lead, to vote, or to be known by other URLs. 0: the step is about none of it.
 	To uint64
+	// PeerURLs are the URLs by which the member To is to be known. Nil: the step is not about them.
+	PeerURLs []string
 	// Size is the number of bytes to ask for. 0: the step is about no volume's size.
 	Size int64
 }

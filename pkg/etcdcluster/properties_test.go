@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,7 @@ var _ = Describe("Random worlds", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d worlds from seed %d, %d faults, steps: %v", worlds, first, faults, steps), ReportEntryVisibilityAlways)
-		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "GrowClaim", "RecreateStatefulSet"} {
+		for _, kind := range []etcdcluster.StepKind{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "GrowClaim", "RecreateStatefulSet", "UpdatePeerURLs"} {
 			Expect(worlds < 100 || steps[kind] > 0).To(BeTrue(), "no world made us do %s", kind)
 		}
 	})
@@ -126,7 +127,7 @@ func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
 		w.imageChanges, w.imageBreaks, w.sidecarBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
-		w.isMadeAgain, w.volumesGrow, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
+		w.isMadeAgain, w.volumesGrow, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
 	if what != "" {
@@ -258,6 +259,7 @@ func (w *randomWorld) isMadeAgain() string {
 		return ""
 	}
 	w.makeAgainWithout(ordinal)
+	w.keepPeers()
 
 	return fmt.Sprintf("the Etcd is deleted and made again, without claim %d", ordinal)
 }
@@ -374,6 +376,34 @@ func (w *randomWorld) volumesGrow() string {
 	w.etcd.Spec.StorageCapacity = resource.NewQuantity(size, resource.BinarySI)
 
 	return "spec.storageCapacity becomes " + w.etcd.Spec.StorageCapacity.String()
+}
+
+// keepPeers has whoever makes the Etcd again write what its members were: nothing but their data tells how they know each other.
+func (w *randomWorld) keepPeers() {
+	withTLS := 0
+	for _, member := range w.members {
+		if strings.HasPrefix(member.peerURL, "https:") {
+			withTLS++
+		}
+	}
+	w.etcd.Spec.Etcd.PeerUrlTLS = nil
+	if 2*withTLS > len(w.members) {
+		withPeerTLS(w.etcd)
+	}
+}
+
+func (w *randomWorld) peersChange() string {
+	if len(w.members) > 1 && !slices.ContainsFunc(w.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.TLSEnabled != nil }) {
+		return ""
+	}
+	if w.etcd.Spec.Etcd.PeerUrlTLS == nil {
+		w.etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+
+		return "peer TLS is switched on"
+	}
+	w.etcd.Spec.Etcd.PeerUrlTLS = nil
+
+	return "peer TLS is switched off"
 }
 
 func (w *randomWorld) nobodyAsks() string {

@@ -4,7 +4,10 @@
 
 package etcdcluster
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // replace decides about pods that were made from an older template: first those that do not serve, then followers, and the
 // leader after it handed over. Each waits for the one before to be back.
@@ -51,6 +54,8 @@ func (v view) candidate() *Member {
 	for i := range v.members {
 		member := &v.members[i]
 		switch {
+		case v.losesPeerTLS(*member) && member.isKnownBy(peerURLs(v.etcd, *member, false)):
+			return member // two that nobody can dial could not dial each other
 		case !v.isOutdated(*member):
 		case member.Answer != nil && member.Answer.Leads():
 			leader = member
@@ -95,6 +100,12 @@ func (v view) replaceServing(plan Plan, m Member) Plan {
 	}
 	if m.Answer != nil && m.Answer.Leads() {
 		return v.moveLeader(plan, m)
+	}
+	if urls := peerURLs(v.etcd, m, false); v.losesPeerTLS(m) && m.Listed != nil && !m.isKnownBy(urls) {
+		plan.Reason += fmt.Sprintf(": allowed, once the others know it by %s", strings.Join(urls, ", "))
+		plan.Step = m.toBeKnownBy(urls)
+
+		return plan
 	}
 	plan.Reason += ": allowed"
 	plan.Step = &Step{Kind: StepEvictPod, Object: m.Pod.Name, UID: m.Pod.UID}

@@ -46,7 +46,7 @@ func (s *seed) voters() (alive, all int) {
 			continue
 		}
 		all++
-		if s.alive(member.ordinal) != nil {
+		if s.alive(member.ordinal) != nil && (s.leader == 0 || s.follows(member)) {
 			alive++
 		}
 	}
@@ -56,23 +56,61 @@ func (s *seed) voters() (alive, all int) {
 
 // elect keeps the leader while it lives and has a quorum. An election takes one tick without any.
 func (s *seed) elect() bool {
-	alive, all := s.voters()
 	before := s.leader
-	lives := slices.ContainsFunc(s.members, func(m *simMember) bool { return m.id == s.leader && s.alive(m.ordinal) != nil })
-	switch {
-	case !etcdcluster.IsQuorate(alive, all):
-		s.leader = 0
-	case s.leader != 0 && !lives:
-		s.leader = 0
-	case s.leader == 0:
-		for _, member := range s.members {
-			if s.leader == 0 && !member.learner && s.alive(member.ordinal) != nil {
-				s.leader = member.id
-			}
+	if s.leader != 0 {
+		if !slices.ContainsFunc(s.members, func(m *simMember) bool { return m.id == s.leader && s.mayLead(m) }) {
+			s.leader = 0
+		}
+
+		return before != s.leader
+	}
+	for _, member := range s.members {
+		if s.leader == 0 && s.mayLead(member) {
+			s.leader = member.id
 		}
 	}
 
 	return before != s.leader
+}
+
+// mayLead is true for a voter that is connected with a quorum.
+func (s *seed) mayLead(leader *simMember) bool {
+	connected, all := 0, 0
+	for _, member := range s.members {
+		if member.learner {
+			continue
+		}
+		all++
+		if s.areConnected(leader, member) {
+			connected++
+		}
+	}
+
+	return !leader.learner && etcdcluster.IsQuorate(connected, all)
+}
+
+// follows is true for a member that is connected with the leader, of which it does not know at once that it is gone.
+func (s *seed) follows(member *simMember) bool {
+	return s.leader != 0 && !slices.ContainsFunc(s.members, func(leader *simMember) bool {
+		return leader.id == s.leader && s.alive(leader.ordinal) != nil && !s.areConnected(leader, member)
+	})
+}
+
+// areConnected is true for members of which one can dial the other: by https, if both have certificates, and by http, if the
+// other has none.
+func (s *seed) areConnected(a, b *simMember) bool {
+	if s.alive(a.ordinal) == nil || s.alive(b.ordinal) == nil {
+		return false
+	}
+	dials := func(from, to *simMember) bool {
+		if strings.HasPrefix(to.peerURL, "https:") {
+			return s.seen.PodFor(from.ordinal).PeerTLS && s.seen.PodFor(to.ordinal).PeerTLS
+		}
+
+		return !s.seen.PodFor(to.ordinal).PeerTLS
+	}
+
+	return a == b || dials(a, b) || dials(b, a)
 }
 
 // sidecars let members form, join and rejoin the cluster, one at a time, and promote learners that have caught up.
@@ -118,8 +156,12 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 		member.caught++
 	case member.learner:
 		member.learner = false
-	case member.peerURL != url:
+	case !s.corrected[pod.UID]: // once, as it starts
+		s.corrected[pod.UID] = true
+		changes := member.peerURL != url
 		member.peerURL = url
+
+		return changes
 	default:
 		return false
 	}
@@ -190,6 +232,8 @@ func (s *seed) act(step etcdcluster.Step) {
 		s.moveLeader(step)
 	case etcdcluster.StepPromoteMember:
 		s.promote(step)
+	case etcdcluster.StepUpdatePeerURLs:
+		s.updatePeerURLs(step)
 	case etcdcluster.StepReplaceClaim:
 		s.replaceClaim(step, aliveBefore, all)
 	case etcdcluster.StepGrowClaim:
@@ -240,6 +284,17 @@ func (s *seed) moveLeader(step etcdcluster.Step) {
 		}
 	}
 	s.broken("the leader cannot move to %x", step.To)
+}
+
+func (s *seed) updatePeerURLs(step etcdcluster.Step) {
+	for _, member := range s.members {
+		if member.id == step.To && s.leader != 0 {
+			member.peerURL = step.PeerURLs[0]
+
+			return
+		}
+	}
+	s.broken("%x cannot be known by %v", step.To, step.PeerURLs)
 }
 
 // promote gives a learner its vote, as etcd does: never to one that has not caught up.

@@ -7,6 +7,7 @@ package etcdcluster_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,6 +53,8 @@ type seed struct {
 	keys, stored int
 	// refuseEvictions is how many evictions are refused from now on.
 	refuseEvictions int
+	// corrected are the pods whose sidecars have had their peer URLs corrected, as each does once.
+	corrected map[types.UID]bool
 }
 
 type simMember struct {
@@ -80,7 +83,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -162,7 +165,16 @@ func (s *seed) repairBeside(plan etcdcluster.Plan) bool {
 }
 
 func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
-	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: helper.PeerTLS(s.etcd) != nil, peerPort: helper.PeerPort(s.etcd)}
+	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: s.peerTLS(), peerPort: helper.PeerPort(s.etcd)}
+}
+
+// peerTLS is whether members are rendered that have certificates for each other.
+func (s *seed) peerTLS() bool {
+	if bound := etcdcluster.BoundPeers(s.etcd, s.seen); bound != nil {
+		return *bound
+	}
+
+	return helper.PeerTLS(s.etcd) != nil
 }
 
 // tick lets the others act and time pass; true when anything changed.
@@ -358,7 +370,7 @@ func (s *seed) kubelet() bool {
 		default:
 			container.State, container.Reason = etcdcluster.ContainerRunning, ""
 			member := s.alive(pod.Ordinal)
-			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.leader != 0
+			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.follows(member)
 			pod.Ready = pod.Ready && !s.halfBroken[pod.UID]
 			pod.ContainersReady = pod.Ready
 		}
@@ -379,7 +391,7 @@ func (s *seed) snapshots() {
 			continue
 		}
 		name := helper.MemberName(s.etcd, ordinal)
-		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(s.seen.PodFor(ordinal).PeerTLS)}
+		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(strings.HasPrefix(member.peerURL, "https:"))}
 		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name })
 		s.seen.MemberLeases = append(s.seen.MemberLeases, lease)
 	}
@@ -423,12 +435,15 @@ func (s *seed) answers() etcdcluster.EtcdAnswers {
 		answer := etcdcluster.MemberAnswer{Ordinal: pod.Ordinal}
 		if member := s.alive(pod.Ordinal); member != nil {
 			answer.Reachable, answer.MemberID, answer.ClusterID, answer.LeaderID = true, member.id, 1, s.leader
+			if !s.follows(member) {
+				answer.LeaderID = 0
+			}
 			answer.Learner = member.learner
 			answer.RaftIndex, answer.RaftAppliedIndex = 100, 100
 			if member.learner {
 				answer.RaftAppliedIndex = uint64(100 * member.caught / max(s.catchUp, 1)) // #nosec G115 -- never negative
 			}
-			answer.Serves = !member.learner && s.leader != 0
+			answer.Serves = !member.learner && s.follows(member)
 		}
 		if s.strange[pod.Ordinal] && pod.Containers[0].State == etcdcluster.ContainerRunning {
 			answer.Reachable, answer.Serves, answer.MemberID, answer.ClusterID, answer.LeaderID = true, true, 0xfe, 2, 0xfe

@@ -83,7 +83,10 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Serves, o.Etcd.MemberList[2].Learner = true, false, true
 		}, "get its vote"),
 		Entry("while another's pod is not ready", func() { o.Pods[2].Ready = false }, "main-2"),
-		Entry("while another advertises other peer URLs, for which its sidecar will stop it", func() { o.Etcd.MemberList[2].PeerURLs = []string{"https://elsewhere:2380"} }, "advertise"),
+		Entry("while another advertises other peer URLs, for which its sidecar will stop it", func() {
+			o.Pods[2].ReadyChangedAt = now.Add(-10 * time.Second)
+			o.Etcd.MemberList[2].PeerURLs = []string{"https://elsewhere:2380"}
+		}, "advertise"),
 		Entry("while another's heartbeat does not tell of its peer URLs", func() {
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
 		}, "heartbeat of member main-2"),
@@ -114,6 +117,98 @@ var _ = Describe("PlanFor of several members", func() {
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
 		}),
 	)
+
+	It("has a member known by its own URLs where its sidecar left that undone, before it touches another", func() {
+		o.Pods[1].RevisionHash = "old"
+		o.Etcd.MemberList[2].PeerURLs = []string{"https://main-2.main-peer.demo.svc:2380"}
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{
+			Kind: "UpdatePeerURLs", Object: "main-2", UID: "uid-of-main-2", To: 0xa3, PeerURLs: []string{"http://main-2.main-peer.demo.svc:2380"},
+		}))
+	})
+
+	It("replaces a member that has other URLs than before when it is replaced", func() {
+		o.Pods[1].RevisionHash, o.Pods[2].RevisionHash = "old", "old"
+		etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{
+			{MemberName: "main-1", URLs: []string{"http://one.example:2380"}}, {MemberName: "main-2", URLs: []string{"http://two.example:2380"}},
+		}
+		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}), plan().WaitsFor)
+	})
+
+	Describe("that lose their certificates for each other", func() {
+		BeforeEach(func() {
+			for ordinal := range 3 {
+				o.Pods[ordinal].PeerTLS, o.Pods[ordinal].RevisionHash = true, "old"
+				o.Etcd.MemberList[ordinal].PeerURLs = []string{fmt.Sprintf("https://main-%d.main-peer.demo.svc:2380", ordinal)}
+			}
+		})
+		plainly := func(ordinal int) {
+			o.Etcd.MemberList[ordinal].PeerURLs = []string{fmt.Sprintf("http://main-%d.main-peer.demo.svc:2380", ordinal)}
+		}
+
+		It("are known without before they restart, one after the other", func() {
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{
+				Kind: "UpdatePeerURLs", Object: "main-1", UID: "uid-of-main-1", To: 0xa2, PeerURLs: []string{"http://main-1.main-peer.demo.svc:2380"},
+			}))
+			plainly(1)
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}))
+			o.Pods[1].PeerTLS, o.Pods[1].RevisionHash = false, "new"
+			Expect(plan().Step).To(HaveField("Object", "main-2"))
+		})
+
+		It("are replaced although their heartbeat tells of the new URLs already", func() {
+			plainly(2)
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(false)}}
+			Expect(plan().Step).NotTo(BeNil(), plan().WaitsFor)
+		})
+
+		It("are known by https again when they keep them after all", func() {
+			plainly(1)
+			o.StatefulSet.UpdateRevision = "old"
+			Expect(plan().Step).To(HaveField("PeerURLs", []string{"https://main-1.main-peer.demo.svc:2380"}))
+		})
+	})
+
+	Describe("BoundPeers", func() {
+		bound := func() *bool { return etcdcluster.BoundPeers(etcd, o) }
+		knownBy := func(tls ...bool) {
+			o.MemberLeases = nil
+			for ordinal, enabled := range tls {
+				o.MemberLeases = append(o.MemberLeases, etcdcluster.Lease{Name: fmt.Sprintf("main-%d", ordinal), TLSEnabled: new(enabled)})
+			}
+		}
+		BeforeEach(func() { knownBy(true, true, true) })
+
+		DescribeTable("lets members change that can be told",
+			func(change func()) {
+				change()
+				Expect(bound()).To(BeNil())
+			},
+			Entry("while all serve", func() {}),
+			Entry("while a quorum does", func() { o.Pods[0].Ready = false }),
+			Entry("of which there never were several", func() { o.ManagedResource.Size, o.ManagedResource.Replicas, o.Pods = 1, new(int32(1)), nil }),
+			Entry("that somebody else runs", func() {
+				etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
+			}),
+			Entry("of which nothing tells how they know each other", func() { o.MemberLeases, o.Pods = nil, nil }),
+		)
+
+		DescribeTable("binds others to how they know each other",
+			func(change func()) {
+				change()
+				Expect(bound()).To(HaveValue(BeTrue()))
+				knownBy(false, false, false)
+				Expect(bound()).To(HaveValue(BeFalse()))
+				knownBy(true, false, true)
+				Expect(bound()).To(HaveValue(BeTrue()))
+				knownBy(true, false, false)
+				Expect(bound()).To(HaveValue(BeFalse()))
+			},
+			Entry("while too few serve", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
+			Entry("while a quorum is on its way out", func() { o.Pods[0].Deleting, o.Pods[1].Deleting = true, true }),
+			Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }),
+			Entry("when they wake up", func() { o.Pods, o.ManagedResource.Replicas = nil, new(int32(0)) }),
+		)
+	})
 
 	It("names both clusters where members are of two", func() {
 		o.Etcd.Members[2].ClusterID = 2

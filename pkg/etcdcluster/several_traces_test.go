@@ -152,6 +152,40 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-peer-urls-changed")
 	})
 
+	It("starts members that hibernated as they know each other, and switches peer TLS off then", func() {
+		s := created(3, withPeerTLS)
+		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		s.event("peer TLS is switched off, and spec.replicas becomes 3", func() { s.etcd.Spec.Etcd.PeerUrlTLS, s.etcd.Spec.Replicas = nil, 3 })
+		s.run()
+		s.expectDone()
+		Expect(s.seen.Pods).To(HaveEach(HaveField("PeerTLS", false)))
+		s.expectGolden("three-woken-without-peer-tls")
+	})
+
+	It("has members that hibernate while peer TLS is being switched off start without", func() {
+		s := created(3, withPeerTLS)
+		s.event("peer TLS is switched off", func() { s.etcd.Spec.Etcd.PeerUrlTLS = nil })
+		s.runFor(3)
+		s.event("spec.replicas becomes 0 after the first was evicted", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		Expect(s.seen.Pods).To(BeEmpty())
+		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-hibernated-while-peer-tls-goes")
+	})
+
+	It("has members known by https again where peer TLS is not switched off after all", func() {
+		s := created(3, withPeerTLS)
+		s.event("peer TLS is switched off, and a drain is under way", func() { s.etcd.Spec.Etcd.PeerUrlTLS, s.refuseEvictions = nil, 5 })
+		s.runFor(5)
+		s.event("peer TLS is switched on again", func() { withPeerTLS(s.etcd) })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-peer-tls-off-and-not")
+	})
+
 	It("hibernates, and wakes all members together", func() {
 		s := created(3)
 		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
@@ -364,6 +398,10 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.expectGolden("three-two-clusters")
 	})
 })
+
+func withPeerTLS(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+}
 
 // expectDone expects that all members are voters, serve, and run the newest image, and that no promise was broken.
 func (s *seed) expectDone() {

@@ -6,9 +6,7 @@ package etcdcluster
 
 import (
 	"fmt"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -118,10 +116,10 @@ func (v view) awaitedOfMember(m Member) string {
 		return "member " + m.Name + " to serve"
 	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
 		return "member " + m.Name + " to be in the list of members"
-	case v.isConfiguredAsBefore(m):
+	case v.isConfiguredAsBefore(m), v.losesPeerTLS(m) && m.isKnownBy(peerURLs(v.etcd, m, false)):
 		return ""
-	case m.Listed != nil && !slices.Equal(sorted(m.Listed.PeerURLs), sorted(peerURLsOf(v.etcd, m))):
-		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(peerURLsOf(v.etcd, m), ", "), strings.Join(m.Listed.PeerURLs, ", "))
+	case v.awaitedURLs(m) != "":
+		return v.awaitedURLs(m)
 	case m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS:
 		return "the heartbeat of member " + m.Name + " to tell of its new peer URLs"
 	default:
@@ -151,25 +149,6 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m Member) string {
 		return ""
 	}
 }
-
-// peerURLsOf are the peer URLs that the pod of a member is configured with, if it was made from the newest template.
-func peerURLsOf(etcd *druidv1alpha1.Etcd, m Member) []string {
-	scheme := "http"
-	if m.Pod.PeerTLS {
-		scheme = "https"
-	}
-	host := fmt.Sprintf("%s.%s.%s.svc", m.Pod.Name, helper.PeerServiceName(etcd), etcd.Namespace)
-	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(helper.PeerPort(etcd))))}
-	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
-		if additional.MemberName == m.Name {
-			urls = append(urls, additional.URLs...)
-		}
-	}
-
-	return urls
-}
-
-func sorted(urls []string) []string { return slices.Sorted(slices.Values(urls)) }
 
 // isOutdated is true when the member's pod was made from an older template and is not on its way out.
 func (v view) isOutdated(m Member) bool {

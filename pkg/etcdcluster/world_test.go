@@ -65,6 +65,15 @@ func (m manifest) revision() string {
 	return revision
 }
 
+// tls is what pods mount for connections between members.
+func (m manifest) tls() etcdcluster.MountedTLS {
+	if m.peerTLS {
+		return etcdcluster.MountedTLS{PeerCA: "peer-ca", Peer: "peer-server"}
+	}
+
+	return etcdcluster.MountedTLS{}
+}
+
 func newWorld(change ...func(*druidv1alpha1.Etcd)) *world {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 1
@@ -153,6 +162,9 @@ func (w *world) noteOf(plan etcdcluster.Plan) {
 		}
 		if plan.Step.To != 0 {
 			line += fmt.Sprintf(" to %x", plan.Step.To)
+		}
+		if len(plan.Step.PeerURLs) > 0 {
+			line += " at " + strings.Join(plan.Step.PeerURLs, ", ")
 		}
 	case etcdcluster.OutcomeGrow:
 		line += fmt.Sprintf(" | grows to replicas=%d size=%d", plan.Growth.Replicas, plan.Growth.ClusterSize)
@@ -258,6 +270,7 @@ func (w *world) resourceManager() bool {
 	statefulSet.Rendering = w.applied.rendering()
 	statefulSet.Rendering.Fixed.ClaimTemplates = claims
 	statefulSet.SpecReplicas = w.applied.replicas
+	statefulSet.TLS = w.applied.tls()
 	statefulSet.Generation++
 
 	return true

@@ -108,7 +108,7 @@ type pass struct {
 // effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know
 // spec.etcd.enableTLS has pruned the field since, no pod needs the Secrets that the spec still names.
 func (p *pass) effective() *druidv1alpha1.Etcd {
-	modes, errs := secrets.Decide(p.etcd, secrets.ParseModes(p.seen.ManagedResource.TLSMode))
+	modes, errs := secrets.Decide(p.etcd, secrets.ParseModes(p.seen.ManagedResource.TLSMode), etcdcluster.BoundPeers(p.etcd, p.seen))
 	if len(errs) > 0 {
 		return p.etcd
 	}

@@ -36,8 +36,16 @@ func Effective(etcd *druidv1alpha1.Etcd, modes Modes, names Names) *druidv1alpha
 			ServerTLSSecretRef: corev1.SecretReference{Name: names.Peer},
 		}}
 	}
-	if modes.Client == ModeDisabled || modes.Peer == ModeDisabled {
+	switch isOff := modes.Client == ModeDisabled || modes.Peer == ModeDisabled; {
+	case isOff && modes.Peer.hasCertificates():
+		// It is off for clients, and for members as soon as they can be told.
+		effective.Spec.Etcd.EnableTLS, effective.Spec.Etcd.ClientUrlTLS, effective.Spec.Backup.TLS = nil, nil, nil
+	case isOff && modes.Client.hasCertificates():
+		effective.Spec.Etcd.PeerUrlTLS = nil // it is on for members as soon as they can be told
+	case isOff:
 		effective.Spec.Etcd.EnableTLS = new(false)
+	case modes.Peer == ModePlaintext:
+		effective.Spec.Etcd.PeerUrlTLS = nil
 	}
 
 	return effective

@@ -94,9 +94,10 @@ func shownMode(mounted, config string) Mode {
 	}
 }
 
-// Decide says how the connections of a canonical Etcd are to be secured, given how those of its cluster are secured now.
-// The errors are final, and name the field and the way out.
-func Decide(etcd *druidv1alpha1.Etcd, running Modes) (Modes, field.ErrorList) {
+// Decide says how the connections of a canonical Etcd are to be secured, given how those of its cluster are secured now. boundPeers
+// says whether members have to talk to each other with TLS or without it for the time being; nil: as the spec says. The errors are
+// final, and name the field and the way out.
+func Decide(etcd *druidv1alpha1.Etcd, running Modes, boundPeers *bool) (Modes, field.ErrorList) {
 	spec := field.NewPath("spec")
 	clientPath, peerPath, backupPath := spec.Child("etcd", "clientUrlTls"), spec.Child("etcd", "peerUrlTls"), spec.Child("backup", "tls")
 	client, peer, backup := etcd.Spec.Etcd.ClientUrlTLS != nil, etcd.Spec.Etcd.PeerUrlTLS != nil, etcd.Spec.Backup.TLS != nil
@@ -111,17 +112,38 @@ func Decide(etcd *druidv1alpha1.Etcd, running Modes) (Modes, field.ErrorList) {
 
 		return mode
 	}
-	modes := Modes{Client: decide(clientPath, client, running.Client), Peer: decide(peerPath, peer, running.Peer)}
+	modes := Modes{Client: decide(clientPath, client, running.Client)}
+	if running.Peer == ModeGiven && !peer && client && etcd.Spec.Etcd.EnableTLS == nil {
+		// The author of the PKI goes on naming Secrets for clients, and took those for members away: this is how etcd-druid's API
+		// says that members are to do without.
+		modes.Peer = ModePlaintext
+	} else {
+		modes.Peer = decide(peerPath, peer, running.Peer)
+	}
 	if question.isNew && modes.Client == ModePlaintext && backup {
 		errs = append(errs, field.Required(clientPath, backupPath.String()+" is set, and etcd and its sidecar must both serve with TLS, or neither: name Secrets here too, or set spec.etcd.enableTLS to true to have them issued"))
 	}
 
-	if etcd.Spec.Replicas > 1 && running.Peer.hasCertificates() && modes.Peer == ModeDisabled {
-		// The others have https URLs of each other: one without certificates would reach nobody, and nobody would reach it.
-		errs = append(errs, field.Forbidden(spec.Child("etcd", "enableTLS"), "TLS between several members that run cannot be switched off: leave it unset or true"))
+	if boundPeers != nil && modes.Peer.hasCertificates() != *boundPeers {
+		modes.Peer = boundMode(*boundPeers, peer, running.Peer)
 	}
 
 	return modes, errs
+}
+
+// boundMode is how members are connected that have to do with TLS, or without, until they can be told otherwise. Of certificates
+// any will do that all of them share.
+func boundMode(tls, referenced bool, running Mode) Mode {
+	switch {
+	case !tls && running == ModeDisabled:
+		return ModeDisabled
+	case !tls:
+		return ModePlaintext
+	case referenced && running != ModeProvisioned:
+		return ModeGiven
+	default:
+		return ModeProvisioned
+	}
 }
 
 // hasCertificates is true for TLS.

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -43,7 +42,7 @@ func (q question) etcd() *druidv1alpha1.Etcd {
 var _ = Describe("Decide", func() {
 	DescribeTable("decides who owns the PKI",
 		func(q question, expected string) {
-			modes, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running))
+			modes, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running), nil)
 			Expect(errs).To(BeEmpty())
 			Expect(modes.String()).To(Equal(expected))
 		},
@@ -73,12 +72,13 @@ var _ = Describe("Decide", func() {
 		Entry("naming Secrets is explicit enough to switch a running cluster on", question{client: true, running: "client=plaintext,peer=plaintext"}, "client=given,peer=plaintext"),
 		Entry("naming Secrets ends what was provisioned", question{client: true, peer: true, running: "client=provisioned,peer=provisioned"}, "client=given,peer=given"),
 		Entry("TLS between members is added to a running cluster as gardenlet does", question{client: true, sidecar: true, peer: true, running: "client=given,peer=plaintext"}, "client=given,peer=given"),
+		Entry("TLS between members is taken from a running cluster by who goes on naming Secrets for clients", question{client: true, running: "client=given,peer=given"}, "client=given,peer=plaintext"),
 		Entry("a running cluster of a predecessor with the sidecar's TLS alone is left as it is", question{sidecar: true, running: "client=plaintext,peer=plaintext"}, "client=plaintext,peer=plaintext"),
 	)
 
 	DescribeTable("refuses what cannot work, with the way out",
 		func(q question, field, hint string) {
-			_, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running))
+			_, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running), nil)
 			Expect(errs).To(HaveLen(1))
 			Expect(errs[0].Field).To(Equal(field))
 			Expect(errs[0].Detail).To(ContainSubstring(hint))
@@ -86,29 +86,25 @@ var _ = Describe("Decide", func() {
 		Entry("the sidecar's TLS without that of etcd", question{sidecar: true}, "spec.etcd.clientUrlTls", "set spec.etcd.enableTLS to true to have them issued"),
 		Entry("the sidecar's TLS and that between members without that of etcd", question{sidecar: true, peer: true}, "spec.etcd.clientUrlTls", "both serve with TLS, or neither"),
 		Entry("Secrets for clients that are named no longer", question{peer: true, running: "client=given,peer=given"}, "spec.etcd.clientUrlTls", "name them again, or set spec.etcd.enableTLS to true"),
-		Entry("Secrets for members that are named no longer", question{client: true, running: "client=given,peer=given"}, "spec.etcd.peerUrlTls", "or to false to serve plaintext"),
+		Entry("Secrets for members that are named no longer, and none for clients", question{running: "client=plaintext,peer=given"}, "spec.etcd.peerUrlTls", "or to false to serve plaintext"),
 	)
 })
 
-var _ = Describe("Decide about several members that run", func() {
-	decide := func(q question) field.ErrorList {
-		etcd := q.etcd()
-		etcd.Spec.Replicas = 3
-		_, errs := secrets.Decide(etcd, secrets.ParseModes(q.running))
-
-		return errs
-	}
-
-	It("does not switch TLS between them off, since they would not find each other", func() {
-		Expect(decide(question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"})).To(ConsistOf(HaveField("Field", "spec.etcd.enableTLS")))
-		Expect(decide(question{peer: true, enableTLS: new(false), running: "client=plaintext,peer=given"})).To(ConsistOf(HaveField("Field", "spec.etcd.enableTLS")))
-	})
-
-	It("switches off what is for clients alone", func() {
-		Expect(decide(question{client: true, enableTLS: new(false), running: "client=given,peer=plaintext"})).To(BeEmpty())
-		Expect(decide(question{enableTLS: new(false), running: "client=disabled,peer=disabled"})).To(BeEmpty())
-	})
-})
+var _ = DescribeTable("Decide about members that cannot be told of other peer URLs",
+	func(q question, bound bool, expected string) {
+		modes, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running), &bound)
+		Expect(errs).To(BeEmpty())
+		Expect(modes.String()).To(Equal(expected))
+	},
+	Entry("keeps what was issued for them, and switches off what is for clients", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, true, "client=disabled,peer=provisioned"),
+	Entry("keeps what is named for them", question{peer: true, enableTLS: new(false), running: "client=plaintext,peer=given"}, true, "client=disabled,peer=given"),
+	Entry("issues what is named no longer, since any certificates will do", question{client: true, running: "client=given,peer=given"}, true, "client=given,peer=provisioned"),
+	Entry("goes back to TLS where the change had only begun", question{enableTLS: new(false), running: "client=disabled,peer=disabled"}, true, "client=disabled,peer=provisioned"),
+	Entry("keeps plaintext between them", question{enableTLS: new(true), running: "client=disabled,peer=disabled"}, false, "client=provisioned,peer=disabled"),
+	Entry("keeps plaintext between them that named no Secrets before", question{client: true, peer: true, running: "client=given,peer=plaintext"}, false, "client=given,peer=plaintext"),
+	Entry("goes back to plaintext where the change had only begun", question{client: true, peer: true, running: "client=given,peer=given"}, false, "client=given,peer=plaintext"),
+	Entry("leaves alone what fits", question{client: true, peer: true, running: "client=given,peer=given"}, true, "client=given,peer=given"),
+)
 
 var _ = Describe("RunningModes", func() {
 	DescribeTable("finds out how a cluster runs",

@@ -109,7 +109,7 @@ func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bo
 		w.caught[member.ID]++
 	case member.Learner:
 		w.cluster.SetLearner(member.ID, false)
-	case member.PeerURLs[0] != urls:
+	case member.PeerURLs[0] != urls && !isReady(pod): // when it starts
 		w.cluster.SetPeerURLs(member.ID, urls)
 	default:
 		return false
@@ -236,6 +236,11 @@ type member struct {
 // MoveLeader implements etcdclient.Client.
 func (m member) MoveLeader(ctx context.Context, to uint64) error {
 	return m.write(fmt.Sprintf("move the leader to %x", to), func() error { return m.Client.MoveLeader(ctx, to) })
+}
+
+// UpdatePeerURLs implements etcdclient.Client.
+func (m member) UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error {
+	return m.write(fmt.Sprintf("have %x known by %v", id, urls), func() error { return m.Client.UpdatePeerURLs(ctx, id, urls) })
 }
 
 // Promote implements etcdclient.Client.

@@ -32,7 +32,7 @@ type renderer struct {
 // it already, and gets a stand-in where it does not exist yet.
 func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults) (*renderer, error) {
 	running := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
-	modes, errs := secrets.Decide(etcd, running)
+	modes, errs := secrets.Decide(etcd, running, etcdcluster.BoundPeers(etcd, o))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}

@@ -39,6 +39,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while one member becomes three", story{given: one, when: grow(3), then: succeeded(3, 4)}),
 		Entry("while three members become five", story{given: three, when: grow(5), then: succeeded(5, 6)}),
 		Entry("while it replaces the pods of three members", story{given: three, when: update(relabel), then: succeeded(3, 7)}),
+		Entry("while it switches TLS off between three members", story{given: three, when: update(plaintext), then: succeeded(3, 7)}),
 		Entry("while it hibernates three members", story{given: three, when: grow(0), then: succeeded(0, 4)}),
 		Entry("while it wakes three members", story{given: append(three[:1:1], grow(0)), when: grow(3), then: succeeded(3, 7)}),
 		Entry("while it begins to rotate the CAs of three members", story{given: three, when: rotating, then: succeeded(3, 10)}),

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
@@ -80,6 +82,8 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return r.moveLeader(ctx, etcd, o, plan)
 	case etcdcluster.StepPromoteMember:
 		return r.promote(ctx, etcd, o, plan)
+	case etcdcluster.StepUpdatePeerURLs:
+		return r.updatePeerURLs(ctx, etcd, o, plan)
 	case etcdcluster.StepTakeSnapshot:
 		r.takeSnapshot(etcd, o)
 		return nil
@@ -164,24 +168,56 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o
 // promote asks the members that serve, in turn, until one has given the learner its vote.
 func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
 	step := plan.Step
-	refusal := errors.New("no member serves")
-	for _, member := range etcdcluster.MembersFor(etcd, o) {
-		if !member.Serves() || member.Pod == nil {
+	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.To) })
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		logf.FromContext(ctx).Info("The learner did not get its vote, trying again", "pod", step.Object, "reason", refusal.Error())
+
+		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, plan.Reason)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, plan.Reason)
+
+	return nil
+}
+
+// updatePeerURLs asks the members that serve, in turn, until one has had another known by other URLs.
+func (r *Reconciler) updatePeerURLs(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
+	step := plan.Step
+	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.To, step.PeerURLs) })
+	switch {
+	case err != nil:
+		return err
+	case refusal != nil:
+		logf.FromContext(ctx).Info("The peer URLs were not updated, trying again", "pod", step.Object, "reason", refusal.Error())
+
+		return waitForMembers("Waiting for the member in pod %s to be known by %s: %s (%s)", step.Object, strings.Join(step.PeerURLs, ", "), refusal, plan.Reason)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "The member in pod %s is known by %s: %s", step.Object, strings.Join(step.PeerURLs, ", "), plan.Reason)
+
+	return nil
+}
+
+// askAny asks the members that serve, in turn, until one does not refuse. It returns the last refusal, and an error where nobody
+// could be asked.
+func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ask func(etcdclient.Client) error) (refusal, err error) {
+	refusal = errors.New("no member serves")
+	for _, pod := range o.Pods {
+		answer := o.Etcd.Answer(pod.Ordinal)
+		if pod.Deleting || answer == nil || !answer.Serves {
 			continue
 		}
-		client, err := r.Observer.Member(ctx, etcd, *member.Pod)
+		member, err := r.Observer.Member(ctx, etcd, pod)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if refusal = client.Promote(ctx, step.To); refusal == nil {
-			r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, plan.Reason)
-
-			return nil
+		if refusal = ask(member); refusal == nil {
+			return nil, nil
 		}
 	}
-	logf.FromContext(ctx).Info("The learner did not get its vote, trying again", "pod", step.Object, "reason", refusal.Error())
 
-	return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, plan.Reason)
+	return refusal, nil
 }
 
 // waitForMembers is waitFor for what no watch tells.

@@ -322,6 +322,18 @@ func (c *client) MoveLeader(_ context.Context, to uint64) error {
 	})
 }
 
+// UpdatePeerURLs implements etcdclient.Client.
+func (c *client) UpdatePeerURLs(_ context.Context, id uint64, urls []string) error {
+	return c.ask(func(*memberState) error {
+		if c.cluster.leader == 0 {
+			return errors.New("updating peer URLs: there is no leader")
+		}
+		c.cluster.find(id).PeerURLs = urls
+
+		return nil
+	})
+}
+
 // Promote implements etcdclient.Client.
 func (c *client) Promote(_ context.Context, learner uint64) error {
 	return c.ask(func(*memberState) error {

@@ -46,6 +46,9 @@ func (soleMember) Defragment(context.Context) error        { return nil }
 func (soleMember) Promote(context.Context, uint64) error {
 	return errors.New("there is no learner")
 }
+func (soleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
+	return errors.New("nobody asks for it")
+}
 func (soleMember) MoveLeader(context.Context, uint64) error {
 	return errors.New("there is no other member")
 }

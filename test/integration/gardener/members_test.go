@@ -59,6 +59,11 @@ func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.N
 // Promote implements etcdclient.Client.
 func (*memberClient) Promote(context.Context, uint64) error { return errors.New("not played") }
 
+// UpdatePeerURLs implements etcdclient.Client.
+func (*memberClient) UpdatePeerURLs(context.Context, uint64, []string) error {
+	return errors.New("not played")
+}
+
 // Defragment implements etcdclient.Client.
 func (*memberClient) Defragment(context.Context) error { return errors.New("not played") }
 

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Two members are connected as soon as one of them can dial the other, since etcd uses the streams of either side in both
+// directions. Who has certificates can dial both ways, who has none can dial by http alone. One member after the other can
+// therefore change: to TLS, when it is known by https after it has restarted, which its sidecar sees to; and from TLS, when it is
+// known by http before it restarts, which is ours.
+
+// staleTime is how long a member that serves may be known by other peer URLs than its own before it is not left to its sidecar any
+// more, which corrects them when it starts.
+const staleTime = time.Minute
+
+// BoundPeers says whether the members have to talk to each other with TLS or without it, whatever the spec says: as most of them
+// know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
+// never find together. Nil: they are free to change.
+func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
+	size := lastSize(o)
+	if size <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
+		return nil
+	}
+	known, withTLS := 0, 0
+	for ordinal := range int(size) {
+		for _, lease := range o.MemberLeases {
+			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil {
+				continue
+			}
+			known++
+			if *lease.TLSEnabled {
+				withTLS++
+			}
+		}
+	}
+	if known == 0 {
+		return nil
+	}
+
+	return new(2*withTLS > known)
+}
+
+// isServedByPods is true while a quorum of the pods that were rendered is ready.
+func isServedByPods(o Observation) bool {
+	size := int(lastSize(o))
+	if rendered := o.ManagedResource.Replicas; rendered != nil && *rendered > 0 {
+		size = int(*rendered)
+	}
+	ready := 0
+	for _, pod := range o.Pods {
+		if pod.Ready && !pod.Deleting {
+			ready++
+		}
+	}
+
+	return IsQuorate(ready, size)
+}
+
+// peerURLs are the URLs by which other members are to know this one, with TLS or without.
+func peerURLs(etcd *druidv1alpha1.Etcd, m Member, tls bool) []string {
+	scheme := "http"
+	if tls {
+		scheme = "https"
+	}
+	host := fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, m.Ordinal), helper.PeerServiceName(etcd), etcd.Namespace)
+	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(helper.PeerPort(etcd))))}
+	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
+		if additional.MemberName == m.Name {
+			urls = append(urls, additional.URLs...)
+		}
+	}
+
+	return urls
+}
+
+// isKnownBy is true when the member is listed with these URLs, in whatever order.
+func (m Member) isKnownBy(urls []string) bool {
+	return m.Listed != nil && slices.Equal(slices.Sorted(slices.Values(m.Listed.PeerURLs)), slices.Sorted(slices.Values(urls)))
+}
+
+// losesPeerTLS is true for a member that has certificates for others, and will have none when its pod is made anew.
+func (v view) losesPeerTLS(m Member) bool {
+	return v.isOutdated(m) && m.Pod.PeerTLS && v.o.StatefulSet.TLS.PeerCA == ""
+}
+
+// awaitedURLs says what is waited for until others know the member by the URLs that it has. Empty: nothing.
+func (v view) awaitedURLs(m Member) string {
+	if urls := peerURLs(v.etcd, m, m.Pod.PeerTLS); m.Listed != nil && !m.isKnownBy(urls) {
+		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(urls, ", "), strings.Join(m.Listed.PeerURLs, ", "))
+	}
+
+	return ""
+}
+
+// correctURLs has the cluster know a member by its own URLs where its sidecar has left that undone, such as when TLS among the
+// members was to be switched off, and then was not.
+func (v view) correctURLs(plan Plan) (Plan, bool) {
+	for _, member := range v.members {
+		if !v.isSeen() || !member.Serves() || member.Pod == nil || v.isOutdated(member) || v.awaitedURLs(member) == "" || v.now.Sub(later(member.Pod.ReadyChangedAt, member.Pod.CreationTime)) < staleTime {
+			continue
+		}
+		plan.Stage = StageSettle
+		plan.Reason = v.arithmetic() + "; " + member.Name + " is known by URLs that it does not have"
+		plan.Step = member.toBeKnownBy(peerURLs(v.etcd, member, member.Pod.PeerTLS))
+
+		return plan, true
+	}
+
+	return plan, false
+}
+
+func (m Member) toBeKnownBy(urls []string) *Step {
+	return &Step{Kind: StepUpdatePeerURLs, Object: m.Pod.Name, UID: m.Pod.UID, To: m.ID(), PeerURLs: urls}
+}
