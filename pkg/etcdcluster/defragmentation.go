@@ -7,6 +7,9 @@ package etcdcluster
 import (
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
@@ -62,4 +65,30 @@ func lastDefragmentation(leader *Member, followers []*Member, done map[uint64]bo
 	default:
 		return Defragmentation{Member: leader, MoveTo: followers[0].ID()}
 	}
+}
+
+// notWhileDefragmenting is the plan to replace a member that serves while members are being defragmented, of which each does not
+// serve for a while: it waits. Nil: none is.
+func (o Observation) notWhileDefragmenting(plan Plan) *Plan {
+	if o.Defragmentation == "" {
+		return nil
+	}
+	plan.Reason += ": not while members are defragmented"
+	plan.WaitsFor = "EtcdOpsTask " + o.Defragmentation + " to end"
+	plan.Lively = true
+
+	return &plan
+}
+
+// DefragmentationOf is the name of the task, of all tasks of a namespace, that defragments the members of the Etcd now. Empty:
+// none does.
+func DefragmentationOf(etcd *druidv1alpha1.Etcd, tasks []druidv1alpha1.EtcdOpsTask) string {
+	for i := range tasks {
+		task := &tasks[i]
+		if isBegun(task) && ptr.Deref(task.Spec.EtcdName, "") == etcd.Name && helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
+			return task.Name
+		}
+	}
+
+	return ""
 }

@@ -6,10 +6,12 @@ package etcdcluster_test
 
 import (
 	"fmt"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
@@ -79,6 +81,35 @@ var _ = Describe("Defragmentation", func() {
 			}
 		}, "the members to agree on a leader"),
 	)
+
+	DescribeTable("should be known by its task",
+		func(change func(*druidv1alpha1.EtcdOpsTask), expected string) {
+			task := druidv1alpha1.EtcdOpsTask{}
+			task.Name = "shrink"
+			task.Spec.EtcdName = new("test")
+			task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
+			task.Status.State = new(druidv1alpha1.TaskState("InProgress"))
+			change(&task)
+			Expect(etcdcluster.DefragmentationOf(fixture.Etcd(), []druidv1alpha1.EtcdOpsTask{{}, task})).To(Equal(expected))
+		},
+		Entry("while it is in progress", func(*druidv1alpha1.EtcdOpsTask) {}, "shrink"),
+		Entry("not before", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Pending")) }, ""),
+		Entry("not after", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Succeeded")) }, ""),
+		Entry("not where nobody has looked at it", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = nil }, ""),
+		Entry("not of another Etcd", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = new("other") }, ""),
+		Entry("not of another kind", func(t *druidv1alpha1.EtcdOpsTask) {
+			t.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full"}}
+		}, ""),
+	)
+
+	It("should keep a single member from being replaced", func() {
+		etcd, o := fixture.Etcd(), members(1, 10)
+		o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "test", SpecReplicas: 1, UpdateRevision: "new"}
+		Expect(etcdcluster.PlanFor(etcd, o, time.Now()).Step).NotTo(BeNil())
+		o.Defragmentation = "shrink"
+		Expect(etcdcluster.PlanFor(etcd, o, time.Now()).Step).To(BeNil())
+		Expect(etcdcluster.PlanFor(etcd, o, time.Now()).WaitsFor).To(Equal("EtcdOpsTask shrink to end"))
+	})
 
 	It("should ask the sidecar beside the leader, else that of any member that serves", func() {
 		etcd := fixture.Etcd(fixture.WithReplicas(3))

@@ -41,6 +41,8 @@ type Observation struct {
 	Etcd EtcdAnswers
 	// SnapshotCalls is how the calls stand that take a full snapshot before members stop or data is discarded.
 	SnapshotCalls SnapshotCalls
+	// Defragmentation is the name of the EtcdOpsTask that defragments the members now. Empty: none does.
+	Defragmentation string
 	// InitialClusterToken is the token that the cluster was formed with by a predecessor. Empty: it is not adopted.
 	InitialClusterToken string
 	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.

@@ -219,6 +219,9 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now ti
 
 		return plan
 	}
+	if defragmented := o.notWhileDefragmenting(plan); defragmented != nil {
+		return *defragmented
+	}
 	plan.Step = pod.toBeDeleted()
 
 	return plan

@@ -77,6 +77,9 @@ func (v view) replaceServing(plan Plan, m Member) Plan {
 		after--
 	}
 	plan.Reason = replacing(m.Pod.Name, v.healthy, after, v.size)
+	if defragmented := v.o.notWhileDefragmenting(plan); defragmented != nil {
+		return *defragmented
+	}
 	if !v.isSeen() {
 		plan.Reason += ": not without knowing the members"
 		plan.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError

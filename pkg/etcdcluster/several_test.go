@@ -79,6 +79,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(plan().WaitsFor).To(ContainSubstring(waitsFor))
 		},
 		Entry("without a list of members", unlisted, "timeout"),
+		Entry("while an EtcdOpsTask defragments members", func() { o.Defragmentation = "shrink" }, "EtcdOpsTask shrink to end"),
 		Entry("while another is a learner", func() {
 			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Serves, o.Etcd.MemberList[2].Learner = true, false, true
 		}, "get its vote"),
@@ -224,6 +225,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(plan().Step != nil).To(Equal(replaced), plan().Reason)
 		},
 		Entry("by deleting it", func() {}, true),
+		Entry("also while an EtcdOpsTask defragments members", func() { o.Defragmentation = "shrink" }, true),
 		Entry("but not one of which only the API server says so: its node is cut off", func() { o.Pods[2].ContainersReady = true }, false),
 		Entry("but not where a member serves, which takes more than are seen", func() { silent(1) }, false),
 	)

@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
@@ -89,6 +90,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Observer: shared,
 		Gardener: shared.Gardener,
 		Garden:   shared.Garden,
+		Turns:    o.sharedTurns(),
 	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
@@ -132,6 +134,7 @@ func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
 		RequeueInterval: o.Config.Controllers.EtcdOpsTask.RequeueInterval.Duration,
 		JobDeadline:     o.Config.Controllers.Compaction.ActiveDeadlineDuration.Duration,
 		Observer:        shared,
+		Turns:           o.sharedTurns(),
 	}
 	o.opsTask.Completed().Apply(&options.Controller)
 	return opstask.AddToManager(ctx, mgr, options)
@@ -170,4 +173,11 @@ func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*obs
 		}
 	})
 	return o.observer, o.observerErr
+}
+
+// sharedTurns are the ones of the process, by which controllers keep out of each other's way.
+func (o *Options) sharedTurns() *calls.Turns {
+	o.turnsOnce.Do(func() { o.turns = calls.NewTurns(clock.RealClock{}) })
+
+	return o.turns
 }

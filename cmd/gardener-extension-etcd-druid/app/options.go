@@ -17,6 +17,7 @@ import (
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
@@ -45,6 +46,8 @@ type Options struct {
 	flags      *pflag.FlagSet
 
 	observer     *observer.Observer
+	turnsOnce    sync.Once
+	turns        *calls.Turns
 	observerErr  error
 	observerOnce sync.Once
 }

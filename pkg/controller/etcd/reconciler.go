@@ -62,6 +62,8 @@ type Reconciler struct {
 	Config Config
 	// Payloads remembers the payloads of ManagedResources by the checksum of what they hold. Nil: each is made anew.
 	Payloads *lru.Cache
+	// Turns keep members from being replaced while others are defragmented. Nil: nobody defragments.
+	Turns *calls.Turns
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[SnapshotCall]
 

@@ -43,6 +43,11 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	p.canonical = canonical
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
+	tasks := &druidv1alpha1.EtcdOpsTaskList{}
+	if err := r.Client.List(ctx, tasks, client.InNamespace(canonical.Namespace)); err != nil {
+		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
+	}
+	p.observation.Defragmentation = etcdcluster.DefragmentationOf(canonical, tasks.Items)
 
 	if helper.IsSuspended(canonical) {
 		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)

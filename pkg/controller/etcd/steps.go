@@ -7,6 +7,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -37,6 +38,12 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 		return waitOrFail(plan, p.observation)
 	}
 
+	if isAboutServing(plan.Step.Kind) {
+		if !r.Turns.Take(p.canonical.UID, ControllerName) {
+			return waitForMembers("Waiting for the member to serve that is being defragmented (%s)", plan.Reason)
+		}
+		defer r.Turns.Give(p.canonical.UID, turnRest)
+	}
 	logf.FromContext(ctx).Info("Doing a step", "step", plan.Step.Kind, "object", plan.Step.Object, "reason", plan.Reason)
 	if err := r.do(ctx, p, mr, rendered, plan); err != nil {
 		return failed(druidv1alpha1.ErrorCodeStep, err)
@@ -53,6 +60,14 @@ func isOver(etcd *druidv1alpha1.Etcd) bool {
 	last, observed := etcd.Status.LastOperation, etcd.Status.ObservedGeneration
 	return last != nil && last.State == druidv1alpha1.LastOperationStateSucceeded &&
 		observed != nil && *observed == etcd.Generation && !helper.IsReconcileRequested(etcd)
+}
+
+// turnRest is how long whoever defragments members waits after a pod was replaced, until the caches show it.
+const turnRest = 5 * time.Second
+
+// isAboutServing is true for what a member stops serving by, or leading.
+func isAboutServing(kind etcdcluster.StepKind) bool {
+	return kind == etcdcluster.StepDeletePod || kind == etcdcluster.StepEvictPod || kind == etcdcluster.StepMoveLeader
 }
 
 // do does the step of a plan, and counts it.

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
 )
@@ -106,6 +107,42 @@ var _ = Describe("Steps of clusters of several members", func() {
 		drive.run()
 		Expect(acts).To(HaveExactElements("evict Pod main-0", "evict Pod main-2", "move the leader to "+idOf("main-0"), "evict Pod main-1"))
 		Expect(drive.events).To(ContainElement(And(ContainSubstring("MovedLeader"), ContainSubstring("main-1"), ContainSubstring(idOf("main-0")))))
+	})
+
+	It("wait while members are defragmented", func() {
+		task := &druidv1alpha1.EtcdOpsTask{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "shrink"}}
+		task.Spec.EtcdName = new("main")
+		task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
+		Expect(w.Client(nil).Create(ctx, task)).To(Succeed())
+		task.Status.State = new(druidv1alpha1.TaskStateInProgress)
+		Expect(w.Client(nil).Status().Update(ctx, task)).To(Succeed())
+		update(relabel)(w)
+		until(func() bool { return strings.Contains(progress(), "Waiting for EtcdOpsTask shrink to end") })
+		drive.run()
+		Expect(acts).To(BeEmpty())
+
+		Expect(w.Client(nil).Delete(ctx, task)).To(Succeed())
+		drive.run()
+		Expect(acts).To(HaveLen(4))
+		succeeded(3, 7)(w)
+	})
+
+	It("wait for their turn where a defragmentation has begun of which no task tells yet", func() {
+		turns := calls.NewTurns(w.Clock)
+		drive.reconciler.Turns = turns
+		uid := w.EtcdObject().UID
+		Expect(turns.Take(uid, "opstask")).To(BeTrue())
+		update(relabel)(w)
+		until(func() bool {
+			return strings.Contains(progress(), "Waiting for the member to serve that is being defragmented")
+		})
+		Expect(acts).To(BeEmpty())
+
+		turns.Give(uid, 0)
+		until(func() bool { return len(acts) > 0 })
+		Expect(turns.Take(uid, "opstask")).To(BeFalse(), "it has to see first what was done")
+		drive.run()
+		succeeded(3, 7)(w)
 	})
 
 	It("wait for an eviction that the API server refuses, and take nothing by force", func() {

@@ -45,6 +45,8 @@ type AddOptions struct {
 	JobDeadline time.Duration
 	// Observer reads everything about one Etcd, and finds its members and their sidecars.
 	Observer Observer
+	// Turns keep members from being defragmented while others are replaced. Nil: nobody replaces any.
+	Turns *calls.Turns
 	// Clock tells the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -65,6 +67,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Reader:          mgr.GetAPIReader(),
 		Observer:        o.Observer,
 		Calls:           calls.NewRunner[Outcome](),
+		Turns:           o.Turns,
 		RequeueInterval: o.RequeueInterval,
 		JobDeadline:     o.JobDeadline,
 		Clock:           o.Clock,

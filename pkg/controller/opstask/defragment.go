@@ -34,25 +34,18 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 		since   = r.Clock.Now()
 	)
 	for {
-		observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
-		step := etcdcluster.DefragmentationFor(etcd, observation, done)
-		var err error
+		before := len(done)
+		waitsFor, over, err := r.defragmentNext(ctx, etcd, &outcome, done)
 		switch {
-		case step.WaitsFor != "" && r.Clock.Since(since) > memberPatience:
-			err = fmt.Errorf("waiting for %s took longer than %s", step.WaitsFor, memberPatience)
-		case step.WaitsFor != "":
-			err = pause(ctx, memberPeriod)
-		case step.Member == nil:
+		case err != nil:
+		case over:
 			return outcome
-		case step.MoveTo != 0:
-			err = r.moveLeader(ctx, etcd, step)
-		default:
-			var defragmented druidv1alpha1.DefragmentedMember
-			if defragmented, err = r.defragmentMember(ctx, etcd, *step.Member); err == nil {
-				outcome.Members = append(outcome.Members, defragmented)
-				done[step.Member.ID()] = true
-				since = r.Clock.Now()
-			}
+		case len(done) > before:
+			since = r.Clock.Now()
+		case waitsFor != "" && r.Clock.Since(since) > memberPatience:
+			err = fmt.Errorf("waiting for %s took longer than %s", waitsFor, memberPatience)
+		case waitsFor != "":
+			err = pause(ctx, memberPeriod)
 		}
 		if err != nil {
 			outcome.Problem = &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeDefragment, Message: err.Error()}
@@ -60,6 +53,31 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 			return outcome
 		}
 	}
+}
+
+// defragmentNext does the next step, or says what it waits for, or that all is done. Nobody replaces a member meanwhile.
+func (r *Reconciler) defragmentNext(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool) (waitsFor string, over bool, err error) {
+	if !r.Turns.Take(etcd.UID, ControllerName) {
+		return "the replacement of a member to be over", false, nil
+	}
+	defer r.Turns.Give(etcd.UID, 0)
+	step := etcdcluster.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}), done)
+	switch {
+	case step.WaitsFor != "":
+		return step.WaitsFor, false, nil
+	case step.Member == nil:
+		return "", true, nil
+	case step.MoveTo != 0:
+		return "", false, r.moveLeader(ctx, etcd, step)
+	}
+	defragmented, err := r.defragmentMember(ctx, etcd, *step.Member)
+	if err != nil {
+		return "", false, err
+	}
+	outcome.Members = append(outcome.Members, defragmented)
+	done[step.Member.ID()] = true
+
+	return "", false, nil
 }
 
 // pause waits, or ends with the context.

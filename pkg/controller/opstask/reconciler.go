@@ -48,6 +48,8 @@ type Reconciler struct {
 	Observer Observer
 	// Calls runs what takes long.
 	Calls *calls.Runner[Outcome]
+	// Turns keep members from being defragmented while others are replaced. Nil: nobody replaces any.
+	Turns *calls.Turns
 	// RequeueInterval is the pause between two looks at a task that waits for something of which no event tells.
 	RequeueInterval time.Duration
 	// JobDeadline is how long a Job that compacts snapshots may take.

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -18,6 +19,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -36,6 +38,8 @@ var (
 	// members and store are behind every Etcd of the spec.
 	members *fakeetcd.Cluster
 	store   *fakesidecar.Store
+	// turns are those of the process.
+	turns = calls.NewTurns(clock.RealClock{})
 )
 
 var _ = BeforeSuite(func() {
@@ -57,6 +61,7 @@ func startOperator() (stop func()) {
 		Controller:      controller.Options{SkipNameValidation: new(true)},
 		RequeueInterval: 200 * time.Millisecond,
 		JobDeadline:     time.Hour,
+		Turns:           turns,
 		Observer:        &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: members, Sidecars: store},
 	})).To(Succeed())
 	managerCtx, cancel := context.WithCancel(ctx)

@@ -204,9 +204,18 @@ var _ = Describe("EtcdOpsTask", func() {
 	It("defragments the followers first and the leader last", func() {
 		etcd := newEtcd(3)
 		var order []uint64
-		members.OnDefragment(func(id uint64) error { order = append(order, id); return nil })
+		members.OnDefragment(func(id uint64) error {
+			order = append(order, id)
+			Expect(turns.Take(etcd.UID, "etcd")).To(BeFalse(), "nobody replaces another meanwhile")
+
+			return nil
+		})
+		Expect(turns.Take(etcd.UID, "etcd")).To(BeTrue())
 		startOperator()
 		task := newTask(etcd, "defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
+		Eventually(stateOf(task)).Should(Equal("InProgress"))
+		Consistently(stateOf(task)).Should(Equal("InProgress"))
+		turns.Give(etcd.UID, 0)
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(order).To(Equal([]uint64{2, 3, 1}))
 		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has handed over before")
