@@ -31,8 +31,8 @@ type Plan struct {
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
 	WaitsFor string
-	// Lively is true while members are defragmented, and for several while a pod of theirs is young: what no watch tells, such as votes and leaders, changes
-	// from one second to the next.
+	// Lively is true while members are defragmented, for several members while a pod of theirs is young, and while a claim goes that
+	// nobody uses: what no watch tells, such as votes and leaders, changes from one second to the next.
 	Lively bool
 	// Refusal is set when the spec cannot be carried out and its author has to act.
 	Refusal *Refusal

@@ -175,6 +175,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o Observation) Plan {
 		}
 		plan.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are discarded", claim.Name)
 		if claim.Deleting {
+			plan.Lively = true // nobody uses it any more
 			plan.WaitsFor = "claim " + claim.Name + " to be gone"
 		} else {
 			plan.Step = &Step{Kind: StepDiscardClaim, Object: claim.Name, UID: claim.UID}

@@ -76,6 +76,15 @@ var _ = Describe("Traces of a restore", func() {
 		s.expectGolden("three-restored-from-a-lost-quorum")
 	})
 
+	It("is looked at each second while claims go, and not while pods do, which may take days and of which a watch tells", func() {
+		s := created(3, withStore)
+		s.seen.ManagedResource.Restore = "discard"
+		plan := func() etcdcluster.Plan { return etcdcluster.PlanFor(s.etcd, s.seen, s.now) }
+		Expect(plan()).To(And(HaveField("WaitsFor", ContainSubstring("pod main-0")), HaveField("Lively", false)))
+		s.seen.Pods, s.seen.Claims[0].Deleting = nil, true
+		Expect(plan()).To(And(HaveField("WaitsFor", "claim main-main-0 to be gone"), HaveField("Lively", true)))
+	})
+
 	It("begins anew when it is asked for again while the first member restores, and takes no leftover for data", func() {
 		s := created(3, withStore)
 		s.event("the data of all members is destroyed, and the store is down", func() { loseAll(s); s.storeDown = true })

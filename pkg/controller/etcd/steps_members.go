@@ -56,7 +56,10 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 func periodFor(plan etcdcluster.Plan) time.Duration {
 	switch plan.Stage {
 	case etcdcluster.StageRestore:
-		return memberPeriod
+		if plan.Lively {
+			return memberPeriod
+		}
+		return repairPeriod // of pods a watch tells, and a node may be cut off for days
 	case etcdcluster.StageWaitForExisting, etcdcluster.StageSnapshot, etcdcluster.StageGrowVolume:
 		return repairPeriod
 	case etcdcluster.StageGrow, etcdcluster.StagePromote, etcdcluster.StageReplacePod, etcdcluster.StageRepair, etcdcluster.StageSettle,
