@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,14 +54,21 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, err
 	}
 
-	before := etcd.DeepCopy()
-	delete(etcd.Annotations, druidv1alpha1.RunTaskAnnotation)
-	err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if apierrors.IsConflict(err) {
+	err := r.Client.Patch(ctx, etcd, takeOff(kind))
+	if apierrors.IsInvalid(err) {
+		// Somebody asks for something else by now, or has taken it off.
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 
 	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+// takeOff removes the annotation if it still asks for this kind. Whatever else was written to the Etcd meanwhile is no reason to
+// come back: by then the task may have been begun, and another would be made.
+func takeOff(kind string) client.Patch {
+	path := "/metadata/annotations/" + strings.ReplaceAll(druidv1alpha1.RunTaskAnnotation, "/", "~1")
+
+	return client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`, path, kind, path))
 }
 
 // ensure makes a task of the kind unless one waits already.
