@@ -50,7 +50,7 @@ func IsOver(job *batchv1.Job) bool {
 func Conditions(seen Seen) []druidv1alpha1.Condition {
 	if complete := find(seen.Job, batchv1.JobComplete); complete != nil {
 		return []druidv1alpha1.Condition{
-			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(complete, "JobComplete"), Message: "The snapshots were copied" + seen.afterFailures()},
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(complete, "JobComplete"), Message: "What the source held and the target lacked was copied; the log of the Job says what that was" + seen.inVain() + seen.afterFailures()},
 			Progressing(druidv1alpha1.ConditionFalse, ReasonOver, "The copy has ended at "+utc(complete.LastTransitionTime.Time)),
 		}
 	}
@@ -96,6 +96,24 @@ func (s Seen) waiting(since time.Time) string {
 	default:
 		return "; it copies when the newest full snapshot in the source is a final one, or at " + utc(since.Add(wait.Timeout.Duration))
 	}
+}
+
+// inVain says when the pod that copied ran for at least as long as it may wait for the final snapshot: it goes on without one then.
+func (s Seen) inVain() string {
+	wait := s.Task.Spec.WaitForFinalSnapshot
+	if wait == nil || !wait.Enabled || wait.Timeout == nil || wait.Timeout.Duration == 0 {
+		return ""
+	}
+	for _, pod := range s.Pods {
+		for _, status := range pod.Status.ContainerStatuses {
+			ended := status.State.Terminated
+			if ended != nil && ended.ExitCode == 0 && ended.FinishedAt.Sub(ended.StartedAt.Time) >= wait.Timeout.Duration {
+				return fmt.Sprintf("; pod %s ran for longer than the %s that it was to wait for a final snapshot, and may have copied without one", pod.Name, wait.Timeout.Duration)
+			}
+		}
+	}
+
+	return ""
 }
 
 // afterFailures says how often it went wrong before.

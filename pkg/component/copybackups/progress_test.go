@@ -72,10 +72,24 @@ var _ = Describe("Conditions", func() {
 		seen := copybackups.Seen{Task: task(), Job: job(1, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: at(5)})}
 		Expect(copybackups.IsOver(seen.Job)).To(BeTrue())
 		Expect(copybackups.Conditions(seen)).To(ConsistOf(
-			druidv1alpha1.Condition{Type: "Succeeded", Status: "True", Reason: "CompletionsReached", Message: "The snapshots were copied, after 1 failed attempts"},
+			druidv1alpha1.Condition{Type: "Succeeded", Status: "True", Reason: "CompletionsReached", Message: "What the source held and the target lacked was copied; the log of the Job says what that was, after 1 failed attempts"},
 			druidv1alpha1.Condition{Type: "Progressing", Status: "False", Reason: "Over", Message: "The copy has ended at 2026-01-01T12:05:00Z"},
 		))
 	})
+
+	DescribeTable("tell that the wait for a final snapshot may have been in vain",
+		func(minutes int, spec func(*druidv1alpha1.EtcdCopyBackupsTask), message string) {
+			copied := pod(corev1.PodSucceeded, func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at(0), FinishedAt: at(minutes)}}}}
+			})
+			seen := copybackups.Seen{Task: task(spec), Pods: []corev1.Pod{copied},
+				Job: job(0, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: at(70)})}
+			Expect(copybackups.Conditions(seen)).To(ContainElement(HaveField("Message", message)))
+		},
+		Entry("when its pod ran for as long", 60, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was; pod main-worker-x ran for longer than the 1h0m0s that it was to wait for a final snapshot, and may have copied without one"),
+		Entry("not when it took less", 59, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was"),
+		Entry("not when it was not to wait", 60, func(*druidv1alpha1.EtcdCopyBackupsTask) {}, "What the source held and the target lacked was copied; the log of the Job says what that was"),
+	)
 
 	It("say why it failed for good", func() {
 		seen := copybackups.Seen{Task: task(), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(4, "no such bucket"))},
