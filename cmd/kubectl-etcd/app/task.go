@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +74,7 @@ func (p *plugin) taskCommand(use, short, long string, kind func() string) *cobra
 
 // runTask asks for a task by the annotation, which works with the definitions of every seed, and follows it to its end.
 func (p *plugin) runTask(ctx context.Context, session *session, etcd *druidv1alpha1.Etcd, kind string, follow bool) error {
-	finished, err := session.finishedTasks(ctx, etcd.Namespace)
+	before, err := session.tasks(ctx, etcd.Namespace)
 	if err != nil {
 		return err
 	}
@@ -91,8 +90,12 @@ func (p *plugin) runTask(ctx context.Context, session *session, etcd *druidv1alp
 	var task *druidv1alpha1.EtcdOpsTask
 	said := ""
 	err = wait.PollUntilContextCancel(ctx, taskPause, true, func(ctx context.Context) (bool, error) {
-		if task, err = session.taskOf(ctx, etcd, kind, finished); err != nil || task == nil {
+		tasks, err := session.tasks(ctx, etcd.Namespace)
+		if err != nil {
 			return false, err
+		}
+		if task = report.TaskFor(etcd.Name, kind, tasks, before); task == nil {
+			return false, nil
 		}
 		if news := taskNews(task); news != said {
 			said = news
@@ -108,37 +111,14 @@ func (p *plugin) runTask(ctx context.Context, session *session, etcd *druidv1alp
 	return p.taskEnd(task)
 }
 
-// finishedTasks are the tasks that are over already, and that nobody waits for.
-func (s *session) finishedTasks(ctx context.Context, namespace string) (map[types.UID]bool, error) {
+// tasks are all tasks of a namespace.
+func (s *session) tasks(ctx context.Context, namespace string) ([]druidv1alpha1.EtcdOpsTask, error) {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := s.List(ctx, tasks, client.InNamespace(namespace)); err != nil {
 		return nil, explain(err)
 	}
-	finished := map[types.UID]bool{}
-	for i := range tasks.Items {
-		finished[tasks.Items[i].UID] = helper.IsTaskFinished(&tasks.Items[i])
-	}
 
-	return finished, nil
-}
-
-// taskOf is the oldest task of the kind that was not over when it was asked for; nil while there is none.
-func (s *session) taskOf(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string, finished map[types.UID]bool) (*druidv1alpha1.EtcdOpsTask, error) {
-	tasks := &druidv1alpha1.EtcdOpsTaskList{}
-	if err := s.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
-		return nil, explain(err)
-	}
-	var found *druidv1alpha1.EtcdOpsTask
-	for i := range tasks.Items {
-		task := &tasks.Items[i]
-		isIt := helper.TaskKind(task) == kind && task.Spec.EtcdName != nil && *task.Spec.EtcdName == etcd.Name && !finished[task.UID] &&
-			task.Annotations[druidv1alpha1.TaskKindAnnotation] == kind
-		if isIt && (found == nil || task.CreationTimestamp.Before(&found.CreationTimestamp)) {
-			found = task
-		}
-	}
-
-	return found, nil
+	return tasks.Items, nil
 }
 
 func taskNews(task *druidv1alpha1.EtcdOpsTask) string {

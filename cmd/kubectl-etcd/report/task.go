@@ -11,9 +11,32 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
+
+// TaskFor is the oldest of the tasks that does what was asked for by the annotation of an Etcd; nil while there is none. Before
+// are the tasks that there were when it was asked for: one that was over or had been begun may have missed what was written since.
+func TaskFor(etcd, kind string, tasks, before []druidv1alpha1.EtcdOpsTask) *druidv1alpha1.EtcdOpsTask {
+	begun := map[types.UID]bool{}
+	for _, task := range before {
+		begun[task.UID] = ptr.Deref(task.Status.State, druidv1alpha1.TaskStatePending) != druidv1alpha1.TaskStatePending
+	}
+	var found *druidv1alpha1.EtcdOpsTask
+	for i := range tasks {
+		task := &tasks[i]
+		isIt := helper.TaskKind(task) == kind && task.Annotations[druidv1alpha1.TaskKindAnnotation] == kind &&
+			ptr.Deref(task.Spec.EtcdName, "") == etcd && !begun[task.UID]
+		if isIt && (found == nil || task.CreationTimestamp.Before(&found.CreationTimestamp)) {
+			found = task
+		}
+	}
+
+	return found
+}
 
 // TaskEnd writes what a task came to that has succeeded. Its fields that would say so are pruned where gardenlet installs the
 // definitions: the operator's sentence stands in for them. The error is that of the writer.

@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -42,5 +43,42 @@ var _ = Describe("The end of a task", func() {
 			LastOperation: &druidv1alpha1.LastOperation{Description: "Defragmented: main-0 stalled for 5ms and shrank from 2048 to 1024 bytes"},
 		}, "Defragmented: main-0 stalled for 5ms and shrank from 2048 to 1024 bytes\n"),
 		Entry("nothing that anybody wrote down", druidv1alpha1.EtcdOpsTaskStatus{}, "Done\n"),
+	)
+})
+
+var _ = Describe("TaskFor", func() {
+	task := func(name string, state druidv1alpha1.TaskState, kind, etcd string, minute int) druidv1alpha1.EtcdOpsTask {
+		task := druidv1alpha1.EtcdOpsTask{}
+		task.Name, task.UID = name, types.UID(name)
+		task.Annotations = map[string]string{"etcd-druid.extensions.gardener.cloud/task-kind": kind}
+		task.CreationTimestamp = metav1.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC)
+		task.Spec.EtcdName = &etcd
+		task.Spec.Config.OnDemandSnapshot = &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeFull}
+		if state != "" {
+			task.Status.State = &state
+		}
+
+		return task
+	}
+	type tasks = []druidv1alpha1.EtcdOpsTask
+
+	DescribeTable("is",
+		func(expected string, before, now tasks) {
+			found := report.TaskFor("main", "full-snapshot", now, before)
+			if expected == "" {
+				Expect(found).To(BeNil())
+			} else {
+				Expect(found).To(HaveField("Name", expected))
+			}
+		},
+		Entry("none before there is one", "", nil, nil),
+		Entry("the one that was made", "new", nil, tasks{task("new", "Succeeded", "full-snapshot", "main", 1)}),
+		Entry("one that waited already", "waits", tasks{task("waits", "Pending", "full-snapshot", "main", 1)}, tasks{task("waits", "InProgress", "full-snapshot", "main", 1)}),
+		Entry("one that nobody had looked at", "waits", tasks{task("waits", "", "full-snapshot", "main", 1)}, tasks{task("waits", "InProgress", "full-snapshot", "main", 1)}),
+		Entry("not one that had begun, whose snapshot is older than what was asked for", "new", tasks{task("runs", "InProgress", "full-snapshot", "main", 1)},
+			tasks{task("runs", "Succeeded", "full-snapshot", "main", 1), task("new", "Pending", "full-snapshot", "main", 2)}),
+		Entry("not one that was over", "", tasks{task("over", "Failed", "full-snapshot", "main", 1)}, tasks{task("over", "Failed", "full-snapshot", "main", 1)}),
+		Entry("not one of another kind or of another Etcd", "", nil, tasks{task("a", "", "compaction", "main", 1), task("b", "", "full-snapshot", "events", 1)}),
+		Entry("the oldest of several", "first", nil, tasks{task("second", "", "full-snapshot", "main", 2), task("first", "", "full-snapshot", "main", 1)}),
 	)
 })
