@@ -75,7 +75,14 @@ func (p *plugin) planned(ctx context.Context, session *session, args []string, f
 	if err != nil {
 		return nil, nil, err
 	}
-	manifest.Namespace = session.namespace
+	switch {
+	case manifest.Namespace == "":
+		manifest.Namespace = session.namespace
+	case *p.flags.Namespace != "" && manifest.Namespace != session.namespace:
+		return nil, nil, usageError{fmt.Errorf("the manifest has the namespace %s, and -n says %s; give one or the other", manifest.Namespace, session.namespace)}
+	default:
+		session.namespace = manifest.Namespace
+	}
 	stored = &druidv1alpha1.Etcd{}
 	err = session.Get(ctx, client.ObjectKeyFromObject(manifest), stored)
 	switch {

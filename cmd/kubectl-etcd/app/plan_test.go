@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
+)
+
+// discovery is what an API server says that it serves.
+var discovery = map[string]string{
+	"/api": `{"kind": "APIVersions", "versions": []}`,
+	"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "druid.gardener.cloud",
+		"versions": [{"groupVersion": "druid.gardener.cloud/v1alpha1", "version": "v1alpha1"}],
+		"preferredVersion": {"groupVersion": "druid.gardener.cloud/v1alpha1", "version": "v1alpha1"}}]}`,
+	"/apis/druid.gardener.cloud/v1alpha1": `{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "druid.gardener.cloud/v1alpha1",
+		"resources": [{"name": "etcds", "singularName": "etcd", "kind": "Etcd", "namespaced": true, "verbs": ["get"]}]}`,
+}
+
+var _ = Describe("plan", func() {
+	var asked []string
+
+	// plan returns the exit code and what is said of a manifest, which no Etcd can be read for.
+	plan := func(ctx SpecContext, metadata string, flags ...string) (int, string) {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+			if answer, found := discovery[request.URL.Path]; found {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(answer))
+
+				return
+			}
+			asked = append(asked, request.URL.Path)
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		DeferCleanup(server.Close)
+		out := &bytes.Buffer{}
+		manifest := strings.NewReader("{apiVersion: druid.gardener.cloud/v1alpha1, kind: Etcd, metadata: " + metadata + "}")
+		args := append([]string{"plan", "-f", "-", "--kubeconfig", "/dev/null", "--server", server.URL}, flags...)
+
+		return app.Run(ctx, genericiooptions.IOStreams{In: manifest, Out: out, ErrOut: out}, args), out.String()
+	}
+
+	BeforeEach(func() { asked = nil })
+
+	DescribeTable("looks for the cluster in the namespace", func(ctx SpecContext, namespace, metadata string, flags ...string) {
+		_, said := plan(ctx, metadata, flags...)
+		Expect(asked).To(Equal([]string{"/apis/druid.gardener.cloud/v1alpha1/namespaces/" + namespace + "/etcds/main"}), said)
+	},
+		Entry("of the manifest", "demo", "{name: main, namespace: demo}"),
+		Entry("of the manifest and of -n, where they are the same", "demo", "{name: main, namespace: demo}", "-n", "demo"),
+		Entry("of -n, where the manifest has none", "other", "{name: main}", "-n", "other"),
+		Entry("of the kubeconfig, where neither has one", "default", "{name: main}"),
+	)
+
+	It("does not choose between two namespaces", func(ctx SpecContext) {
+		code, said := plan(ctx, "{name: main, namespace: demo}", "-n", "other")
+		Expect(code).To(Equal(2))
+		Expect(said).To(ContainSubstring("the manifest has the namespace demo, and -n says other"))
+		Expect(asked).To(BeEmpty())
+	})
+})
