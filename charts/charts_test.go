@@ -272,6 +272,21 @@ var _ = Describe("the operator's chart", func() {
 		Expect(find[*corev1.ConfigMap](rendered, "gardener-extension-etcd-druid-config").Data["config.yaml"]).NotTo(ContainSubstring("etcdComponentProtection"))
 	})
 
+	It("serves metrics and health on the ports that the configuration names", func() {
+		rendered := objects(manifests("config: {server: {metrics: {port: 9090}, healthProbes: {port: 9091}}}"))
+		ports := map[string]int32{}
+
+		for _, port := range find[*appsv1.Deployment](rendered, "gardener-extension-etcd-druid").Spec.Template.Spec.Containers[0].Ports {
+			ports[port.Name] = port.ContainerPort
+		}
+
+		Expect(ports).To(And(HaveKeyWithValue("metrics", int32(9090)), HaveKeyWithValue("health", int32(9091))))
+
+		service := find[*corev1.Service](rendered, "gardener-extension-etcd-druid")
+		Expect(service.Spec.Ports[0].Port).To(Equal(int32(9090)))
+		Expect(service.Annotations).To(HaveKeyWithValue("networking.resources.gardener.cloud/from-all-seed-scrape-targets-allowed-ports", `[{"port":9090,"protocol":"TCP"}]`))
+	})
+
 	It("serves the webhook on the port and with the folder that the configuration names", func() {
 		rendered := objects(manifests("config: {server: {webhooks: {port: 10250, serverCertDir: /certificates}}}"))
 		pod := find[*appsv1.Deployment](rendered, "gardener-extension-etcd-druid").Spec.Template.Spec

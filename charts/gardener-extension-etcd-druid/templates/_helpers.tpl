@@ -121,6 +121,17 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- dig "server" "webhooks" "port" 9443 .Values.config -}}
 {{- end -}}
 
+{{- /* The ports of what is switched off by -1 stay declared, and nothing listens there. */ -}}
+{{- define "metricsPort" -}}
+{{- $port := int (dig "server" "metrics" "port" 8080 .Values.config) -}}
+{{- gt $port 0 | ternary $port 8080 -}}
+{{- end -}}
+
+{{- define "healthPort" -}}
+{{- $port := int (dig "server" "healthProbes" "port" 8081 .Values.config) -}}
+{{- gt $port 0 | ternary $port 8081 -}}
+{{- end -}}
+
 {{- define "webhookCertDir" -}}
 {{- dig "server" "webhooks" "serverCertDir" "/etc/webhook-server-tls" .Values.config -}}
 {{- end -}}
