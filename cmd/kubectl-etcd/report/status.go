@@ -329,6 +329,20 @@ func membersOf(facts Facts) []Member {
 		members = append(members, member)
 	}
 
+	return withOneLeader(members)
+}
+
+// withOneLeader believes the lease of a member that does not serve about who leads only where nobody else says that it leads.
+func withOneLeader(members []Member) []Member {
+	leads := func(member Member) bool { return member.Role == "Leader" && member.State == "Serves" }
+	if slices.ContainsFunc(members, leads) {
+		for i := range members {
+			if members[i].Role == "Leader" && !leads(members[i]) {
+				members[i].Role = ""
+			}
+		}
+	}
+
 	return members
 }
 

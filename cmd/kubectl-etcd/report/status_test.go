@@ -116,6 +116,14 @@ var _ = Describe("StatusFor", func() {
 		Expect(status.Members[1].Role).To(BeEmpty())
 	})
 
+	It("does not believe the lease of a member that waits for its pod to start, either", func() {
+		facts.Canonical.Spec.Replicas = 2
+		facts.Observation.MemberLeases = []etcdcluster.Lease{{Name: "main-1", Holder: "cd:Leader"}}
+		status := report.StatusFor(facts)
+		Expect(status.Members[0].Role).To(Equal("Leader"))
+		Expect(status.Members[1].Role).To(BeEmpty())
+	})
+
 	It("names what may not be seen", func() {
 		facts.Observation.Failures = []etcdcluster.ReadFailure{
 			{Section: etcdcluster.SectionSecrets, Message: `secrets "a" is forbidden: User "v" cannot get it`}, {Section: etcdcluster.SectionLeases, Message: "no"},
