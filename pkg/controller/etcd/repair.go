@@ -24,8 +24,8 @@ func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error
 			return failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}
-	if plan.Outcome() != etcdcluster.OutcomeDone {
-		p.repairing = periodFor(plan)
+	if period := periodFor(plan); plan.Outcome() != etcdcluster.OutcomeDone && (p.repairing == 0 || period < p.repairing) {
+		p.repairing = period
 	}
 
 	return why

@@ -97,7 +97,7 @@ func (r *Reconciler) act(ctx context.Context, p *pass, mr *resourcesv1alpha1.Man
 		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Asking for ManagedResource %s to be applied again: %s", step.Object, plan.Reason)
 		return r.requestApply(ctx, mr)
 	default:
-		return r.doToMembers(ctx, etcd, p.observation, plan)
+		return r.doToMembers(ctx, p, plan)
 	}
 }
 

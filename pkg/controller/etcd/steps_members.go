@@ -76,8 +76,8 @@ func periodFor(plan etcdcluster.Plan) time.Duration {
 }
 
 // doToMembers does the steps that only clusters of several members know.
-func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) doToMembers(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
+	etcd, o, step := p.canonical, p.observation, plan.Step
 	switch step.Kind {
 	case etcdcluster.StepEvictPod:
 		return r.evict(ctx, etcd, plan)
@@ -94,7 +94,7 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
 	case etcdcluster.StepGrowClaim:
-		return r.growClaim(ctx, etcd, plan)
+		return r.growClaim(ctx, p, plan)
 	case etcdcluster.StepDiscardClaim, etcdcluster.StepEmptyLease:
 		return r.discard(ctx, etcd, plan)
 	default:
@@ -104,14 +104,16 @@ func (r *Reconciler) doToMembers(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 
 // growClaim asks for a larger volume. Where the API server knows better than its StorageClass that it cannot grow, the spec is
 // refused.
-func (r *Reconciler) growClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) growClaim(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
+	etcd, step := p.canonical, plan.Step
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
 	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, step.UID, size)
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
 	err := r.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(patch)))
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		// A quota may have room later, and volumes that are lost do not wait for that.
+		p.reached, p.repairing = false, safetyNet
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("spec.storageCapacity: the API server refuses to let the volume of claim %s grow: %w", step.Object, err))
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another claim by now

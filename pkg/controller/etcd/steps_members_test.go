@@ -6,6 +6,7 @@ package etcd_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -245,6 +247,25 @@ var _ = Describe("Steps of clusters of several members", func() {
 		}, "missing-entry"),
 	)
 
+	It("replace a lost volume although a quota refuses that volumes grow, and let them grow when it has room", func() {
+		w = world.New(scheme)
+		create(3, plaintext, withExpandableVolumes)(w)
+		startOperator(w, nil).run()
+		drive = startOperator(w, watched)
+		full := &quota{Client: drive.reconciler.Client, full: true}
+		drive.reconciler.Client = full
+		update(growVolumes)(w)
+		until(func() bool { return strings.Contains(progress(), "no room") })
+		w.RemoveNode("n2")
+		until(func() bool { return slices.Contains(acts, "delete PersistentVolumeClaim main-main-1") })
+		Expect(progress()).To(ContainSubstring("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow"))
+		Expect(drive.due).NotTo(BeZero(), "it is tried again")
+
+		full.full = false
+		drive.run()
+		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+	})
+
 	It("leave a claim alone that somebody else has replaced meanwhile", func() {
 		var replaced string
 		meanwhile["PersistentVolumeClaim"] = func() {
@@ -291,6 +312,20 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(drive.events).To(ContainElement(HavePrefix("Growing: Starting member 2 of 3")))
 	})
 })
+
+// quota refuses that claims change, while it is full.
+type quota struct {
+	client.Client
+
+	full bool
+}
+
+func (q *quota) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if _, isClaim := obj.(*corev1.PersistentVolumeClaim); isClaim && q.full {
+		return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), obj.GetName(), errors.New("no room"))
+	}
+	return q.Client.Patch(ctx, obj, patch, opts...)
+}
 
 // target is the way to the member in a pod.
 func target(w *world.World, podName string) etcdclient.Target {
