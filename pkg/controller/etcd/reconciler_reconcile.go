@@ -111,17 +111,17 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return err
 	}
 	written, err := r.write(ctx, p.canonical, current, rendered)
-	p.reached = err == nil || written
 	if written {
+		p.reached = true
 		r.announceStop(p, plan)
 	}
 	if err != nil || written {
 		return err
 	}
 	if err := r.followStore(ctx, p, rendered); err != nil {
-		p.reached = false
 		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
+	p.reached = true
 
 	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
 	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
