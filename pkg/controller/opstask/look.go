@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,7 +47,9 @@ func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) 
 	seen.Refusal = etcdcluster.TaskRefusal(task, stored)
 	if seen.Refusal == nil {
 		seen.etcd, _ = helper.Canonical(stored)
-		seen.Obstacle = obstacleOf(task, seen.etcd)
+		if seen.Obstacle, err = r.obstacleOf(ctx, task, seen.etcd); err != nil {
+			return sight{}, err
+		}
 		seen.Limits = etcdcluster.TaskLimitsFor(task, seen.etcd, r.JobDeadline)
 	}
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
@@ -116,20 +119,38 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 	return etcd, nil
 }
 
-// obstacleOf is what the status of the Etcd tells.
-func obstacleOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *etcdcluster.TaskProblem {
+// obstacleOf is what the status of the Etcd tells or, where a Job is asked for, what is remembered about it.
+func (r *Reconciler) obstacleOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*etcdcluster.TaskProblem, error) {
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
-		if helper.IsSuspended(etcd) {
-			return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the Etcd to be no longer suspended"}
-		}
-
-		return nil
+		return r.obstacleOfJob(ctx, etcd)
 	}
 	if ready := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady); ready == nil || ready.Status != druidv1alpha1.ConditionTrue {
-		return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}
+		return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}, nil
 	}
 
-	return nil
+	return nil, nil
+}
+
+// obstacleOfJob is why no Job can be made: its controller would wait without a word on the task.
+func (r *Reconciler) obstacleOfJob(ctx context.Context, etcd *druidv1alpha1.Etcd) (*etcdcluster.TaskProblem, error) {
+	waiting := func(what string) *etcdcluster.TaskProblem {
+		return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + what}
+	}
+	if helper.IsSuspended(etcd) {
+		return waiting("the Etcd to be no longer suspended"), nil
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	}
+	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] == "" {
+		return waiting("the Etcd to be rolled out by this operator, whose images a Job is run with; one that was taken over needs its next operation annotation"), nil
+	}
+	if resolved := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved); resolved != nil && resolved.Status == druidv1alpha1.ConditionFalse {
+		return waiting("the store to be found: " + resolved.Message), nil
+	}
+
+	return nil, nil
 }
 
 // lookAtJob sees how the Job is that compacts snapshots for the task. Its controller makes it, and repeats it.
@@ -147,6 +168,7 @@ func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 	if found.Task != task.UID || recorded == "" || !found.IsLast() {
 		return nil
 	}
+	seen.Obstacle = nil // the Job was made, and has ended
 	if recorded == druidv1alpha1.PodSuccessReasonNone {
 		// What it wrote is asked for beside the workers.
 		r.lookAtCall(task, seen)

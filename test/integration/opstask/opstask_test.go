@@ -263,6 +263,16 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("badly", "DeadlineExceeded", "Failed", batchv1.JobFailed),
 	)
 
+	It("says what a Job that compacts cannot be made without", func() {
+		etcd := newEtcd(1)
+		startOperator()
+		task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
+			g.Expect(task.Status.LastOperation).To(HaveValue(HaveField("Description", ContainSubstring("Waiting for the Etcd to be rolled out by this operator"))))
+		}).Should(Succeed())
+	})
+
 	It("fails where a Job has ended well, and the store holds no full snapshot", func() {
 		etcd := newEtcd(1)
 		startOperator()
