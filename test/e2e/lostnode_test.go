@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// Everything leaves the node in this story, so that no other may run beside it.
+var _ = Describe("The runbook of a node that does not come back", Serial, func() {
+	It("has its member run elsewhere, and the node used again when it is back", func(ctx SpecContext) {
+		story := seed.Begin(ctx, "lost-node")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+		story.Create(ctx, etcd)
+		story.EventuallyReady(ctx, etcd)
+		ledger := story.Ledger(etcd)
+		ledger.Write(ctx, 20)
+
+		pod := awayFromFirstNode(ctx, story)
+		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main", "NODE": pod.Spec.NodeName}
+		const page = "operations/losing-a-member.md"
+		DeferCleanup(giveBack, pod.Spec.NodeName)
+		story.Follow(ctx, page, "The node does not come back", words)
+		Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
+		Expect(story.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
+		ledger.ExpectComplete(ctx)
+
+		story.Follow(ctx, page, "The node is back after all", words)
+		Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
+	}, SpecTimeout(storyTimeout))
+})
+
+// awayFromFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
+func awayFromFirstNode(ctx context.Context, story *landscape.Story) *corev1.Pod {
+	GinkgoHelper()
+
+	pods := &corev1.PodList{}
+	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
+
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName != "n1" && pods.Items[i].Name != "main-0" {
+			return &pods.Items[i]
+		}
+	}
+
+	Fail("all members run on node n1")
+
+	return nil
+}
+
+// outOfService says whether somebody has said that the node does not come back.
+func outOfService(ctx context.Context, name string) bool {
+	GinkgoHelper()
+
+	node := &corev1.Node{}
+	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeOutOfService {
+			return true
+		}
+	}
+
+	return false
+}
+
+// giveBack lets pods run on the node again, however the story ended.
+func giveBack(ctx SpecContext, name string) {
+	node := &corev1.Node{}
+	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+
+	before := node.DeepCopy()
+	node.Spec.Taints = nil
+
+	for _, taint := range before.Spec.Taints {
+		if taint.Key != corev1.TaintNodeOutOfService {
+			node.Spec.Taints = append(node.Spec.Taints, taint)
+		}
+	}
+
+	Expect(seed.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+}
