@@ -103,19 +103,18 @@ func Decide(etcd *druidv1alpha1.Etcd, running Modes, boundPeers *bool) (Modes, f
 	client, peer, backup := etcd.Spec.Etcd.ClientUrlTLS != nil, etcd.Spec.Etcd.PeerUrlTLS != nil, etcd.Spec.Backup.TLS != nil
 
 	question := question{enableTLS: etcd.Spec.Etcd.EnableTLS, isNew: !running.IsKnown(), ownsPKI: client || peer || backup}
+	hints := map[*field.Path]string{peerPath: "; members alone do without where the annotation " + druidv1alpha1.PeerTLSAnnotation + " is " + druidv1alpha1.PeerTLSOff}
 	var errs field.ErrorList
 	decide := func(path *field.Path, referenced bool, running Mode) Mode {
 		mode := question.modeFor(referenced, running)
 		if mode == ModeUnknown {
-			errs = append(errs, field.Required(path, "the cluster serves TLS with Secrets that it named, and names them no longer: name them again, or set spec.etcd.enableTLS to true to have certificates issued, or to false to serve plaintext"))
+			errs = append(errs, field.Required(path, "the cluster serves TLS with Secrets that it named, and names them no longer: name them again, or set spec.etcd.enableTLS to true to have certificates issued, or to false to serve plaintext"+hints[path]))
 		}
 
 		return mode
 	}
 	modes := Modes{Client: decide(clientPath, client, running.Client)}
-	if running.Peer == ModeGiven && !peer && client && etcd.Spec.Etcd.EnableTLS == nil {
-		// The author of the PKI goes on naming Secrets for clients, and took those for members away: this is how etcd-druid's API
-		// says that members are to do without.
+	if running.Peer == ModeGiven && !peer && etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff {
 		modes.Peer = ModePlaintext
 	} else {
 		modes.Peer = decide(peerPath, peer, running.Peer)

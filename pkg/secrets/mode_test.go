@@ -18,6 +18,7 @@ import (
 type question struct {
 	client, peer, sidecar bool
 	enableTLS             *bool
+	peerOff               bool
 	running               string
 }
 
@@ -34,6 +35,9 @@ func (q question) etcd() *druidv1alpha1.Etcd {
 	}
 	if q.sidecar {
 		etcd.Spec.Backup.TLS = tls.DeepCopy()
+	}
+	if q.peerOff {
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/peer-tls": "off"}
 	}
 
 	return etcd
@@ -72,7 +76,8 @@ var _ = Describe("Decide", func() {
 		Entry("naming Secrets is explicit enough to switch a running cluster on", question{client: true, running: "client=plaintext,peer=plaintext"}, "client=given,peer=plaintext"),
 		Entry("naming Secrets ends what was provisioned", question{client: true, peer: true, running: "client=provisioned,peer=provisioned"}, "client=given,peer=given"),
 		Entry("TLS between members is added to a running cluster as gardenlet does", question{client: true, sidecar: true, peer: true, running: "client=given,peer=plaintext"}, "client=given,peer=given"),
-		Entry("TLS between members is taken from a running cluster by who goes on naming Secrets for clients", question{client: true, running: "client=given,peer=given"}, "client=given,peer=plaintext"),
+		Entry("TLS between members is taken from a running cluster where that is said", question{client: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=plaintext"),
+		Entry("Secrets that are named count whatever is said", question{client: true, peer: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=given"),
 		Entry("a running cluster of a predecessor with the sidecar's TLS alone is left as it is", question{sidecar: true, running: "client=plaintext,peer=plaintext"}, "client=plaintext,peer=plaintext"),
 	)
 
@@ -86,7 +91,7 @@ var _ = Describe("Decide", func() {
 		Entry("the sidecar's TLS without that of etcd", question{sidecar: true}, "spec.etcd.clientUrlTls", "set spec.etcd.enableTLS to true to have them issued"),
 		Entry("the sidecar's TLS and that between members without that of etcd", question{sidecar: true, peer: true}, "spec.etcd.clientUrlTls", "both serve with TLS, or neither"),
 		Entry("Secrets for clients that are named no longer", question{peer: true, running: "client=given,peer=given"}, "spec.etcd.clientUrlTls", "name them again, or set spec.etcd.enableTLS to true"),
-		Entry("Secrets for members that are named no longer, and none for clients", question{running: "client=plaintext,peer=given"}, "spec.etcd.peerUrlTls", "or to false to serve plaintext"),
+		Entry("Secrets for members that are named no longer", question{client: true, running: "client=given,peer=given"}, "spec.etcd.peerUrlTls", "where the annotation druid.gardener.cloud/peer-tls is off"),
 	)
 })
 
@@ -98,7 +103,7 @@ var _ = DescribeTable("Decide about members that cannot be told of other peer UR
 	},
 	Entry("keeps what was issued for them, and switches off what is for clients", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, true, "client=disabled,peer=provisioned"),
 	Entry("keeps what is named for them", question{peer: true, enableTLS: new(false), running: "client=plaintext,peer=given"}, true, "client=disabled,peer=given"),
-	Entry("issues what is named no longer, since any certificates will do", question{client: true, running: "client=given,peer=given"}, true, "client=given,peer=provisioned"),
+	Entry("issues what is named no longer, since any certificates will do", question{client: true, peerOff: true, running: "client=given,peer=given"}, true, "client=given,peer=provisioned"),
 	Entry("goes back to TLS where the change had only begun", question{enableTLS: new(false), running: "client=disabled,peer=disabled"}, true, "client=disabled,peer=provisioned"),
 	Entry("keeps plaintext between them", question{enableTLS: new(true), running: "client=disabled,peer=disabled"}, false, "client=provisioned,peer=disabled"),
 	Entry("keeps plaintext between them that named no Secrets before", question{client: true, peer: true, running: "client=given,peer=plaintext"}, false, "client=given,peer=plaintext"),

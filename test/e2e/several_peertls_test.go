@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -43,7 +44,10 @@ var _ = Describe("Three members go on serving", func() {
 		users = story.UseWith(ctx, etcd, landscape.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
 		before := podsByName(ctx, story)
 		timeline = story.Watch(ctx, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.PeerUrlTLS = nil })
+		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.PeerUrlTLS = nil
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/peer-tls", "off")
+		})
 		story.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched off")
 		Expect(peerTLS(ctx, story)).To(HaveEach("false"))

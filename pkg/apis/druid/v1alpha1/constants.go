@@ -84,6 +84,11 @@ const (
 	RestoreAnnotation = "druid.gardener.cloud/restore"
 	// RestoreFromStore is the only value of RestoreAnnotation. It discards the volumes of all members.
 	RestoreFromStore = "from-store"
+	// PeerTLSAnnotation with PeerTLSOff says that members which used Secrets of spec.etcd.peerUrlTls are to talk to each other in
+	// plaintext when the spec names them no longer. Without it their absence is refused, since it may be a mistake.
+	PeerTLSAnnotation = "druid.gardener.cloud/peer-tls"
+	// PeerTLSOff is the only value of PeerTLSAnnotation.
+	PeerTLSOff = "off"
 	// RotateCAAnnotation asks for a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
 	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
 	// RotateCAStart begins to trust a new CA beside the old one.
