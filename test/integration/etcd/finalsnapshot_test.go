@@ -226,7 +226,9 @@ var _ = Describe("Etcd with a store", func() {
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		Eventually(sidecars.Taken).WithTimeout(time.Minute).Should(BeNumerically(">", before+1))
-		Consistently(told).Should(Succeed())
+		// Something happens, so that it is looked at while the attempt runs.
+		Expect(env.Client.Patch(ctx, s.pod(ctx, Default), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"network":"10.0.0.1"}}}`)))).To(Succeed())
+		Consistently(told).WithTimeout(2 * time.Second).Should(Succeed())
 		release()
 		s.ready(ctx)
 	})
