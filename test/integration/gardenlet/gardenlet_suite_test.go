@@ -62,7 +62,7 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	// Small keys are quicker, and as good here.
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
-	gardeneretcd.DefaultInterval, gardeneretcd.DefaultTimeout = 100*time.Millisecond, time.Minute
+	gardeneretcd.DefaultInterval, gardeneretcd.DefaultTimeout = 100*time.Millisecond, 3*time.Minute
 
 	env = environment.Start()
 	Expect(env.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})).To(Succeed())
