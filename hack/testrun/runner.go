@@ -107,7 +107,8 @@ func (r Runner) setUp(ctx context.Context, suite Suite) ([]string, error) {
 	return env, nil
 }
 
-var export = regexp.MustCompile(`(?m)^export ([A-Z][A-Z0-9_]*)="([^"$\\]*)"$`)
+// export is a line of a shell that sets a variable, or puts something before what another one holds, as is done with PATH.
+var export = regexp.MustCompile(`(?m)^export ([A-Z][A-Z0-9_]*)="([^"$\\]*)"(?:"\$([A-Z][A-Z0-9_]*)")?$`)
 
 // settings returns what the output of a set-up adds to the environment.
 func (s Setup) settings(output string) []string {
@@ -120,7 +121,12 @@ func (s Setup) settings(output string) []string {
 
 	if s.Exports {
 		for _, match := range export.FindAllStringSubmatch(output, -1) {
-			env = append(env, match[1]+"="+match[2])
+			value := match[2]
+			if match[3] != "" {
+				value += os.Getenv(match[3])
+			}
+
+			env = append(env, match[1]+"="+value)
 		}
 	}
 

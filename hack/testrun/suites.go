@@ -24,7 +24,7 @@ type Setup struct {
 	Command []string
 	// As names the variable that gets the last line. Empty for none.
 	As string
-	// Exports takes each line of the form export NAME="value".
+	// Exports takes each line of the form export NAME="value" or export NAME="value""$OTHER".
 	Exports bool
 }
 

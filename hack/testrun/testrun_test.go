@@ -165,7 +165,7 @@ var _ = Describe("running a suite", func() {
 				{Command: []string{"sh", "-c", `echo building >&2; echo first; echo last`}, As: "FOLDER"},
 				{Command: []string{"sh", "-c", `echo 'export SEED="there"'; echo 'export PATH="/x:""$PATH"'`}, Exports: true},
 			},
-			Steps: []Step{{Command: []string{"sh", "-c", `test "$SEED/$FOLDER/$IGNORED" = there/last/`}}},
+			Steps: []Step{{Command: []string{"sh", "-c", `test "$SEED/$FOLDER/$IGNORED" = there/last/ && expr "$PATH" : "/x:.*/bin"`}}},
 		})
 		Expect(result).To(Equal(Result{Passed: 1}), out.String())
 		Expect(out.String()).To(And(ContainSubstring("starting"), ContainSubstring("building")), "progress is shown")

@@ -56,7 +56,7 @@ var _ = Describe("gardenlet is the client", func() {
 			Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
 			out := &bytes.Buffer{}
 			streams := genericiooptions.IOStreams{Out: out, ErrOut: out}
-			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", story.Namespace, "--", "endpoint", "health"})).To(Equal(0), out)
+			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", story.Namespace, "--", "endpoint", "health"})).To(Equal(0), out.String)
 			Expect(out.String()).To(ContainSubstring("is healthy"))
 			if isBackedUp {
 				Eventually(filepath.Glob).WithArguments(filepath.Join(story.StoreDir(), entry, "etcd-main", "*", "Full-*")).
