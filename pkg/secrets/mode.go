@@ -103,21 +103,21 @@ func Decide(etcd *druidv1alpha1.Etcd, running Modes, boundPeers *bool) (Modes, f
 	client, peer, backup := etcd.Spec.Etcd.ClientUrlTLS != nil, etcd.Spec.Etcd.PeerUrlTLS != nil, etcd.Spec.Backup.TLS != nil
 
 	question := question{enableTLS: etcd.Spec.Etcd.EnableTLS, isNew: !running.IsKnown(), ownsPKI: client || peer || backup}
-	hints := map[*field.Path]string{peerPath: "; members alone do without where the annotation " + druidv1alpha1.PeerTLSAnnotation + " is " + druidv1alpha1.PeerTLSOff}
 	var errs field.ErrorList
-	decide := func(path *field.Path, referenced bool, running Mode) Mode {
+	decide := func(path *field.Path, referenced bool, running Mode, hint string) Mode {
 		mode := question.modeFor(referenced, running)
 		if mode == ModeUnknown {
-			errs = append(errs, field.Required(path, "the cluster serves TLS with Secrets that it named, and names them no longer: name them again, or set spec.etcd.enableTLS to true to have certificates issued, or to false to serve plaintext"+hints[path]))
+			errs = append(errs, field.Required(path, "the cluster serves TLS with Secrets that it named, and names them no longer: name them again, or set spec.etcd.enableTLS to true to have certificates issued, or to false to serve plaintext"+hint))
 		}
 
 		return mode
 	}
-	modes := Modes{Client: decide(clientPath, client, running.Client)}
-	if running.Peer == ModeGiven && !peer && etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff {
+	modes := Modes{Client: decide(clientPath, client, running.Client, "")}
+	isOff := etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff
+	if isOff && running.Peer == ModeGiven && !peer && question.enableTLS == nil { // the field says more than the annotation
 		modes.Peer = ModePlaintext
 	} else {
-		modes.Peer = decide(peerPath, peer, running.Peer)
+		modes.Peer = decide(peerPath, peer, running.Peer, "; members alone do without where the annotation "+druidv1alpha1.PeerTLSAnnotation+" is "+druidv1alpha1.PeerTLSOff)
 	}
 	if question.isNew && modes.Client == ModePlaintext && backup {
 		errs = append(errs, field.Required(clientPath, backupPath.String()+" is set, and etcd and its sidecar must both serve with TLS, or neither: name Secrets here too, or set spec.etcd.enableTLS to true to have them issued"))

@@ -77,6 +77,8 @@ var _ = Describe("Decide", func() {
 		Entry("naming Secrets ends what was provisioned", question{client: true, peer: true, running: "client=provisioned,peer=provisioned"}, "client=given,peer=given"),
 		Entry("TLS between members is added to a running cluster as gardenlet does", question{client: true, sidecar: true, peer: true, running: "client=given,peer=plaintext"}, "client=given,peer=given"),
 		Entry("TLS between members is taken from a running cluster where that is said", question{client: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=plaintext"),
+		Entry("certificates are issued for members whatever the annotation says, where the field demands TLS", question{client: true, peerOff: true, enableTLS: new(true), running: "client=given,peer=given"}, "client=given,peer=provisioned"),
+		Entry("everything is switched off where the field says so, annotation or not", question{client: true, peerOff: true, enableTLS: new(false), running: "client=given,peer=given"}, "client=disabled,peer=disabled"),
 		Entry("Secrets that are named count whatever is said", question{client: true, peer: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=given"),
 		Entry("a running cluster of a predecessor with the sidecar's TLS alone is left as it is", question{sidecar: true, running: "client=plaintext,peer=plaintext"}, "client=plaintext,peer=plaintext"),
 	)

@@ -85,7 +85,8 @@ const (
 	// RestoreFromStore is the only value of RestoreAnnotation. It discards the volumes of all members.
 	RestoreFromStore = "from-store"
 	// PeerTLSAnnotation with PeerTLSOff says that members which used Secrets of spec.etcd.peerUrlTls are to talk to each other in
-	// plaintext when the spec names them no longer. Without it their absence is refused, since it may be a mistake.
+	// plaintext when the spec names them no longer. Without it their absence is refused, since it may be a mistake. It is
+	// ignored where spec.etcd.enableTLS is set.
 	PeerTLSAnnotation = "druid.gardener.cloud/peer-tls"
 	// PeerTLSOff is the only value of PeerTLSAnnotation.
 	PeerTLSOff = "off"
