@@ -34,6 +34,26 @@ var _ = Describe("The columns of kubectl get etcd", func() {
 		return width
 	}
 
+	It("say what their names promise", func() {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.UnmarshalStrict([]byte(crds.All()["etcds.druid.gardener.cloud"]), definition)).To(Succeed())
+		paths := map[string]string{}
+		for _, column := range definition.Spec.Versions[0].AdditionalPrinterColumns {
+			paths[column.Name] = column.JSONPath
+		}
+		Expect(paths).To(Equal(map[string]string{
+			"Ready":     `.status.conditions[?(@.type=="Ready")].status`,
+			"All Ready": `.status.conditions[?(@.type=="AllMembersReady")].status`,
+			"Backup":    `.status.conditions[?(@.type=="BackupReady")].status`,
+			"Doing":     `.status.conditions[?(@.type=="Progressing")].reason`,
+			"Age":       `.metadata.creationTimestamp`,
+			"Size":      `.spec.replicas`,
+			"Serving":   `.status.readyReplicas`,
+			"Updated":   `.status.conditions[?(@.type=="AllMembersUpdated")].status`,
+			"Split":     `.status.conditions[?(@.type=="ClusterIDMismatch")].status`,
+		}))
+	})
+
 	It("fit a terminal of 80 characters, and wide ones one of 120", func() {
 		Expect(width(0)).To(BeNumerically("<=", 80))
 		Expect(width(1)).To(And(BeNumerically("<=", 120), BeNumerically(">", width(0))))
