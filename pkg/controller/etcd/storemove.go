@@ -27,27 +27,25 @@ import (
 // believe in snapshots that lie elsewhere.
 func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered rendering) error {
 	o := p.observation
-	moved := o.AllUseStoreOf(o.StatefulSet) && o.StatefulSet.Rendering.Checksum == etcdcluster.RenderingFor(rendered.statefulSet).Checksum
 	for _, lease := range componentetcd.SnapshotLeases(rendered.values) {
 		seen, isFull := o.DeltaSnapshotLease, lease.Name == helper.FullSnapshotLeaseName(p.canonical)
 		if isFull {
 			seen = o.FullSnapshotLease
 		}
-		place := lease.Annotations[druidv1alpha1.LeaseAnnotationStore]
-		switch {
-		case !seen.Exists || seen.OwnerUID != p.etcd.UID:
-		case seen.Store == "":
-			if err := r.nameStore(ctx, lease, cmp.Or(o.ManagedResource.StorePlace, place)); err != nil {
+		move := etcdcluster.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), o)
+		switch move.ActOn(seen) {
+		case etcdcluster.LeaseKept:
+		case etcdcluster.LeaseNamed:
+			if err := r.nameStore(ctx, lease, cmp.Or(o.ManagedResource.StorePlace, move.Place)); err != nil {
 				return err
 			}
-		case seen.Store != place && moved:
+		case etcdcluster.LeaseForgotten:
 			if err := r.forgetSnapshots(ctx, p.etcd, lease, seen); err != nil {
 				return err
 			}
 		}
-		// The delta lease comes last: when it tells of the new store, all of this is done.
-		if isFull && moved && o.DeltaSnapshotLease.Store != "" && o.DeltaSnapshotLease.Store != place {
-			if err := r.requestSnapshot(ctx, p.etcd, o.DeltaSnapshotLease.Store, place); err != nil {
+		if isFull && move.WantsSnapshot() {
+			if err := r.requestSnapshot(ctx, p.etcd, o.DeltaSnapshotLease.Store, move.Place); err != nil {
 				return err
 			}
 		}
