@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	"github.com/onsi/gomega/gexec"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +72,12 @@ func runOperatorAt(namespace, config string) (*gexec.Session, string) {
 
 	session, err := gexec.Start(command, GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit()) })
+	DeferCleanup(func(ctx SpecContext) {
+		Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit())
+		// The garbage collector takes the registration of the webhook away with the ClusterRole of the chart. Nobody plays it here,
+		// and it would stand in the way of an operator with another account.
+		Expect(client.IgnoreNotFound(env.Client.Delete(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
+	})
 
 	return session, fmt.Sprintf("http://127.0.0.1:%d", metrics)
 }
