@@ -30,6 +30,7 @@ type etcdConfig struct {
 	PeerTransportSecurity        *transportSecurity  `json:"peer-transport-security,omitempty"`
 	MemberNamePrefix             string              `json:"member-name-prefix,omitempty"`
 	NextClusterVersionCompatible bool                `json:"next-cluster-version-compatible"`
+	PreVote                      bool                `json:"pre-vote"`
 	BackendFreelistType          string              `json:"backend-bbolt-freelist-type,omitempty"`
 }
 
@@ -63,7 +64,10 @@ func etcdConfigFor(v Values) etcdConfig {
 		PeerTransportSecurity:        transportSecurityFor(v.PeerTLS, pathPeerCA, pathPeerServer),
 		MemberNamePrefix:             v.Etcd.MemberNamePrefix,
 		NextClusterVersionCompatible: true,
-		BackendFreelistType:          v.Etcd.FreelistType,
+		// A member that others reach before it reaches them, as one that starts without certificates, must not depose their leader:
+		// it asks whether it would be elected before it stands. From etcd 3.5 on that is the default.
+		PreVote:             true,
+		BackendFreelistType: v.Etcd.FreelistType,
 	}
 }
 
