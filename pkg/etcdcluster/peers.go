@@ -36,7 +36,7 @@ func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
 	known, withTLS := 0, 0
 	for ordinal := range int(size) {
 		for _, lease := range o.MemberLeases {
-			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil {
+			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil || isOutlived(o, ordinal, lease) {
 				continue
 			}
 			known++
@@ -50,6 +50,16 @@ func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
 	}
 
 	return new(2*withTLS > known)
+}
+
+// isOutlived is true for a lease that tells of the pod before the one that runs, while a cluster grows from a first member that was
+// restarted with other peer URLs: its sidecar writes the lease after ten seconds for the first time, and the next member joins
+// before that.
+func isOutlived(o Observation, ordinal int, lease Lease) bool {
+	rendered, pod := o.ManagedResource.Replicas, o.PodFor(ordinal)
+	grows := rendered != nil && *rendered > 0 && *rendered < lastSize(o)
+
+	return grows && pod != nil && pod.PeerTLS != *lease.TLSEnabled
 }
 
 // isServedByPods is true while a quorum of the pods that were rendered is ready.

@@ -33,13 +33,21 @@ func (v view) replace(plan Plan) (Plan, bool) {
 	return v.replaceServing(plan, *candidate), true
 }
 
-// replaceOnly replaces the first member before others join it.
+// replaceOnly replaces the first member before others join it. Where its peer URLs change with that, the cluster is told before: else
+// its sidecar would tell when it has started, and stop it once more. As long as it is alone nobody dials them.
 func (v view) replaceOnly(plan Plan) (Plan, bool) {
-	if !v.isOutdated(v.members[0]) || v.hasBegunToGrow() {
+	only := v.members[0]
+	if !v.isOutdated(only) || v.hasBegunToGrow() {
 		return plan, false
 	}
+	plan = replaceSinglePod(v.etcd, v.o, plan, v.now)
+	urls := peerURLs(v.etcd, only, v.o.StatefulSet.TLS.PeerCA != "")
+	if plan.Step != nil && only.Serves() && v.isSeen() && len(v.o.Etcd.MemberList) == 1 && only.Listed != nil && !only.isKnownBy(urls) {
+		plan.Reason += fmt.Sprintf(", once it is known by %s, by which nobody dials it: so it starts once", strings.Join(urls, ", "))
+		plan.Step = only.toBeKnownBy(urls)
+	}
 
-	return replaceSinglePod(v.etcd, v.o, plan, v.now), true
+	return plan, true
 }
 
 // candidate is the member to be replaced next among those that serve: first one whose pod is not ready, as where its sidecar does

@@ -392,7 +392,13 @@ func (s *seed) snapshots() {
 		}
 		name := helper.MemberName(s.etcd, ordinal)
 		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(strings.HasPrefix(member.peerURL, "https:"))}
-		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name })
+		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool {
+			if l.Name == name && s.now.Sub(s.seen.PodFor(ordinal).CreationTime) < 15*time.Second { // the new sidecar has not written yet
+				lease.TLSEnabled = l.TLSEnabled
+			}
+
+			return l.Name == name
+		})
 		s.seen.MemberLeases = append(s.seen.MemberLeases, lease)
 	}
 	if helper.IsStoreConfigured(s.etcd) && !s.storeDown && s.leader != 0 {

@@ -191,6 +191,10 @@ var _ = Describe("PlanFor of several members", func() {
 				etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
 			}),
 			Entry("of which nothing tells how they know each other", func() { o.MemberLeases, o.Pods = nil, nil }),
+			Entry("of which the first was restarted without, and grows before its heartbeat says so", func() {
+				o.ManagedResource.Replicas, o.Pods = new(int32(2)), o.Pods[:1]
+				knownBy(true)
+			}),
 		)
 
 		DescribeTable("binds others to how they know each other",

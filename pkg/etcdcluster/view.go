@@ -120,7 +120,7 @@ func (v view) awaitedOfMember(m Member) string {
 		return ""
 	case v.awaitedURLs(m) != "":
 		return v.awaitedURLs(m)
-	case m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS:
+	case len(v.members) > 1 && m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS:
 		return "the heartbeat of member " + m.Name + " to tell of its new peer URLs"
 	default:
 		return ""

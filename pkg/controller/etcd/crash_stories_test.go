@@ -37,6 +37,13 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it creates a cluster of three members", story{when: create(3), then: succeeded(3, 4)}),
 		Entry("while it creates a cluster of three members without TLS", story{when: create(3, plaintext), then: succeeded(3, 4)}),
 		Entry("while one member becomes three", story{given: one, when: grow(3), then: succeeded(3, 4)}),
+		Entry("while one member becomes three, and peer TLS is switched on", story{
+			given: []func(*world.World){create(1, plaintext)},
+			when: update(func(etcd *druidv1alpha1.Etcd) {
+				etcd.Spec.Replicas, etcd.Spec.Etcd.EnableTLS = 3, new(true)
+			}),
+			then: succeeded(3, 5),
+		}),
 		Entry("while three members become five", story{given: three, when: grow(5), then: succeeded(5, 6)}),
 		Entry("while it replaces the pods of three members", story{given: three, when: update(relabel), then: succeeded(3, 7)}),
 		Entry("while it switches TLS off between three members", story{given: three, when: update(plaintext), then: succeeded(3, 7)}),
