@@ -21,8 +21,6 @@ const (
 	electionBound = 4 * time.Second
 	// detectionBound and repairBound are how soon a fault has to show in the condition, and its repair has to begin.
 	detectionBound, repairBound = 10 * time.Second, 30 * time.Second
-	// quorumBound is the same for a quorum that is lost, where the member that is left has to notice itself that nobody follows.
-	quorumBound = 15 * time.Second
 )
 
 // These stories disturb nodes and measure gaps, so that no other may run beside them. They share their cluster, of which each node
@@ -126,7 +124,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 			g.Expect(landscape.Condition(etcd, "Ready")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "QuorumLost")))
 			g.Expect(landscape.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + second))
 		})
-		took("a lost quorum is in the condition after", time.Since(began), quorumBound)
+		took("a lost quorum is in the condition after", time.Since(began), detectionBound)
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
 		})

@@ -28,9 +28,13 @@ import (
 // conflictPause is how long to wait when somebody else wrote the Etcd, so that the cache shows it.
 const conflictPause = 200 * time.Millisecond
 
-// severalPeriod is the longest time between two looks at a cluster of several members. Together with the time that a silent
-// member is waited for it is less than ten seconds.
+// severalPeriod is the longest time from the beginning of one look at a cluster of several members to that of the next. The last
+// look before somebody fell silent saw nothing, and the next is over after four seconds at most (observer), so that less than ten
+// seconds pass.
 const severalPeriod = 4 * time.Second
+
+// shortestPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period.
+const shortestPause = time.Second
 
 // Observer reads everything about one Etcd.
 type Observer interface {
@@ -60,6 +64,7 @@ type Reconciler struct {
 //  4. patch the status when something changed, and tell changes by events;
 //  5. come again after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -83,7 +88,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
-	return reconcile.Result{RequeueAfter: wait.Jitter(r.periodFor(etcd), 0.1)}, nil
+	next := wait.Jitter(r.periodFor(etcd), 0.1) - r.Clock.Now().Sub(began)
+
+	return reconcile.Result{RequeueAfter: max(next, shortestPause)}, nil
 }
 
 // periodFor is the time between two looks. A member that falls silent while others serve is seen by no watch for most of a

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package care_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	testclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+// takes is an observer that needs time, as for members that do not answer.
+type takes struct {
+	clock *testclock.FakeClock
+	time  time.Duration
+}
+
+func (t takes) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+	t.clock.Step(t.time)
+
+	return etcdcluster.Observation{}
+}
+
+var _ = DescribeTable("A cluster of several members is looked at again",
+	func(ctx SpecContext, took, atLeast, atMost time.Duration) {
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Namespace, etcd.Name, etcd.Spec.Replicas = "demo", "main", 3
+		clock := testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
+		r := &care.Reconciler{
+			Client: fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build(),
+			Clock:  clock, Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: time.Minute},
+			Observer: takes{clock: clock, time: took},
+		}
+
+		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(result.RequeueAfter).To(And(BeNumerically(">=", atLeast), BeNumerically("<=", atMost)))
+	},
+	Entry("after four seconds and a bit, where all answer at once", time.Duration(0), 4*time.Second, 4400*time.Millisecond),
+	Entry("that much after the last look began, where one is waited for", 2*time.Second, 2*time.Second, 2400*time.Millisecond),
+	Entry("after a second, where looking took as long as that", 4*time.Second, time.Second, time.Second),
+)
