@@ -46,7 +46,7 @@ type Connector interface {
 	// closed by the caller. The error says which part of the credentials cannot be used.
 	Connect(ctx context.Context, target Target) (Client, error)
 	// Forget closes the connection to the target, so that the next Connect begins anew. It is called for members that
-	// stopped answering.
+	// stopped answering. A Defragment that runs on the connection is not broken off.
 	Forget(target Target)
 }
 

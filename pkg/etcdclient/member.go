@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -25,6 +26,12 @@ import (
 type member struct {
 	etcd        *clientv3.Client
 	callTimeout time.Duration
+
+	lock sync.Mutex
+	// long is how many calls run that no timeout ends. They outlive the Pool's interest in the connection: a member that defragments
+	// answers nobody meanwhile, so that whoever looks at it has it forgotten.
+	long   int
+	closed bool
 }
 
 var _ Client = (*member)(nil)
@@ -163,11 +170,38 @@ func (m *member) UpdatePeerURLs(ctx context.Context, id uint64, urls []string) e
 
 // Defragment implements Client.
 func (m *member) Defragment(ctx context.Context) error {
+	m.begin()
+	defer m.end()
 	if _, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Defragment(ctx, &etcdserverpb.DefragmentRequest{}); err != nil {
 		return explain("defragmenting", err)
 	}
 
 	return nil
+}
+
+func (m *member) begin() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.long++
+}
+
+func (m *member) end() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.long--
+	if m.closed && m.long == 0 {
+		_ = m.etcd.Close() // the connection is given up in any case
+	}
+}
+
+// close closes the connection, or has the last of the long calls on it do so.
+func (m *member) close() {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	m.closed = true
+	if m.long == 0 {
+		_ = m.etcd.Close() // the connection is given up in any case
+	}
 }
 
 // alarmPattern is how a member names an alarm among its errors: in the text form of the alarm's message.

@@ -123,7 +123,7 @@ func (p *Pool) keep(key poolKey, made *member) *member {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if found := p.connections[key]; found != nil {
-		_ = made.etcd.Close() // nothing was sent on it
+		made.close() // nothing was sent on it
 
 		return found.member
 	}
@@ -134,7 +134,7 @@ func (p *Pool) keep(key poolKey, made *member) *member {
 
 func (p *Pool) drop(key poolKey) {
 	if found := p.connections[key]; found != nil {
-		_ = found.etcd.Close() // the connection is given up in any case
+		found.close()
 		delete(p.connections, key)
 	}
 }

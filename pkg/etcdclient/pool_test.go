@@ -139,6 +139,28 @@ var _ = Describe("Pool", func() {
 		Expect(s.defragmented).To(Equal(1))
 	})
 
+	DescribeTable("lets a defragmentation end on a connection that is given up meanwhile",
+		func(giveUp func(etcdclient.Target)) {
+			s := serve(nil)
+			s.defragments = make(chan struct{})
+			target := etcdclient.Target{Address: s.address}
+			client, done := connect(target), make(chan error)
+			go func() { done <- client.Defragment(ctx) }()
+			Eventually(s.defragments).Should(Receive())
+			giveUp(target)
+			Consistently(done, 200*time.Millisecond).ShouldNot(Receive())
+			s.defragments <- struct{}{}
+			Eventually(done).Should(Receive(Succeed()))
+			_, _, err := client.Status(ctx)
+			Expect(err).To(MatchError(etcdclient.ErrUnreachable), "closed by now")
+		},
+		Entry("since the member does not answer", func(target etcdclient.Target) { pool.Forget(target) }),
+		Entry("since nobody else has used it for long", func(etcdclient.Target) {
+			clock.Step(6 * time.Minute)
+			connect(etcdclient.Target{Address: "127.0.0.1:1"})
+		}),
+	)
+
 	It("gives up on a member that hangs", func() {
 		s := serve(nil)
 		s.hang = true

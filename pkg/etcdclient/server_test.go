@@ -43,9 +43,11 @@ type server struct {
 	peerURLs     []string
 	promoted     uint64
 	defragmented int
-	connections  int
-	ranges       []*etcdserverpb.RangeRequest
-	linearized   bool
+	// defragments, where it is not nil, is what a defragmentation lasts until; nothing else is answered meanwhile.
+	defragments chan struct{}
+	connections int
+	ranges      []*etcdserverpb.RangeRequest
+	linearized  bool
 }
 
 // serve starts a server that stops with the test; nil credentials: plaintext.
@@ -102,10 +104,17 @@ func (s *server) MemberList(_ context.Context, request *etcdserverpb.MemberListR
 	return &etcdserverpb.MemberListResponse{Members: s.members}, nil
 }
 
-func (s *server) Defragment(context.Context, *etcdserverpb.DefragmentRequest) (*etcdserverpb.DefragmentResponse, error) {
+func (s *server) Defragment(ctx context.Context, _ *etcdserverpb.DefragmentRequest) (*etcdserverpb.DefragmentResponse, error) {
+	if s.defragments != nil {
+		s.defragments <- struct{}{}
+		select {
+		case <-s.defragments:
+		case <-ctx.Done():
+		}
+	}
 	s.defragmented++
 
-	return &etcdserverpb.DefragmentResponse{}, nil
+	return &etcdserverpb.DefragmentResponse{}, ctx.Err()
 }
 
 func (s *server) MoveLeader(_ context.Context, request *etcdserverpb.MoveLeaderRequest) (*etcdserverpb.MoveLeaderResponse, error) {
