@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -40,8 +41,8 @@ type Observer struct {
 	// Sidecars connects to the sidecars beside members. Nil: sidecars are never asked.
 	Sidecars sidecar.Connector
 
-	lock    sync.Mutex
-	secrets map[client.ObjectKey]secretKeys
+	once    sync.Once
+	secrets *lru.Cache
 }
 
 // Request says what to read beside what every Observation has.

@@ -13,11 +13,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
+
+// rememberedSecrets is how many Secrets are remembered: about ten for each of two thousand Etcds. Nobody asks again for one that was
+// renewed under another name, or whose Etcd is gone, so that those asked for last are kept. With more Secrets than this some are
+// read again.
+const rememberedSecrets = 20_000
 
 // secretKeys are the key names of a Secret at a resource version, and its certificates.
 type secretKeys struct {
@@ -83,24 +89,27 @@ func (o *Observer) versionOf(ctx context.Context, key client.ObjectKey) (string,
 }
 
 func (o *Observer) recall(key client.ObjectKey) (secretKeys, bool) {
-	o.lock.Lock()
-	defer o.lock.Unlock()
-	known, found := o.secrets[key]
+	known, found := o.remembered().Get(key)
+	if !found {
+		return secretKeys{}, false
+	}
 
-	return known, found
+	return known.(secretKeys), true
 }
 
 // remember keeps the key names of a Secret; nil forgets them.
 func (o *Observer) remember(key client.ObjectKey, known *secretKeys) {
-	o.lock.Lock()
-	defer o.lock.Unlock()
 	if known == nil {
-		delete(o.secrets, key)
+		o.remembered().Remove(key)
 
 		return
 	}
-	if o.secrets == nil {
-		o.secrets = map[client.ObjectKey]secretKeys{}
-	}
-	o.secrets[key] = *known
+	o.remembered().Add(key, *known)
+}
+
+// remembered is made at the first use, so that the zero Observer can be used.
+func (o *Observer) remembered() *lru.Cache {
+	o.once.Do(func() { o.secrets = lru.New(rememberedSecrets) })
+
+	return o.secrets
 }
