@@ -74,7 +74,7 @@ func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	switch err := r.Client.Create(ctx, job); {
 	case apierrors.IsAlreadyExists(err):
 		// The cache lags behind, or it is a Job without our labels, which the cache does not hold.
-		return nil, r.checkOwner(ctx, task, job.Name)
+		return nil, r.explainExisting(ctx, task, job.Name)
 	case apierrors.IsInvalid(err):
 		return nil, terminal("metadata.name: Job %s is refused: %s", job.Name, err)
 	case err != nil:
@@ -84,10 +84,15 @@ func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	return job, nil
 }
 
-func (r *Reconciler) checkOwner(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, name string) error {
+// explainExisting says why the Job of that name stands in the way. The error is never nil.
+func (r *Reconciler) explainExisting(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, name string) error {
 	job := &batchv1.Job{}
-	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, job); err != nil {
-		return client.IgnoreNotFound(err)
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, job)
+	if apierrors.IsNotFound(err) {
+		return &waitingError{fmt.Sprintf("Waiting for Job %s to be made: another one of its name has just gone", name)}
+	}
+	if err != nil {
+		return fmt.Errorf("reading Job %s: %w", name, err)
 	}
 	if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "EtcdCopyBackupsTask" {
 		return terminal("metadata.name: Job %s exists and is not of a task; delete it, or name the task otherwise", name)
