@@ -53,7 +53,7 @@ test-soak: ## Run the long repetitions on the local seed; not part of `make test
 
 .PHONY: test-update-golden
 test-update-golden: ## Write the golden files anew; look at the difference before you commit it
-	@UPDATE_GOLDEN=1 go test ./pkg/... ./charts/...
+	@hack/update-golden.sh
 
 ##@ Change it
 
@@ -82,8 +82,16 @@ check-generate: ## Fail if `make generate` would change a file
 ##@ Build it
 
 .PHONY: build
-build: ## Build the operator into bin/
-	@go build -o bin/ ./cmd/...
+build: ## Build the operator and kubectl-etcd into bin/
+	@hack/build.sh -o bin/ ./cmd/...
+
+.PHONY: image
+image: ## Pack the operator's image into bin/, from Go alone, as an archive that docker, podman and skopeo load
+	@$(SEED) image
+
+.PHONY: docker-images
+docker-images: ## Build the operator's image from the Dockerfile, by docker, podman or buildah
+	@hack/docker-images.sh
 
 .PHONY: deploy
 deploy: ## Build the operator again and roll it out on the local seed

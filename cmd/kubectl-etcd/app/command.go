@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/component-base/version"
 )
 
 // The exit codes.
@@ -82,6 +83,7 @@ func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
 			"NAME may be left out where the namespace has one Etcd. Nothing needs more rights than it says: what you may not see\n" +
 			"is named as such.\n\n" +
 			"Exit codes: 0 done (status: healthy), 1 failed, 2 wrong usage, 3 not healthy or the task ended badly.",
+		Version:           version.Get().GitVersion,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl etcd"},
 		SilenceErrors:     true,
 		SilenceUsage:      true,

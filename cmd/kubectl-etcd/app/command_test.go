@@ -34,6 +34,7 @@ var _ = Describe("The command line", func() {
 		Expect(text).To(ContainSubstring(says))
 	},
 		Entry("what is done: help", 0, "kubectl etcd", "--help"),
+		Entry("what is done: its version", 0, "kubectl etcd version v", "--version"),
 		Entry("what cannot be done: no cluster", 1, "error: ", "status", "-n", "demo"),
 		Entry("an unknown command, and names the help", 2, "See kubectl etcd --help.", "stauts"),
 		Entry("an unknown flag", 2, "unknown flag: --color", "status", "--color"),

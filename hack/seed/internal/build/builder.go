@@ -21,6 +21,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
 
+// script builds what is of the checkout, in the way in which it is delivered.
+const script = "hack/build.sh"
+
 // unfinished begins the names of the folders that builds work in.
 const unfinished = ".unfinished-"
 
@@ -228,20 +231,27 @@ func (b Builder) source(m Module) string {
 
 // Operator builds the operator from the checkout and returns the path of the binary. Go's own build cache decides what is compiled.
 func (b Builder) Operator(ctx context.Context) (string, error) {
-	return b.own(ctx, "gardener-extension-etcd-druid")
+	return b.own(ctx, "gardener-extension-etcd-druid", b.OwnDir())
+}
+
+// OperatorIn builds it into the folder, so that a seed that runs from the cache notices nothing.
+func (b Builder) OperatorIn(ctx context.Context, dir string) (string, error) {
+	return b.own(ctx, "gardener-extension-etcd-druid", dir)
 }
 
 // Plugin builds kubectl-etcd, likewise.
-func (b Builder) Plugin(ctx context.Context) (string, error) { return b.own(ctx, "kubectl-etcd") }
+func (b Builder) Plugin(ctx context.Context) (string, error) {
+	return b.own(ctx, "kubectl-etcd", b.OwnDir())
+}
 
 // OwnDir is the folder of what is built from the checkout.
 func (b Builder) OwnDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
 
-func (b Builder) own(ctx context.Context, name string) (string, error) {
-	target := filepath.Join(b.OwnDir(), name)
+func (b Builder) own(ctx context.Context, name, dir string) (string, error) {
+	target := filepath.Join(dir, name)
 
 	if err := b.remind(name, func() error {
-		return b.golang(ctx, b.Layout.Root, "build", "-ldflags", "-s -w", "-o", target+".unfinished", "./cmd/"+name)
+		return run(b.prepare(exec.CommandContext(ctx, filepath.Join(b.Layout.Root, script), "-o", target+".unfinished", "./cmd/"+name), b.Layout.Root))
 	}); err != nil {
 		return "", fmt.Errorf("building %s: %w", name, err)
 	}
@@ -266,17 +276,26 @@ func (b Builder) GardenerDir(ctx context.Context) (string, error) {
 }
 
 func (b Builder) golang(ctx context.Context, dir string, args ...string) error {
-	if output, err := b.command(ctx, dir, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("go %s in %s: %w\n%s", args[0], dir, err, output)
+	return run(b.command(ctx, dir, args...))
+}
+
+// run runs the command. An error has all that it said.
+func run(command *exec.Cmd) error {
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %s in %s: %w\n%s", filepath.Base(command.Path), command.Args[1], command.Dir, err, output)
 	}
 
 	return nil
 }
 
-// command has the environment in which all programs of the project are built, so that they share one build cache. A go.mod or
-// go.sum that is not complete is an error, whatever the user's settings are: a build changes no file of the checkout.
+// command is a call of go in the folder.
 func (b Builder) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, "go", args...)
+	return b.prepare(exec.CommandContext(ctx, "go", args...), dir)
+}
+
+// prepare gives the command the environment in which all programs of the project are built, so that they share one build cache. A go.mod
+// or go.sum that is not complete is an error, whatever the user's settings are: a build changes no file of the checkout.
+func (b Builder) prepare(command *exec.Cmd, dir string) *exec.Cmd {
 	command.Dir = dir
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly", "GOWORK=off")
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }

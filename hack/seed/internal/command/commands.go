@@ -23,6 +23,7 @@ func commands() []command {
 	return []command{
 		{name: "build", help: "build every program and image into the cache", run: runBuild},
 		{name: "assets", help: "build what envtest needs and print the folder for KUBEBUILDER_ASSETS", run: runAssets},
+		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
 		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the seed, or what is missing of it", changes: true, run: runUp},
 		{name: "down", help: "stop the seed and remove everything but the cache", changes: true, run: runDown},
 		{name: "deploy", help: "build the operator again and roll it out by its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
@@ -76,6 +77,21 @@ func runAssets(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) err
 	}
 
 	_, err = fmt.Fprintln(out, dir)
+
+	return err
+}
+
+func runImage(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error {
+	file := filepath.Join(s.Layout.Root, "bin", "gardener-extension-etcd-druid.tar")
+	if len(args) > 0 {
+		file = args[0]
+	}
+
+	if err := s.PackOperator(ctx, file); err != nil {
+		return err
+	}
+
+	_, err := fmt.Fprintln(out, file)
 
 	return err
 }

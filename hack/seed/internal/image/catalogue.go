@@ -80,7 +80,7 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 	return specs, nil
 }
 
-// Operator returns the image of the given binary.
+// Operator returns the image of the given binary. It is the one that the Dockerfile at the root builds, but for the base.
 func Operator(binary string) (Spec, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
@@ -93,7 +93,12 @@ func Operator(binary string) (Spec, error) {
 		Tag:        OperatorRepository + ":" + hex.EncodeToString(sum[:])[:12],
 		Entrypoint: []string{"/gardener-extension-etcd-druid"},
 		User:       fmt.Sprintf("%d:%d", Nonroot, Nonroot),
-		Files:      []File{{Source: binary, Target: "/gardener-extension-etcd-druid"}},
+		Labels: map[string]string{
+			"org.opencontainers.image.title":    "gardener-extension-etcd-druid",
+			"org.opencontainers.image.source":   "https://github.com/gardener/gardener-extension-etcd-druid",
+			"org.opencontainers.image.licenses": "Apache-2.0",
+		},
+		Files: []File{{Source: binary, Target: "/gardener-extension-etcd-druid"}},
 	}, nil
 }
 

@@ -40,6 +40,8 @@ type Spec struct {
 	Entrypoint []string
 	// User is uid:gid; empty is root.
 	User string
+	// Labels tell people about the image. Nil: none.
+	Labels map[string]string
 	// Files are copied into the image with mode 0755.
 	Files []File
 	// Directories are made empty. /tmp and /etc are there in any case.
@@ -115,6 +117,7 @@ func config(s Spec, img containerv1.Image) *containerv1.ConfigFile {
 	file.Config = containerv1.Config{
 		Entrypoint: s.Entrypoint,
 		User:       s.User,
+		Labels:     s.Labels,
 		WorkingDir: "/",
 		Env:        []string{"PATH=/usr/local/bin:/usr/bin:/bin:/"},
 	}

@@ -19,23 +19,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
 )
 
-var _ = Describe("Operator", func() {
-	It("has the entrypoint and the user that the Dockerfile has", func() {
-		program := filepath.Join(GinkgoT().TempDir(), "program")
-		Expect(os.WriteFile(program, []byte("content"), 0o600)).To(Succeed())
-		spec, err := image.Operator(program)
-		Expect(err).NotTo(HaveOccurred())
-
-		dockerfile, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "Dockerfile"))
-		Expect(err).NotTo(HaveOccurred())
-		Expect(string(dockerfile)).To(And(
-			ContainSubstring("\nENTRYPOINT [\""+spec.Entrypoint[0]+"\"]\n"),
-			ContainSubstring("\nUSER "+spec.User+"\n"),
-			ContainSubstring("COPY --from=builder "+spec.Files[0].Target+" "+spec.Files[0].Target+"\n"),
-		))
-	})
-})
-
 var _ = Describe("Pack", func() {
 	var (
 		dir  string

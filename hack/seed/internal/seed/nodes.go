@@ -127,6 +127,31 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
 }
 
+// PackOperator builds the operator and writes its image to the file, as a docker archive. It touches no seed.
+func (s *Seed) PackOperator(ctx context.Context, file string) error {
+	dir, err := os.MkdirTemp("", "operator-")
+	if err != nil {
+		return fmt.Errorf("making a folder for the build: %w", err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	binary, err := s.Builder.OperatorIn(ctx, dir)
+	if err != nil {
+		return err
+	}
+
+	spec, err := image.Operator(binary)
+	if err != nil {
+		return err
+	}
+
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		return fmt.Errorf("making the folder of the image: %w", err)
+	}
+
+	return image.Pack(spec, file)
+}
+
 // LogPath returns the log file of a process, or an error that lists those that exist.
 func (s *Seed) LogPath(name string) (string, error) {
 	path := s.processes.Log(name)

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+#
+# SPDX-License-Identifier: Apache-2.0
+
+# Builds the image from the Dockerfile with what the machine has. BUILDER names another program, EFFECTIVE_VERSION another version;
+# arguments are handed on, such as --platform linux/arm64.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+for program in ${BUILDER:-docker podman buildah}; do
+	if command -v "$program" >/dev/null; then
+		version=${EFFECTIVE_VERSION:-$(cat VERSION)}
+		exec "$program" build --build-arg "EFFECTIVE_VERSION=$version" --tag "gardener-extension-etcd-druid:$version" "$@" .
+	fi
+done
+
+echo "There is no ${BUILDER:-docker, podman or buildah} here. \`make image\` packs the same program from Go alone." >&2
+exit 1
