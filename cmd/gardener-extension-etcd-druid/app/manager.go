@@ -73,7 +73,8 @@ func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 func CacheOptions() cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "etcd-druid"})}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		// Of Clusters too: a transformation by kind would keep the operator from starting where nothing of Gardener is installed.
+		DefaultTransform: trim,
 		ByObject: map[client.Object]cache.ByObject{
 			&appsv1.StatefulSet{}:           ours,
 			&batchv1.Job{}:                  ours,
@@ -86,7 +87,6 @@ func CacheOptions() cache.Options {
 			&policyv1.PodDisruptionBudget{}: ours,
 			&rbacv1.Role{}:                  ours,
 			&rbacv1.RoleBinding{}:           ours,
-			&extensionsv1alpha1.Cluster{}:   {Transform: trimCluster},
 			&resourcesv1alpha1.ManagedResource{}: {
 				Label: labels.SelectorFromSet(labels.Set{"origin": Name}),
 			},
@@ -94,13 +94,13 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trimCluster keeps of a Cluster what is read: the Shoot. The CloudProfile alone can have hundreds of kilobytes.
-func trimCluster(object any) (any, error) {
+// trim drops what the API server notes about the owner of each field, and of a Cluster all that is not read, which is the Shoot alone: the
+// CloudProfile can have hundreds of kilobytes.
+func trim(object any) (any, error) {
 	if cluster, ok := object.(*extensionsv1alpha1.Cluster); ok {
-		cluster.ManagedFields = nil
 		cluster.Spec.CloudProfile, cluster.Spec.Seed = runtime.RawExtension{}, nil
 	}
-	return object, nil
+	return cache.TransformStripManagedFields()(object)
 }
 
 // ClientOptions read the content of Secrets and ConfigMaps from the API server: a cache would hold every credential of

@@ -13,11 +13,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -56,6 +59,20 @@ func Start() *Environment {
 	env.Client, err = client.New(env.Config, client.Options{Scheme: app.NewScheme()})
 	Expect(err).NotTo(HaveOccurred())
 	return env
+}
+
+// WithoutExtensions removes Gardener's definitions of extensions, which clusters outside of Gardener do not have.
+func (e *Environment) WithoutExtensions() {
+	GinkgoHelper()
+
+	for _, name := range []string{"clusters", "backupentries", "backupbuckets"} {
+		definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name + ".extensions.gardener.cloud"}}
+		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		Expect(e.Client.Delete(context.Background(), definition)).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(e.Client.Get(context.Background(), client.ObjectKeyFromObject(definition), definition))
+		}, 20*time.Second).Should(BeTrue(), name)
+	}
 }
 
 // Namespace creates a namespace of its own for a story.

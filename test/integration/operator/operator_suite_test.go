@@ -18,8 +18,10 @@ func TestOperator(t *testing.T) {
 	RunSpecs(t, "Test Integration Operator Suite")
 }
 
+// env is a cluster in which gardenlet has installed nothing: the suites of the chart and of gardenlet have the other ones.
 var env *environment.Environment
 
 var _ = BeforeSuite(func() {
 	env = environment.Start()
+	env.WithoutExtensions()
 })
