@@ -149,7 +149,7 @@ var _ = Describe("Pool", func() {
 			Eventually(s.defragments).Should(Receive())
 			giveUp(target)
 			Consistently(done, 200*time.Millisecond).ShouldNot(Receive())
-			s.defragments <- struct{}{}
+			Eventually(s.defragments).Should(BeSent(struct{}{}))
 			Eventually(done).Should(Receive(Succeed()))
 			_, _, err := client.Status(ctx)
 			Expect(err).To(MatchError(etcdclient.ErrUnreachable), "closed by now")
