@@ -31,6 +31,8 @@ type Observation struct {
 	FullSnapshotLease Lease
 	// DeltaSnapshotLease is the lease in which the sidecar records delta snapshots. Zero: it does not exist.
 	DeltaSnapshotLease Lease
+	// Rehearsal is the Job that rehearses a restore. Zero: there is none, or nobody looked.
+	Rehearsal Rehearsal
 	// Secrets are the Secrets that the pods need, whether they exist or not, sorted by name.
 	Secrets []Secret
 	// Gardener is what Gardener says about the namespace. Zero: nobody asked for it.
@@ -62,6 +64,7 @@ const (
 	SectionVolumes         Section = "PersistentVolumes and Nodes"
 	SectionStorageClasses  Section = "StorageClasses"
 	SectionLeases          Section = "Leases"
+	SectionRehearsal       Section = "Jobs"
 	SectionSecrets         Section = "Secrets"
 	SectionGardener        Section = "BackupEntries and Clusters"
 )

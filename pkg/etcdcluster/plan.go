@@ -114,6 +114,11 @@ const (
 	StepGrowClaim StepKind = "GrowClaim"
 	// StepDiscardClaim deletes the claim of a cluster that is restored from its store.
 	StepDiscardClaim StepKind = "DiscardClaim"
+	// StepRehearseRestore makes the Job that restores the newest snapshots of the store beside the volumes that would be discarded.
+	// The precondition is about the Etcd.
+	StepRehearseRestore StepKind = "RehearseRestore"
+	// StepForgetRehearsal deletes such a Job, of which nobody wants to know any more.
+	StepForgetRehearsal StepKind = "ForgetRehearsal"
 	// StepEmptyLease makes the lease of a member anew, so that it tells of no member.
 	StepEmptyLease StepKind = "EmptyLease"
 	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and

@@ -29,29 +29,55 @@ const (
 )
 
 // JudgeRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
-// sentence. Neither: nobody asks, too little is known, or it has to be seen for a while yet that nobody serves.
+// sentence. Neither: nobody asks, too little is known, it has to be seen for a while yet that nobody serves, or that the store holds
+// what would be restored.
 func JudgeRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (begins bool, ignored string) {
+	verdict := judgeRestore(etcd, o, now)
+
+	return verdict.begins, verdict.ignored
+}
+
+// restoreVerdict is what becomes of a restore that is asked for. Zero: nobody asks, or too little is known.
+type restoreVerdict struct {
+	begins bool
+	// rehearses is true where it begins once a Job has shown that the store can be restored from.
+	rehearses bool
+	// ignored says why there is none. Empty: it is not ignored.
+	ignored string
+	// waitsFor is which member may be about to serve. Empty: none.
+	waitsFor string
+}
+
+func judgeRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) restoreVerdict {
 	value, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	switch {
 	case !asked || !knowsForRestore(o):
-		return false, ""
-	case value != druidv1alpha1.RestoreFromStore:
-		return false, fmt.Sprintf("the only value is %q", druidv1alpha1.RestoreFromStore)
+		return restoreVerdict{}
+	case value != druidv1alpha1.RestoreFromStore && value != druidv1alpha1.RestoreFromStoreUnverified:
+		return restoreVerdict{ignored: fmt.Sprintf("the only values are %q and %q", druidv1alpha1.RestoreFromStore, druidv1alpha1.RestoreFromStoreUnverified)}
 	case !helper.ManagesPods(etcd):
-		return false, "the members are run by somebody else"
+		return restoreVerdict{ignored: "the members are run by somebody else"}
 	case !helper.IsStoreConfigured(etcd):
-		return false, "spec.backup.store is not set, so that there is nothing to restore from"
+		return restoreVerdict{ignored: "spec.backup.store is not set, so that there is nothing to restore from"}
 	case helper.IsHibernated(etcd):
-		return false, "" // when it wakes
+		return restoreVerdict{} // when it wakes
 	}
 	if served := mayServe(etcd, o); served != "" {
-		return false, served
+		return restoreVerdict{ignored: served}
 	}
-	if claim := o.remainingData(); claim != "" && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
-		return false, fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data: delete the claims of all members if that data is worth nothing", helper.FullSnapshotLeaseName(etcd), claim)
+	claim := o.remainingData()
+	isVerified := claim == "" || value == druidv1alpha1.RestoreFromStoreUnverified
+	if !isVerified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
+		return restoreVerdict{ignored: fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
+	}
+	if member := unrest(etcd, o, now); member != "" {
+		return restoreVerdict{waitsFor: member}
+	}
+	if isVerified || o.isBeingRestored() {
+		return restoreVerdict{begins: true}
 	}
 
-	return unrest(etcd, o, now) == "", ""
+	return judgeRehearsal(etcd, o, claim)
 }
 
 // unrest says which member may be about to serve, empty when none is: pods restart, are made anew, and lose their leader for a
@@ -73,9 +99,8 @@ func unrest(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) string {
 
 // withRestore tells that a restore is asked for, and why it has not begun.
 func (p Plan) withRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
-	begins, ignored := JudgeRestore(etcd, o, now)
-	if _, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; asked && knowsForRestore(o) && !begins && ignored == "" && p.WaitsFor != "" {
-		p.WaitsFor += "; the restore that is asked for waits for " + unrest(etcd, o, now)
+	if member := judgeRestore(etcd, o, now).waitsFor; member != "" && p.WaitsFor != "" {
+		p.WaitsFor += "; the restore that is asked for waits for " + member
 	}
 
 	return p
@@ -114,7 +139,7 @@ func recovery(etcd *druidv1alpha1.Etcd, o Observation) string {
 }
 
 func knowsForRestore(o Observation) bool {
-	for _, section := range []Section{SectionManagedResource, SectionStatefulSet, SectionPods, SectionClaims, SectionLeases} {
+	for _, section := range []Section{SectionManagedResource, SectionStatefulSet, SectionPods, SectionClaims, SectionLeases, SectionRehearsal} {
 		if o.Failure(section) != "" {
 			return false
 		}
@@ -138,11 +163,13 @@ func (o Observation) remainingData() string {
 // look for the cluster that it was part of.
 func planRestore(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) (Plan, bool) {
 	phase := RestorePhase(o.ManagedResource.Restore)
-	begins, _ := JudgeRestore(etcd, o, now)
+	verdict := judgeRestore(etcd, o, now)
 	switch {
 	case phase == RestoreDiscard:
 		return planDiscard(etcd, o), true
-	case begins:
+	case verdict.rehearses:
+		return planRehearsal(etcd, o), true
+	case verdict.begins:
 		return Plan{
 			Stage: StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: RestoreDiscard,
 			Reason:   "a restore from the store is asked for, and nobody serves; all members are stopped first" + newestSnapshots(o),

@@ -87,9 +87,11 @@ var _ = Describe("Traces of a restore", func() {
 
 	It("begins anew when it is asked for again while the first member restores, and takes no leftover for data", func() {
 		s := created(3, withStore)
-		s.event("the data of all members is destroyed, and the store is down", func() { loseAll(s); s.storeDown = true })
+		s.event("the data of all members is destroyed", func() { loseAll(s) })
 		s.run()
 		s.event("a restore is asked for", func() { ask(s) })
+		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "discard" })
+		s.storeDown = true
 		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "start" && s.seen.PodFor(0) != nil })
 		first := s.seen.ClaimFor(0).UID
 		s.brokenImages["v1"] = true
@@ -99,6 +101,70 @@ var _ = Describe("Traces of a restore", func() {
 		restored(s)
 		Expect(s.seen.ClaimFor(0).UID).NotTo(Equal(first))
 		s.expectGolden("three-restored-after-an-interruption")
+	})
+
+	It("discards nothing for a store that turns out to be empty, and restores when it is asked again after the snapshots are back", func() {
+		s := created(3, withStore)
+		s.event("nodes n2 and n3 are gone, and somebody has emptied the bucket", func() { s.nodes[1].gone, s.nodes[2].gone, s.storeEmptied = true, true, true })
+		s.run()
+		s.event("a restore is asked for", func() { ask(s) })
+		s.run()
+		Expect(s.etcd.Annotations).To(BeEmpty(), "it does not come into force later")
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepDiscardClaim))
+		Expect(s.seen.PodFor(0)).NotTo(BeNil(), "nobody is stopped")
+		Expect(s.violations).To(BeEmpty())
+		s.event("the snapshots are put back, and a restore is asked for again", func() { s.storeEmptied = false; ask(s) })
+		s.run()
+		restored(s)
+		Expect(s.steps).To(HaveKeyWithValue(etcdcluster.StepRehearseRestore, 2))
+		s.expectGolden("three-restored-once-the-store-holds-snapshots")
+	})
+
+	It("takes whoever has looked into the store at their word", func() {
+		s := created(3, withStore)
+		s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
+		s.run()
+		s.event("a restore is asked for", func() {
+			s.etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store-unverified"}
+		})
+		s.run()
+		restored(s)
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepRehearseRestore))
+	})
+
+	DescribeTable("looks into the store anew where the Job that did",
+		func(change func(*etcdcluster.Rehearsal), isLookedAtAnew bool) {
+			s := created(3, withStore)
+			s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
+			s.run()
+			ask(s)
+			s.seen.ManagedResource.StorePlace = "the store"
+			s.seen.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
+			change(&s.seen.Rehearsal)
+			plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+			if !isLookedAtAnew {
+				Expect(plan.Restore).To(BeEquivalentTo("discard"))
+
+				return
+			}
+			Expect(plan.Restore).To(BeEmpty())
+			Expect(plan.Step).To(Equal(&etcdcluster.Step{Kind: "ForgetRehearsal", Object: "main-rehearsal", UID: "job"}))
+		},
+		Entry("is of this Etcd and store: it does not", func(*etcdcluster.Rehearsal) {}, false),
+		Entry("looked into another store", func(r *etcdcluster.Rehearsal) { r.Store = "another" }, true),
+		Entry("was told of already", func(r *etcdcluster.Rehearsal) { r.Succeeded, r.Failed, r.Recorded = false, true, true }, true),
+		Entry("was of an earlier Etcd of the name", func(r *etcdcluster.Rehearsal) { r.OwnerUID = "other" }, true),
+	)
+
+	It("says what keeps the Job from looking into the store, and the way out", func() {
+		s := created(3, withStore)
+		s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
+		s.run()
+		ask(s)
+		s.seen.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-rehearsal-x has no node: 0/3 nodes"}
+		plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+		Expect(plan.Render).To(BeFalse())
+		Expect(plan.WaitsFor).To(Equal("Job main-rehearsal to restore from the store: pod main-rehearsal-x has no node: 0/3 nodes (if you have looked into the store yourself, or that data is worth nothing, ask with druid.gardener.cloud/restore=from-store-unverified)"))
 	})
 
 	It("goes on with a restore after the cluster was hibernated in the middle of it", func() {
@@ -138,7 +204,7 @@ var _ = Describe("Traces of a restore", func() {
 		},
 		Entry("a member serves", func(*seed) {}, "member main-0 serves"),
 		Entry("there is no store", func(s *seed) { s.etcd.Spec.Backup.Store = nil }, "spec.backup.store is not set"),
-		Entry("the value is another", func(s *seed) { s.etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "true"} }, `the only value is "from-store"`),
+		Entry("the value is another", func(s *seed) { s.etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "true"} }, `the only values are "from-store" and "from-store-unverified"`),
 		Entry("somebody else runs the members", func(s *seed) { s.etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }, "run by somebody else"),
 		Entry("members are only out of sight", func(s *seed) {
 			for _, node := range s.nodes {

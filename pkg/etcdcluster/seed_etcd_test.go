@@ -240,6 +240,10 @@ func (s *seed) act(step etcdcluster.Step) {
 		s.growClaim(step)
 	case etcdcluster.StepDiscardClaim:
 		s.discardClaim(step)
+	case etcdcluster.StepRehearseRestore:
+		s.seen.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: step.Object, UID: s.uid("job"), OwnerUID: s.etcd.UID}
+	case etcdcluster.StepForgetRehearsal:
+		s.seen.Rehearsal = etcdcluster.Rehearsal{}
 	case etcdcluster.StepEmptyLease:
 		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == step.Object && l.UID == step.UID })
 	default:
@@ -257,7 +261,8 @@ func (s *seed) takePod(step etcdcluster.Step) {
 		if pod.Name != step.Object || pod.UID != step.UID {
 			continue
 		}
-		serves := s.alive(pod.Ordinal) != nil && !s.alive(pod.Ordinal).learner && s.leader != 0
+		member := s.alive(pod.Ordinal)
+		serves := member != nil && !member.learner && s.follows(member)
 		alive, all := s.voters()
 		switch {
 		case serves && all > 1 && step.Kind != etcdcluster.StepEvictPod:
@@ -356,8 +361,24 @@ func (s *seed) takeAnnotation() {
 	_, ignored := etcdcluster.JudgeRestore(s.etcd, s.seen, s.now)
 	if _, asked := s.etcd.Annotations["druid.gardener.cloud/restore"]; asked && (s.seen.ManagedResource.Restore == "discard" || ignored != "") {
 		s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
+		s.seen.Rehearsal.Recorded = s.seen.Rehearsal.Failed
+		s.unverified = s.etcd.Annotations["druid.gardener.cloud/restore"] == "from-store-unverified"
 		delete(s.etcd.Annotations, "druid.gardener.cloud/restore")
 	}
+}
+
+// rehearse ends the Job that restores beside the volumes.
+func (s *seed) rehearse() bool {
+	rehearsal := &s.seen.Rehearsal
+	if !rehearsal.Exists || rehearsal.Failed || rehearsal.Succeeded {
+		return false
+	}
+	rehearsal.Succeeded = !s.storeDown && !s.storeEmptied
+	if rehearsal.Failed = !rehearsal.Succeeded; rehearsal.Failed {
+		rehearsal.Message = "nothing was restored"
+	}
+
+	return true
 }
 
 // discardClaim discards what is left of a cluster that is restored. Nobody may run on any of it.
@@ -367,6 +388,9 @@ func (s *seed) discardClaim(step etcdcluster.Step) {
 	}
 	for i := range s.seen.Claims {
 		if claim := &s.seen.Claims[i]; claim.Name == step.Object && claim.UID == step.UID {
+			if volume := s.volumes[claim.Name]; volume != nil && volume.member != 0 && !volume.lost && !s.node(volume.node).gone && !s.seen.Rehearsal.Succeeded && !s.unverified {
+				s.broken("%s is discarded, and nobody has seen what the store holds", step.Object)
+			}
 			claim.Deleting = true
 		}
 	}

@@ -51,6 +51,10 @@ type seed struct {
 	notAskedFor bool
 	// keys are how many the cluster has, stored how many its snapshots have.
 	keys, stored int
+	// storeEmptied is true where somebody has deleted every snapshot, of which the leases know nothing.
+	storeEmptied bool
+	// unverified is true when the restore that was asked for last takes the store at its word.
+	unverified bool
 	// refuseEvictions is how many evictions are refused from now on.
 	refuseEvictions int
 	// corrected are the pods whose sidecars have had their peer URLs corrected, as each does once.
@@ -181,7 +185,7 @@ func (s *seed) peerTLS() bool {
 func (s *seed) tick() bool {
 	s.now = s.now.Add(5 * time.Second)
 	moved := s.endSnapshot(s.leader != 0)
-	for _, act := range []func() bool{s.resourceManager, s.statefulSetController, s.podCollector, s.claimController, s.scheduler, s.kubelet, s.sidecars, s.elect} {
+	for _, act := range []func() bool{s.resourceManager, s.statefulSetController, s.podCollector, s.claimController, s.scheduler, s.kubelet, s.sidecars, s.elect, s.rehearse} {
 		moved = act() || moved
 		s.see()
 	}
@@ -401,7 +405,7 @@ func (s *seed) snapshots() {
 		})
 		s.seen.MemberLeases = append(s.seen.MemberLeases, lease)
 	}
-	if helper.IsStoreConfigured(s.etcd) && !s.storeDown && s.leader != 0 {
+	if helper.IsStoreConfigured(s.etcd) && !s.storeDown && !s.storeEmptied && s.leader != 0 {
 		s.stored = s.keys
 		s.seen.FullSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-full-snap", RenewTime: s.now}
 		s.seen.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-delta-snap", RenewTime: s.now}

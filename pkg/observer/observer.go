@@ -61,6 +61,8 @@ type Request struct {
 	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
+	// Rehearsal reads the Job that rehearses a restore.
+	Rehearsal bool
 	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
 	Gardener bool
 }
@@ -85,6 +87,9 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	}
 	if request.Volumes {
 		pass.readVolumes(ctx)
+	}
+	if request.Rehearsal {
+		pass.readRehearsal(ctx)
 	}
 	if request.StorageClasses {
 		pass.readStorageClasses(ctx)

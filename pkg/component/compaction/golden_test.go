@@ -7,6 +7,7 @@ package compaction_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -93,6 +94,15 @@ func jobFor(options []func(*druidv1alpha1.Etcd), change ...func(*compaction.Valu
 	return compaction.Job(values)
 }
 
+func rehearsalFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+	GinkgoHelper()
+	etcd := fixture.Etcd(options...)
+	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
+	Expect(errs).To(BeEmpty())
+
+	return compaction.Rehearsal(compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", InitImage: "example.com/init:v1", Deadline: 3 * time.Hour})
+}
+
 func manifest(job *batchv1.Job) string {
 	GinkgoHelper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(job)
@@ -104,79 +114,32 @@ func manifest(job *batchv1.Job) string {
 	return string(document)
 }
 
-func goldenPath(name string) string { return filepath.Join("testdata", name+".golden.yaml") }
+func goldenPath(folder, name string) string { return filepath.Join(folder, name+".golden.yaml") }
 
-var _ = Describe("Job", func() {
-	for _, c := range goldenCases() {
-		Describe(c.name, func() {
-			It("should be rendered as its file says", func() {
-				rendered := manifest(jobFor(c.options))
-				if os.Getenv("UPDATE_GOLDEN") == "1" {
-					Expect(os.WriteFile(goldenPath(c.name), []byte(rendered), 0o600)).To(Succeed())
-				}
-				golden, err := os.ReadFile(goldenPath(c.name))
-				Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
-				Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
-			})
+// jobs are both kinds of Jobs, by the folder of their golden files.
+var jobs = []struct {
+	folder, component string
+	render            func([]func(*druidv1alpha1.Etcd)) *batchv1.Job
+}{
+	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }},
+	{"testdata/rehearsal", "etcd-restore-rehearsal-job", rehearsalFor},
+}
 
-			It("should mount every volume, and no other", func() {
-				pod := jobFor(c.options).Spec.Template.Spec
-				volumes, mounted, paths := sets.New[string](), sets.New[string](), sets.New[string]()
-				for _, volume := range pod.Volumes {
-					volumes.Insert(volume.Name)
-				}
-				for _, mount := range pod.Containers[0].VolumeMounts {
-					mounted.Insert(mount.Name)
-					paths.Insert(mount.MountPath)
-				}
-				Expect(mounted).To(Equal(volumes))
-				Expect(paths).To(HaveLen(len(pod.Containers[0].VolumeMounts)), "two mounts at the same path")
-			})
-
-			It("should meet its pod security standard", func() {
-				if c.level == "" {
-					return // a directory of the node meets none
-				}
-				evaluator, err := podsecuritypolicy.NewEvaluator(podsecuritypolicy.DefaultChecks(), nil)
-				Expect(err).NotTo(HaveOccurred())
-				job := jobFor(c.options)
-				for _, result := range evaluator.EvaluatePod(podsecurityapi.LevelVersion{Level: c.level, Version: podsecurityapi.LatestVersion()}, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec) {
-					Expect(result.Allowed).To(BeTrue(), result.ForbiddenDetail)
-				}
-			})
-
-			It("should never be taken for a member", func() {
-				labels := jobFor(c.options).Spec.Template.Labels
-				Expect(labels).To(HaveKeyWithValue("app.kubernetes.io/component", "etcd-snapshot-compaction-job"))
-				Expect(labels).NotTo(HaveKey("app"))
-
-				etcd := fixture.Etcd(c.options...)
-				values, err := componentetcd.ValuesFor(componentetcd.Input{Etcd: etcd, Replicas: 1, ClusterSize: 1})
-				Expect(err).NotTo(HaveOccurred())
-				objects, err := componentetcd.Objects(values)
-				Expect(err).NotTo(HaveOccurred())
-				selectors := 0
-				for _, object := range objects {
-					switch o := object.(type) {
-					case *policyv1.PodDisruptionBudget:
-						selectors++
-						Expect(k8slabels.SelectorFromSet(o.Spec.Selector.MatchLabels).Matches(k8slabels.Set(labels))).To(BeFalse())
-					case *corev1.Service:
-						selectors++
-						Expect(k8slabels.SelectorFromSet(o.Spec.Selector).Matches(k8slabels.Set(labels))).To(BeFalse())
-					}
-				}
-				Expect(selectors).To(Equal(3), "a budget and two Services")
-			})
-		})
+var _ = Describe("Jobs", func() {
+	for _, job := range jobs {
+		for _, c := range goldenCases() {
+			describe(job.folder, job.component, job.render, c)
+		}
 	}
 
 	It("should have no golden file without a case", func() {
-		var expected []string
-		for _, c := range goldenCases() {
-			expected = append(expected, goldenPath(c.name))
+		for _, job := range jobs {
+			var expected []string
+			for _, c := range goldenCases() {
+				expected = append(expected, goldenPath(job.folder, c.name))
+			}
+			Expect(filepath.Glob(job.folder + "/*.golden.yaml")).To(ConsistOf(expected))
 		}
-		Expect(filepath.Glob("testdata/*.golden.yaml")).To(ConsistOf(expected))
 	})
 
 	It("should remember which attempt it is, and who asked for it, and the snapshot that there was", func() {
@@ -188,3 +151,71 @@ var _ = Describe("Job", func() {
 		}))
 	})
 })
+
+// describe describes what holds for every Job.
+func describe(folder, component string, render func([]func(*druidv1alpha1.Etcd)) *batchv1.Job, c goldenCase) {
+	Describe(folder+" "+c.name, func() {
+		It("should be rendered as its file says", func() {
+			rendered := manifest(render(c.options))
+			if os.Getenv("UPDATE_GOLDEN") == "1" {
+				Expect(os.WriteFile(goldenPath(folder, c.name), []byte(rendered), 0o600)).To(Succeed())
+			}
+			golden, err := os.ReadFile(goldenPath(folder, c.name))
+			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
+			Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+		})
+
+		It("should mount every volume, and no other", func() {
+			pod := render(c.options).Spec.Template.Spec
+			volumes, mounted := sets.New[string](), sets.New[string]()
+			for _, volume := range pod.Volumes {
+				volumes.Insert(volume.Name)
+			}
+			for _, container := range slices.Concat(pod.InitContainers, pod.Containers) {
+				paths := sets.New[string]()
+				for _, mount := range container.VolumeMounts {
+					mounted.Insert(mount.Name)
+					paths.Insert(mount.MountPath)
+				}
+				Expect(paths).To(HaveLen(len(container.VolumeMounts)), "two mounts at the same path")
+			}
+			Expect(mounted).To(Equal(volumes))
+		})
+
+		It("should meet its pod security standard", func() {
+			if c.level == "" {
+				return // a directory of the node meets none
+			}
+			evaluator, err := podsecuritypolicy.NewEvaluator(podsecuritypolicy.DefaultChecks(), nil)
+			Expect(err).NotTo(HaveOccurred())
+			job := render(c.options)
+			for _, result := range evaluator.EvaluatePod(podsecurityapi.LevelVersion{Level: c.level, Version: podsecurityapi.LatestVersion()}, &job.Spec.Template.ObjectMeta, &job.Spec.Template.Spec) {
+				Expect(result.Allowed).To(BeTrue(), result.ForbiddenDetail)
+			}
+		})
+
+		It("should never be taken for a member", func() {
+			labels := render(c.options).Spec.Template.Labels
+			Expect(labels).To(HaveKeyWithValue("app.kubernetes.io/component", component))
+			Expect(labels).NotTo(HaveKey("app"))
+
+			etcd := fixture.Etcd(c.options...)
+			values, err := componentetcd.ValuesFor(componentetcd.Input{Etcd: etcd, Replicas: 1, ClusterSize: 1})
+			Expect(err).NotTo(HaveOccurred())
+			objects, err := componentetcd.Objects(values)
+			Expect(err).NotTo(HaveOccurred())
+			selectors := 0
+			for _, object := range objects {
+				switch o := object.(type) {
+				case *policyv1.PodDisruptionBudget:
+					selectors++
+					Expect(k8slabels.SelectorFromSet(o.Spec.Selector.MatchLabels).Matches(k8slabels.Set(labels))).To(BeFalse())
+				case *corev1.Service:
+					selectors++
+					Expect(k8slabels.SelectorFromSet(o.Spec.Selector).Matches(k8slabels.Set(labels))).To(BeFalse())
+				}
+			}
+			Expect(selectors).To(Equal(3), "a budget and two Services")
+		})
+	})
+}

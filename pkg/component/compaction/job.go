@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package compaction renders the Job that compacts the snapshots of one Etcd: it restores the newest full snapshot and all
-// delta snapshots since then into an etcd of its own, and writes the result to the store as a new full snapshot.
+// delta snapshots since then into an etcd of its own, and writes the result to the store as a new full snapshot. Its first half alone,
+// which writes nothing, is the Job that rehearses a restore.
 //
 // What may not live here: clients, clocks, and the decision when a Job runs.
 package compaction
@@ -36,10 +37,12 @@ type Values struct {
 	// Store is the resolved store.
 	Store backupstore.Store
 	// Node is the node of which a Local store is a directory: the one on which the leader runs, whose sidecar writes the
-	// snapshots. Every other store is reached from everywhere.
+	// snapshots. Every other store is reached from everywhere. Empty: any.
 	Node string
 	// Image is the image of the container where the Etcd names none.
 	Image string
+	// InitImage is an image with a shell. Only a rehearsal needs it.
+	InitImage string
 	// Deadline is how long the Job may take.
 	Deadline time.Duration
 	// MetricsScrapeWait is how long the process waits at its end for its metrics to be read.
@@ -62,7 +65,7 @@ func Job(v Values) *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{
 			Name:            helper.CompactionJobName(v.Etcd),
 			Namespace:       v.Etcd.Namespace,
-			Labels:          labels(v.Etcd),
+			Labels:          compactor.labels(v.Etcd),
 			Annotations:     annotations(v),
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
 		},
@@ -71,7 +74,7 @@ func Job(v Values) *batchv1.Job {
 			BackoffLimit:          new(int32(0)),
 			ActiveDeadlineSeconds: new(seconds),
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
+				ObjectMeta: metav1.ObjectMeta{Labels: compactor.podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
 				Spec:       podSpec(v, seconds),
 			},
 		},
@@ -90,10 +93,21 @@ func annotations(v Values) map[string]string {
 	return annotations
 }
 
-func labels(etcd *druidv1alpha1.Etcd) map[string]string {
+// kind is a kind of Job on the store of an Etcd.
+type kind struct {
+	name      func(*druidv1alpha1.Etcd) string
+	component string
+}
+
+var (
+	compactor = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
+	rehearsal = kind{helper.RehearsalJobName, druidv1alpha1.ComponentNameRehearsalJob}
+)
+
+func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {
 	labels := helper.DefaultLabels(etcd)
-	labels[druidv1alpha1.LabelAppNameKey] = helper.CompactionJobName(etcd)
-	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameSnapshotCompactionJob
+	labels[druidv1alpha1.LabelAppNameKey] = k.name(etcd)
+	labels[druidv1alpha1.LabelComponentKey] = k.component
 
 	return labels
 }
@@ -101,7 +115,7 @@ func labels(etcd *druidv1alpha1.Etcd) map[string]string {
 // podLabels are, beside those of the Job, the labels by which Gardener's network policies let the pod reach the store and the
 // API server. Of the spec's labels only those about networks are taken: others make a pod look like a member to the
 // scheduler, to autoscalers and to policies.
-func podLabels(etcd *druidv1alpha1.Etcd) map[string]string {
+func (k kind) podLabels(etcd *druidv1alpha1.Etcd) map[string]string {
 	all := map[string]string{
 		"networking.gardener.cloud/to-dns":               "allowed",
 		"networking.gardener.cloud/to-private-networks":  "allowed",
@@ -113,7 +127,7 @@ func podLabels(etcd *druidv1alpha1.Etcd) map[string]string {
 			all[key] = value
 		}
 	}
-	for key, value := range labels(etcd) {
+	for key, value := range k.labels(etcd) {
 		all[key] = value
 	}
 
@@ -162,7 +176,7 @@ func affinity(v Values) *corev1.Affinity {
 	if spec := v.Etcd.Spec.SchedulingConstraints.Affinity; spec != nil {
 		nodes = spec.NodeAffinity.DeepCopy()
 	}
-	if v.Store.Provider == backupstore.ProviderLocal {
+	if v.Store.Provider == backupstore.ProviderLocal && v.Node != "" {
 		nodes = onNode(nodes, v.Node)
 	}
 	if nodes == nil {

@@ -155,7 +155,10 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 	r.tell(before, next, o.eventReason)
 
 	rotationTaken := r.takeRotationAnnotation(p, next)
-	restoreTaken := r.takeRestoreAnnotation(p, next)
+	restoreTaken, err := r.takeRestoreAnnotation(ctx, p, next)
+	if err != nil {
+		return conflictOr(err)
+	}
 	operationDone := p.applied && helper.RemoveOperationAnnotations(next)
 	if rotationTaken || restoreTaken || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {

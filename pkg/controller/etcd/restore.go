@@ -18,23 +18,26 @@ import (
 
 // takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered, or
 // when it is ignored: it must not come into force later, when somebody has forgotten it. It returns whether anything was removed.
-func (r *Reconciler) takeRestoreAnnotation(p *pass, etcd *druidv1alpha1.Etcd) bool {
+func (r *Reconciler) takeRestoreAnnotation(ctx context.Context, p *pass, etcd *druidv1alpha1.Etcd) (bool, error) {
 	value, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	if !found || !p.observed {
-		return false
+		return false, nil
 	}
 	if phase := etcdcluster.RestorePhase(p.observation.ManagedResource.Restore); phase == etcdcluster.RestoreDiscard {
 		r.event(p.etcd, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
 		delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
-		return true
+		return true, nil
 	}
 	_, ignored := etcdcluster.JudgeRestore(p.canonical, p.observation, r.Clock.Now())
 	if ignored == "" {
-		return false
+		return false, nil
+	}
+	if err := r.recordRehearsal(ctx, p); err != nil {
+		return false, err
 	}
 	r.event(p.etcd, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RestoreAnnotation, value, ignored)
 	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
-	return true
+	return true, nil
 }
 
 // discard deletes a claim, or a lease that tells of a member; the lease is made anew with the next rendering.

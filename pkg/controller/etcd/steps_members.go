@@ -48,7 +48,7 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
 
 	return observer.Request{
-		Gardener: true, AskEtcd: several || stopping || joins || restores, AskExisting: joins, Volumes: several, StorageClasses: helper.ManagesPods(etcd),
+		Gardener: true, AskEtcd: several || stopping || joins || restores, AskExisting: joins, Volumes: several, StorageClasses: helper.ManagesPods(etcd), Rehearsal: restores,
 	}
 }
 
@@ -97,6 +97,10 @@ func (r *Reconciler) doToMembers(ctx context.Context, p *pass, plan etcdcluster.
 		return r.growClaim(ctx, p, plan)
 	case etcdcluster.StepDiscardClaim, etcdcluster.StepEmptyLease:
 		return r.discard(ctx, etcd, plan)
+	case etcdcluster.StepRehearseRestore:
+		return r.rehearse(ctx, p, plan)
+	case etcdcluster.StepForgetRehearsal:
+		return r.deleteObject(ctx, rehearsalJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:
 		return fmt.Errorf("unknown step %q", step.Kind)
 	}

@@ -32,6 +32,7 @@ const (
 	ComponentNameStatefulSet           = "etcd-statefulset"
 	ComponentNameSnapshotCompactionJob = "etcd-snapshot-compaction-job"
 	ComponentNameCopyBackupsJob        = "etcd-copy-backups-job"
+	ComponentNameRehearsalJob          = "etcd-restore-rehearsal-job"
 	ComponentNameConnection            = "etcd-connection"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
@@ -82,8 +83,11 @@ const (
 	// RestoreAnnotation asks for the cluster to be replaced by what its store holds: RestoreFromStore. It is ignored while a
 	// member serves.
 	RestoreAnnotation = "druid.gardener.cloud/restore"
-	// RestoreFromStore is the only value of RestoreAnnotation. It discards the volumes of all members.
+	// RestoreFromStore is a value of RestoreAnnotation. It discards the volumes of all members once a Job has restored the newest
+	// snapshots of the store beside them.
 	RestoreFromStore = "from-store"
+	// RestoreFromStoreUnverified is the other one: nobody looks into the store first.
+	RestoreFromStoreUnverified = "from-store-unverified"
 	// PeerTLSAnnotation with PeerTLSOff says that members which used Secrets of spec.etcd.peerUrlTls are to talk to each other in
 	// plaintext when the spec names them no longer. Without it their absence is refused, since it may be a mistake. It is
 	// ignored where spec.etcd.enableTLS is set.

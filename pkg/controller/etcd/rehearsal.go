@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// rehearse makes the Job that shows whether the store can be restored from, with the images and the store that members have. One
+// that the cache does not show yet is left alone.
+func (r *Reconciler) rehearse(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
+	values, err := r.rehearsalValues(ctx, p)
+	if err != nil {
+		return err
+	}
+	job := compaction.Rehearsal(values)
+	if err := r.Client.Create(ctx, job); client.IgnoreAlreadyExists(err) != nil {
+		return fmt.Errorf("creating Job %s: %w", job.Name, err)
+	} else if err == nil {
+		r.event(p.etcd, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, plan.Reason)
+	}
+	return nil
+}
+
+func (r *Reconciler) rehearsalValues(ctx context.Context, p *pass) (compaction.Values, error) {
+	store, _, err := r.resolveStore(ctx, p)
+	if err != nil {
+		return compaction.Values{}, err
+	}
+	if store == nil {
+		return compaction.Values{}, fmt.Errorf("rehearsing a restore: spec.backup.store is not set")
+	}
+	images := r.Config.Defaults.Images
+	if pinned := p.observation.ManagedResource.Defaults; pinned != "" {
+		defaults, err := componentetcd.PinnedDefaults(pinned)
+		if err != nil {
+			return compaction.Values{}, err
+		}
+		images = defaults.Images
+	}
+	values := compaction.Values{
+		Etcd: p.canonical, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RehearsalDeadline,
+	}
+	if pod := p.observation.PodFor(0); pod != nil && store.Provider == backupstore.ProviderLocal {
+		values.Node = pod.Node // where the first member ran, and restores unless its node is full
+	}
+	return values, nil
+}
+
+// recordRehearsal notes on a Job that failed that its outcome was told: whoever asks again wants another.
+func (r *Reconciler) recordRehearsal(ctx context.Context, p *pass) error {
+	rehearsal := p.observation.Rehearsal
+	if !rehearsal.Failed || rehearsal.Recorded || rehearsal.Deleting {
+		return nil
+	}
+	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"failed"}}}`, rehearsal.UID, druidv1alpha1.CompactionRecordedAnnotation)
+	if err := r.Client.Patch(ctx, rehearsalJob(p.canonical), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("noting that the outcome of Job %s is told: %w", rehearsal.Name, err)
+	}
+	return nil
+}
+
+func rehearsalJob(etcd *druidv1alpha1.Etcd) *batchv1.Job {
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.RehearsalJobName(etcd)}}
+}

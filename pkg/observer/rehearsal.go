@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"context"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// readRehearsal reads the Job that rehearses a restore, and its pods.
+func (p *pass) readRehearsal(ctx context.Context) {
+	job := &batchv1.Job{}
+	if err := p.Reader.Get(ctx, p.key(helper.RehearsalJobName(p.etcd)), job); err != nil {
+		if !apierrors.IsNotFound(err) {
+			p.failed(etcdcluster.SectionRehearsal, err)
+		}
+
+		return
+	}
+	pods := &corev1.PodList{}
+	if err := p.Reader.List(ctx, pods, append(p.ours(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRehearsalJob})...); err != nil {
+		p.failed(etcdcluster.SectionRehearsal, err)
+
+		return
+	}
+	p.seen.Rehearsal = etcdcluster.RehearsalFor(job, pods.Items)
+}
