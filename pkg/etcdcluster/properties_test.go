@@ -308,16 +308,20 @@ func (w *randomWorld) imageBreaks() string {
 	return "the image becomes " + w.image + ", which is broken"
 }
 
-// sidecarBreaks lets one sidecar at a time not start any more, until its pod is replaced.
+// sidecarBreaks lets up to two sidecars at a time not start any more, until their pods are replaced.
 func (w *randomWorld) sidecarBreaks() string {
 	pod := w.anyPod()
 	if alive, all := w.voters(); pod == nil || alive < 3 || alive < all || len(w.members) < int(w.etcd.Spec.Replicas) {
 		return ""
 	}
+	broken := 0
 	for _, other := range w.seen.Pods {
 		if w.halfBroken[other.UID] {
-			return ""
+			broken++
 		}
+	}
+	if broken > 1 {
+		return ""
 	}
 	w.halfBroken[pod.UID] = true
 

@@ -7,6 +7,10 @@ package etcdcluster
 import (
 	"fmt"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // replace decides about pods that were made from an older template: first those that do not serve, then followers, and the
@@ -55,9 +59,16 @@ func (v view) replaceOnly(plan Plan) (Plan, bool) {
 func (v view) candidate() *Member {
 	var leader *Member
 	for i := range v.members {
-		if member := &v.members[i]; v.isOutdated(*member) && member.Serves() && !member.Pod.Ready && !isOutOfSight(*member.Pod) {
+		switch member := &v.members[i]; {
+		case !v.isCuredByReplacing(*member):
+		case member.Answer.Leads():
+			leader = member
+		default:
 			return member
 		}
+	}
+	if leader != nil {
+		return leader
 	}
 	for i := range v.members {
 		member := &v.members[i]
@@ -73,6 +84,34 @@ func (v view) candidate() *Member {
 	}
 
 	return leader
+}
+
+// isCuredByReplacing is true for a member that serves and whose outdated pod is not ready: what keeps it from that may be mended in
+// the newest template, and nothing else.
+func (v view) isCuredByReplacing(m Member) bool {
+	return v.isOutdated(m) && m.Serves() && !m.Pod.Ready && !isOutOfSight(*m.Pod)
+}
+
+// isNoReasonToWait is true for a member that waits for the same cure as the candidate: two of them would wait for each other.
+func (v view) isNoReasonToWait(other, candidate Member) bool {
+	if other.Ordinal == candidate.Ordinal {
+		return candidate.Serves() // of itself that is enough: what it still waits for may be what replacing it cures
+	}
+
+	return v.isCuredByReplacing(candidate) && v.isCuredByReplacing(other) && v.awaitedOfMember(other) == ""
+}
+
+// isSparedByBudget is true where the PodDisruptionBudget refuses the eviction of every pod, one that is not ready among them, until
+// more are ready: there a pod that is not ready would never be replaced.
+func (v view) isSparedByBudget(m Member) bool {
+	ready := 0
+	for _, member := range v.members {
+		if member.Pod != nil && member.Pod.Ready && !member.Pod.Deleting {
+			ready++
+		}
+	}
+
+	return !m.Pod.Ready && !IsQuorate(ready, len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
 
 // isOutOfSight is true for a pod of which only the API server says that it is not ready: its node is cut off.
@@ -95,8 +134,7 @@ func (v view) replaceServing(plan Plan, m Member) Plan {
 		return plan
 	}
 	for _, other := range v.members {
-		// Of itself it is enough that it serves: what it still waits for may be what replacing it cures.
-		if awaited := v.awaited(other); awaited != "" && (other.Ordinal != m.Ordinal || !m.Serves()) {
+		if awaited := v.awaited(other); awaited != "" && !v.isNoReasonToWait(other, m) {
 			plan.Reason += ": not before all are back"
 			plan.WaitsFor = awaited
 
@@ -119,6 +157,12 @@ func (v view) replaceServing(plan Plan, m Member) Plan {
 		return plan
 	}
 	plan.Reason += ": allowed"
+	if v.isSparedByBudget(m) {
+		plan.Reason += "; the PodDisruptionBudget allows no eviction while fewer than a quorum of pods are ready, so that the pod is deleted"
+		plan.Step = m.Pod.toBeDeleted()
+
+		return plan
+	}
 	plan.Step = &Step{Kind: StepEvictPod, Object: m.Pod.Name, UID: m.Pod.UID}
 
 	return plan

@@ -265,19 +265,33 @@ func (s *seed) takePod(step etcdcluster.Step) {
 		serves := member != nil && !member.learner && s.follows(member)
 		alive, all := s.voters()
 		switch {
-		case serves && all > 1 && step.Kind != etcdcluster.StepEvictPod:
+		case serves && all > 1 && step.Kind != etcdcluster.StepEvictPod && s.isEvictable(pod):
 			s.broken("%s is deleted although it serves", pod.Name)
 		case serves && all > 1 && alive < all:
 			s.broken("%s is evicted while only %d of %d serve", pod.Name, alive, all)
 		}
-		if step.Kind == etcdcluster.StepEvictPod && s.refuseEvictions > 0 {
-			s.refuseEvictions--
+		if isRefused := s.refuseEvictions > 0 || !s.isEvictable(pod); step.Kind == etcdcluster.StepEvictPod && isRefused {
+			s.refuseEvictions = max(0, s.refuseEvictions-1)
 			s.note("> the eviction is refused")
 
 			return
 		}
 		s.terminate(pod)
 	}
+}
+
+// isEvictable plays the PodDisruptionBudget: a quorum of the pods is ready without a pod that is, and with one that is not.
+func (s *seed) isEvictable(pod *etcdcluster.Pod) bool {
+	ready := 0
+	for _, other := range s.seen.Pods {
+		if other.Ready && other.UID != pod.UID {
+			ready++
+		}
+	}
+
+	replicas := int(s.seen.StatefulSet.SpecReplicas)
+
+	return replicas <= 1 || ready >= replicas/2+1
 }
 
 func (s *seed) moveLeader(step etcdcluster.Step) {

@@ -88,6 +88,32 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-unhealthy-first")
 	})
 
+	It("replaces two members whose sidecars do not start, one of them the leader, one after the other although neither gets ready by itself", func() {
+		s := created(3)
+		s.event("the sidecars of main-0 and of main-1, which leads, do not start again, and the image becomes v2", func() {
+			s.halfBroken[s.seen.PodFor(0).UID], s.halfBroken[s.seen.PodFor(1).UID] = true, true
+			s.image = "v2"
+		})
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-two-unready-pods")
+	})
+
+	It("waits for a pod of the newest template that does not get ready, whoever else is not ready", func() {
+		s := created(3)
+		s.event("the sidecars of all members do not start again, and the image becomes v2, which is broken", func() {
+			for _, pod := range s.seen.Pods {
+				s.halfBroken[pod.UID] = true
+			}
+			s.image, s.brokenImages["v2"] = "v2", true
+		})
+		s.run()
+		alive, all := s.voters()
+		Expect([]int{alive, all}).To(Equal([]int{2, 3}))
+		Expect(s.steps["DeletePod"] + s.steps["EvictPod"]).To(Equal(1))
+		Expect(s.violations).To(BeEmpty())
+	})
+
 	It("replaces a leader first whose sidecar does not start", func() {
 		s := created(3)
 		s.event("the sidecar of main-1, which leads, does not start again, and the image becomes v2", func() {

@@ -47,9 +47,7 @@ var _ = Describe("Every volume is lost", func() {
 
 		By("asking for a restore while it serves, which is ignored")
 		pod := story.Pod(ctx, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			fixture.WithAnnotation("druid.gardener.cloud/restore", "from-store")(etcd)
-		})
+		story.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", words)
 		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
