@@ -29,8 +29,8 @@ func (p *plugin) adoptCommand() *cobra.Command {
 		Use:   "adopt [NAME] --dry-run",
 		Short: "Show which pods would restart, and why, once this operator takes a cluster over",
 		Long: "Show which pods would restart, and why, once this operator takes over a cluster that etcd-druid made. Nothing is changed: the\n" +
-			"rendering of this version is tried on the API server without being written, which takes the right to update the\n" +
-			"StatefulSet. Clusters are taken over by installing the operator: docs/operations says how.",
+			"rendering of this version is tried on the API server without being written, which takes the right to create\n" +
+			"StatefulSets. Clusters are taken over by installing the operator: docs/operations says how.",
 		Args: atMostOneName, ValidArgsFunction: p.completeNames,
 		RunE: func(command *cobra.Command, args []string) error {
 			if !dryRun {
@@ -98,15 +98,19 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	return differences, lines, err
 }
 
-// differences tries the rendered pod template in the place of the live one, and names in what the API server sees them differ.
+// differences tries the rendered pod template, and names in what the API server sees it and the live one differ. It is tried in a
+// StatefulSet of another name: the live one is protected against everybody but its operator, dry runs included. Its name is made
+// by the API server, which keeps it short enough.
 func (s *session) differences(ctx context.Context, rendered *appsv1.StatefulSet) ([]string, error) {
 	live := &appsv1.StatefulSet{}
 	if err := s.Get(ctx, client.ObjectKeyFromObject(rendered), live); err != nil {
 		return nil, explain(err)
 	}
-	tried := live.DeepCopy()
+	tried := &appsv1.StatefulSet{Spec: *live.Spec.DeepCopy()}
+	tried.Namespace, tried.GenerateName = live.Namespace, live.Name+"-"
+	tried.Labels, tried.Annotations = live.Labels, live.Annotations // webhooks go by them
 	tried.Spec.Template = rendered.Spec.Template
-	if err := s.Update(ctx, tried, client.DryRunAll); err != nil {
+	if err := s.Create(ctx, tried, client.DryRunAll); err != nil {
 		return nil, fmt.Errorf("trying the new pods without writing them: %w", explain(err))
 	}
 

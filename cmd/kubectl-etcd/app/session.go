@@ -131,7 +131,7 @@ func explain(err error) error {
 	switch {
 	case meta.IsNoMatchError(err):
 		return fmt.Errorf("this cluster knows no Etcds; is this the kubeconfig of a seed? (%w)", err)
-	case apierrors.IsForbidden(err):
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "is forbidden: User "): // and not by what admits requests
 		return fmt.Errorf("you lack the rights: %w", err)
 	default:
 		return err

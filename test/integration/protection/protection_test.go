@@ -5,6 +5,7 @@
 package protection_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -27,12 +28,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	plugin "github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/webhook/etcdcomponents"
@@ -261,6 +264,34 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		annotate("null")
 		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeFalse())
 	}, SpecTimeout(2*time.Minute))
+
+	It("are changed by nobody who asks what their adoption would do", func(ctx SpecContext) {
+		etcd := fixture.Etcd(fixture.WithName("predecessors"), fixture.WithNamespace(namespace))
+		etcd.UID, etcd.Generation = "", 0
+		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+		predecessor := fixture.Predecessor{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+		for _, object := range predecessor.Objects() {
+			Expect(env.Client.Create(ctx, object)).To(Succeed())
+		}
+		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "predecessors"}}
+		Eventually(func() error {
+			return person.Patch(ctx, statefulSet, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.DryRunAll)
+		}).Should(MatchError(ContainSubstring(protected)))
+
+		out := &bytes.Buffer{}
+		code := plugin.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
+			"adopt", "predecessors", "--dry-run", "-n", namespace, "--kubeconfig", env.KubeconfigFile(), "--as", "jane", "--as-group", "system:masters",
+		})
+
+		Expect(code).To(Equal(0), out.String())
+		Expect(out.String()).To(And(
+			MatchRegexp(`image of container etcd:\s+\S+,\s+now registry.example.com/etcd-wrapper:v0\n`),
+			ContainSubstring("security settings of container etcd\n"),
+			Not(ContainSubstring("other settings")), // such as the API server's defaults
+		))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(statefulSet), statefulSet)).To(Succeed())
+		Expect(statefulSet.Generation).To(Equal(int64(1)))
+	})
 
 	It("are told apart from an Etcd's own, whose deletion is to be confirmed where that is asked for", func(ctx SpecContext) {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace))
