@@ -33,7 +33,8 @@ const conflictPause = 200 * time.Millisecond
 // seconds pass.
 const severalPeriod = 4 * time.Second
 
-// shortestPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period.
+// shortestPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period,
+// and the period itself is not shorter.
 const shortestPause = time.Second
 
 // Observer reads everything about one Etcd.
@@ -88,9 +89,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
-	next := wait.Jitter(r.periodFor(etcd), 0.1) - r.Clock.Now().Sub(began)
+	period := r.periodFor(etcd)
+	next := wait.Jitter(period, 0.1) - r.Clock.Now().Sub(began)
 
-	return reconcile.Result{RequeueAfter: max(next, shortestPause)}, nil
+	return reconcile.Result{RequeueAfter: max(next, min(period, shortestPause))}, nil
 }
 
 // periodFor is the time between two looks. A member that falls silent while others serve is seen by no watch for most of a

@@ -36,7 +36,7 @@ func (t takes) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) e
 }
 
 var _ = DescribeTable("A cluster of several members is looked at again",
-	func(ctx SpecContext, took, atLeast, atMost time.Duration) {
+	func(ctx SpecContext, period, took, atLeast, atMost time.Duration) {
 		scheme := runtime.NewScheme()
 		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
 		etcd := &druidv1alpha1.Etcd{}
@@ -44,7 +44,7 @@ var _ = DescribeTable("A cluster of several members is looked at again",
 		clock := testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 		r := &care.Reconciler{
 			Client: fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build(),
-			Clock:  clock, Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: time.Minute},
+			Clock:  clock, Recorder: events.NewFakeRecorder(100), Config: care.Config{SyncPeriod: period},
 			Observer: takes{clock: clock, time: took},
 		}
 
@@ -52,7 +52,9 @@ var _ = DescribeTable("A cluster of several members is looked at again",
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(And(BeNumerically(">=", atLeast), BeNumerically("<=", atMost)))
 	},
-	Entry("after four seconds and a bit, where all answer at once", time.Duration(0), 4*time.Second, 4400*time.Millisecond),
-	Entry("that much after the last look began, where one is waited for", 2*time.Second, 2*time.Second, 2400*time.Millisecond),
-	Entry("after a second, where looking took as long as that", 4*time.Second, time.Second, time.Second),
+	Entry("after four seconds and a bit, where all answer at once", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond),
+	Entry("that much after the last look began, where one is waited for", time.Minute, 2*time.Second, 2*time.Second, 2400*time.Millisecond),
+	Entry("after a second, where looking took as long as that", time.Minute, 4*time.Second, time.Second, time.Second),
+	Entry("sooner, where that is configured", 100*time.Millisecond, time.Duration(0), 100*time.Millisecond, 110*time.Millisecond),
+	Entry("after the configured period, where looking took longer", 100*time.Millisecond, 4*time.Second, 100*time.Millisecond, 100*time.Millisecond),
 )
