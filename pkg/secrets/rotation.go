@@ -7,6 +7,7 @@ package secrets
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -151,15 +152,19 @@ type CA struct {
 }
 
 // Next returns the rotation as it is to be carried out now: it begins one that is asked for, and completes one that is
-// prepared. remembered is the text that the ManagedResource has. Stages that need members to be observed are left
-// with Observed alone.
+// prepared. remembered is the text that the ManagedResource has. Where it has none, nothing begins: what begins has to be
+// remembered first. Stages that need members to be observed are left with Observed alone.
 func Next(remembered string, asked Asked) Rotation {
 	rotation, found := ParseRotation(remembered)
 	if !found || len(asked.CAs) == 0 {
-		rotation = recollect(asked)
+		return recollect(asked)
 	}
 	switch rotation.Stage {
 	case StageSettled:
+		if rotation = rotation.takeUp(asked); rotation.Stage != StageSettled {
+			return rotation
+		}
+
 		return rotation.begin(asked)
 	case StagePrepared:
 		if rotation.isToComplete(asked) {
@@ -168,6 +173,28 @@ func Next(remembered string, asked Asked) Rotation {
 	}
 
 	return rotation
+}
+
+// Begins is true for a rotation of Next that begins now. It has to be remembered before a CA is generated for it, whose name
+// comes from the time: who begins once more, after an interruption, would generate another one, and the library keeps but one beside
+// the newest. The one that everybody trusts would be lost.
+func (r Rotation) Begins(remembered string) bool {
+	before, found := ParseRotation(remembered)
+
+	return found && before.Stage == StageSettled && r.Stage != StageSettled
+}
+
+// takeUp returns the rotation for which there is a CA already, though it is not remembered; the same where there is none.
+func (r Rotation) takeUp(asked Asked) Rotation {
+	before := asked
+	before.CAs = slices.DeleteFunc(slices.Clone(asked.CAs), func(ca CA) bool { return ca.RotationStartedAt.After(r.StartedAt) })
+	if len(before.CAs) == len(asked.CAs) {
+		return r
+	}
+	taken := recollect(asked)
+	taken.Automatic = taken.Stage != StageSettled && asked.Gardener == nil && asked.Annotation != druidv1alpha1.RotateCAStart && expires(before)
+
+	return taken
 }
 
 // recollect finds out from the CAs themselves what was forgotten. Where an old CA exists nobody knows who trusts which, so

@@ -34,6 +34,10 @@ var _ = Describe("Rotation", func() {
 			Expect(string(rotation.Stage)).To(Equal(stage))
 			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
 		},
+		Entry("not before the ManagedResource remembers that none is under way, since it has to remember this one", "", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "", time.Time{}),
+		Entry("as the one that has a CA already, though nobody remembers it", "{}", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}, firstCA}, Annotation: "start"}, "PrepareBundle", before),
+		Entry("as the one of a shoot that has a CA already", "{}", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("anew where the CA of one that nobody remembers is all that is left", "{}", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}}, Annotation: "start"}, "PrepareBundle", now),
 		Entry("not while nobody asks", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}}, "", time.Time{}),
 		Entry("by the annotation", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "PrepareBundle", now),
 		Entry("not by the annotation before there is a CA", "", secrets.Asked{Annotation: "start"}, "", time.Time{}),
@@ -61,6 +65,32 @@ var _ = Describe("Rotation", func() {
 		Entry("forgotten where there is no CA any more", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{}, "", time.Time{}),
 		Entry("begun anew where it was forgotten half-way", "", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
 		Entry("not begun where it was forgotten and over", "", secrets.Asked{CAs: []secrets.CA{newCA}}, "", now),
+	)
+
+	It("has to be remembered before a CA is generated for it", func() {
+		asked := secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
+		begun := secrets.Next("{}", asked)
+		Expect(begun.Begins("{}")).To(BeTrue())
+
+		asked.Now = now.Add(2 * time.Second)
+		again := secrets.Next(begun.String(), asked)
+		Expect(again.Begins(begun.String())).To(BeFalse())
+		Expect(again).To(Equal(begun))
+		Expect(secrets.Next("{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Now: now}).Begins("{}")).To(BeFalse(), "nobody asked")
+		Expect(secrets.Next("", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Now: now}).Begins("")).To(BeFalse(), "it has its CA")
+	})
+
+	DescribeTable("knows whether nobody asked for the one that has a CA already, though it is not remembered",
+		func(asked secrets.Asked, automatic bool) {
+			asked.Now = now
+			asked.CAs = append(asked.CAs, secrets.CA{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before, NotBefore: before, NotAfter: now.Add(1000 * time.Hour)})
+			rotation := secrets.Next("{}", asked)
+			Expect(rotation).To(And(HaveField("Stage", BeEquivalentTo("PrepareBundle")), HaveField("StartedAt", BeTemporally("==", before)), HaveField("Automatic", automatic)))
+		},
+		Entry("where the CA before it expires", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),
+		Entry("but not where the annotation asks", secrets.Asked{Annotation: "start", CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
+		Entry("but not in a shoot", secrets.Asked{Gardener: shoot("Preparing", before), CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
+		Entry("but not where the CA before it lives on", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: before, NotAfter: now.Add(1000 * time.Hour)}}}, false),
 	)
 
 	It("goes through its stages only as members are observed, and waits when it is prepared", func() {

@@ -7,6 +7,7 @@ package world
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -260,6 +261,14 @@ func (c connector) write(what string, do func() error) error {
 
 func (w *World) violated(format string, args ...any) {
 	w.Violations = append(w.Violations, w.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+}
+
+// violatedOnce is for what stays as it is until somebody mends it: it is told when it is first seen.
+func (w *World) violatedOnce(format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(w.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
+		w.violated("%s", message)
+	}
 }
 
 // checkDelete holds what the operator is about to delete against what it promises.

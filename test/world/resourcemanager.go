@@ -110,7 +110,17 @@ func setApplied(mr *resourcesv1alpha1.ManagedResource, w *World, status gardenco
 // payloads remembers what was decoded, by the name of the Secret, which stands for its content.
 var payloads sync.Map
 
+// payload are the objects of a ManagedResource, to be changed.
 func (w *World) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object {
+	var objects []client.Object
+	for _, obj := range w.decoded(mr) {
+		objects = append(objects, obj.DeepCopyObject().(client.Object))
+	}
+	return objects
+}
+
+// decoded are the objects of a ManagedResource, which nobody may change.
+func (w *World) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 	var objects []client.Object
 	for _, reference := range mr.Spec.SecretRefs {
 		known, found := payloads.Load(reference.Name)
@@ -126,9 +136,7 @@ func (w *World) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 			payloads.Store(reference.Name, decoded)
 			known = decoded
 		}
-		for _, obj := range known.([]client.Object) {
-			objects = append(objects, obj.DeepCopyObject().(client.Object))
-		}
+		objects = append(objects, known.([]client.Object)...)
 	}
 	return objects
 }

@@ -43,6 +43,8 @@ type World struct {
 	caught map[uint64]int
 	// counter numbers members and addresses.
 	counter uint64
+	// trusted is the state of the API server in which everybody was last asked whom they trust.
+	trusted int64
 }
 
 // New returns a seed of five nodes with one namespace, demo, and a StorageClass whose volumes can grow, expandable.
@@ -114,6 +116,7 @@ func (w *World) Tick() bool {
 		w.connect()
 	}
 	w.renewLeases()
+	w.trust()
 	return happened
 }
 

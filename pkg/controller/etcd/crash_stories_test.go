@@ -6,13 +6,16 @@ package etcd_test
 
 import (
 	"context"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -50,6 +53,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it hibernates three members", story{given: three, when: grow(0), then: succeeded(0, 4)}),
 		Entry("while it wakes three members", story{given: append(three[:1:1], grow(0)), when: grow(3), then: succeeded(3, 7)}),
 		Entry("while it begins to rotate the CAs of three members", story{given: three, when: rotating, then: succeeded(3, 10)}),
+		Entry("while it begins to rotate CAs that expire soon", story{given: one, when: eightYearsPass, then: isPrepared}),
 		Entry("while it completes the rotation of the CAs of three members", story{given: append(three[:1:1], rotating), when: update(completeRotation), then: succeeded(3, 16)}),
 		Entry("while it replaces the volume of a member whose node is gone", story{given: three, when: loseNode, then: hasNewVolume}),
 		Entry("while volumes grow", story{given: []func(*world.World){create(3, withExpandableVolumes)}, when: update(growVolumes), then: succeeded(3, 4)}),
@@ -120,6 +124,22 @@ func relabel(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" }
 
 func completeRotation(etcd *druidv1alpha1.Etcd) {
 	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "complete")
+}
+
+// eightYearsPass lets CAs grow so old that they are to be rotated; what is issued from now on is new.
+func eightYearsPass(w *world.World) {
+	before := secretsutils.Clock
+	DeferCleanup(func() { secretsutils.Clock = before })
+	w.Clock.SetTime(before.Now().Add(8*365*24*time.Hour + 24*time.Hour))
+	secretsutils.Clock = testclock.NewFakeClock(w.Clock.Now())
+}
+
+// isPrepared expects a rotation that began by itself to rest.
+func isPrepared(w *world.World) {
+	GinkgoHelper()
+	mr := &resourcesv1alpha1.ManagedResource{}
+	must(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: "druid-" + w.Etcd.Name}, mr))
+	Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/ca-rotation", And(ContainSubstring(`"stage":"Prepared"`), ContainSubstring(`"automatic":true`))))
 }
 
 func growVolumes(etcd *druidv1alpha1.Etcd) {

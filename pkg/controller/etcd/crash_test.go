@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -113,9 +114,13 @@ func killedEverywhere(s story) {
 	}
 }
 
-// takeOver lets a new operator go on from the moment, and says what is different in the end; empty: nothing.
+// absence is how long nobody is there after an operator has died: longer than the second to which many things are told apart.
+const absence = 2 * time.Second
+
+// takeOver lets a new operator go on after the moment, and says what is different in the end; empty: nothing.
 func takeOver(m moment, undisturbed *world.World, want []string) string {
 	w := m.world
+	w.Clock.Step(absence)
 	startOperator(w, nil).run()
 	differences := world.Differences(want, w.Snapshot())
 	for _, violation := range w.Violations {

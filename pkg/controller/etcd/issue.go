@@ -58,6 +58,11 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 	}
 
 	p.issued = &issued{modes: modes}
+	if modes.Provisions() {
+		if err := r.decideRotation(ctx, p); err != nil {
+			return err
+		}
+	}
 	if modes.Provisions() || len(o.Issued) > 0 {
 		if err := r.generate(ctx, p); err != nil {
 			return failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
@@ -83,9 +88,6 @@ func servesPlaintext(o etcdcluster.Observation) bool {
 // generate has the certificates issued, in the stage that the rotation of their CAs has reached.
 func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 	i := p.issued
-	if i.modes.Provisions() {
-		i.rotation = secrets.Next(p.observation.ManagedResource.CARotation, askedFor(p, r.Clock.Now()))
-	}
 	configs := secrets.ConfigsFor(p.canonical, i.modes, i.rotation.Stage)
 	withOptions := make([]extensionssecretsmanager.SecretConfigWithOptions, 0, len(configs))
 	for _, config := range configs {
@@ -101,7 +103,29 @@ func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 	}
 	i.names = i.mounted(p.canonical.Name)
 	p.comeBack = i.renewal(r.Clock.Now())
+	if text := i.rotation.String(); i.modes.Provisions() && secrets.Next(text, askedFor(p, r.Clock.Now())).Begins(text) {
+		p.comeBack = stagePeriod // this pass has to remember first that none is under way
+	}
 	return nil
+}
+
+// decideRotation decides how far the rotation of the CAs is. One that begins is remembered before anything is generated for it, and
+// ends the pass: whoever goes on after an interruption, or after a dry run was refused, generates the same CA.
+func (r *Reconciler) decideRotation(ctx context.Context, p *pass) error {
+	remembered := p.observation.ManagedResource.CARotation
+	p.issued.rotation = secrets.Next(remembered, askedFor(p, r.Clock.Now()))
+	if !p.issued.rotation.Begins(remembered) {
+		return nil
+	}
+	mr, err := r.currentManagedResource(ctx, p.canonical)
+	if err != nil {
+		return err
+	}
+	if mr == nil || mr.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation] != remembered {
+		return &waitingError{message: "Waiting for the ManagedResource to be seen as it is, before the rotation of the CAs begins", after: stagePeriod}
+	}
+	p.reached = true
+	return r.advance(ctx, p, mr, p.issued.rotation)
 }
 
 // askedFor is who asks for a rotation of the CAs.

@@ -81,11 +81,11 @@ func (r *Reconciler) prove(ctx context.Context, p *pass) string {
 	return ""
 }
 
-// advance remembers the next stage. The next pass renders it.
+// advance remembers the next stage, unless the ManagedResource has changed meanwhile. The next pass renders it.
 func (r *Reconciler) advance(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, next secrets.Rotation) error {
 	before := mr.DeepCopy()
 	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationCARotation, next.String())
-	if err := r.Client.Patch(ctx, mr, client.MergeFrom(before)); err != nil {
+	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
 	}
 	if description := next.Describe(); description != "" {

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"slices"
+	"strings"
+	"sync"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// party is somebody who takes part in TLS, with what is in the Secrets that they mount, as PEM. Empty: they have none.
+type party struct {
+	name string
+	// clientCA and peerCA are the bundles of CAs that they trust.
+	clientCA, peerCA string
+	// server, client and peer are the certificates that they present.
+	server, client, peer string
+}
+
+// trust looks whether everybody who runs, and whoever would be made next, takes the certificates of everybody else: pods among
+// each other, and applications. Until the trust in an old CA is ended on purpose, what is rendered holds every CA that a pod trusts.
+func (w *World) trust() {
+	if w.trusted == w.api.version {
+		return
+	}
+	w.trusted = w.api.version
+	var pods []party
+	for _, pod := range every[*corev1.Pod](w) {
+		if pod.DeletionTimestamp == nil {
+			pods = append(pods, w.party(pod.Name, pod.Spec))
+		}
+	}
+	everybody := slices.Clone(pods)
+	for _, mr := range every[*resourcesv1alpha1.ManagedResource](w) {
+		for _, obj := range w.decoded(mr) {
+			statefulSet, is := obj.(*appsv1.StatefulSet)
+			if !is {
+				continue
+			}
+			rendered := w.party("the next pod", statefulSet.Spec.Template.Spec)
+			everybody = append(everybody, rendered)
+			if !strings.Contains(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"], `"CompleteBundle"`) {
+				w.keepsTrust(rendered, pods)
+			}
+		}
+	}
+	if connection := one[*corev1.Secret](w, w.Etcd.Name+"-connection"); connection != nil {
+		everybody = append(everybody, party{name: "an application", clientCA: string(connection.Data["ca.crt"]), client: string(connection.Data["tls.crt"])})
+	}
+	for _, a := range everybody {
+		for _, b := range everybody {
+			w.takes(a, b, a.clientCA, b.server, "server")
+			w.takes(a, b, a.clientCA, b.client, "client")
+			w.takes(a, b, a.peerCA, b.peer, "peer")
+		}
+	}
+}
+
+func (w *World) takes(a, b party, bundle, certificate, kind string) {
+	if bundle != "" && certificate != "" && !isSigned(bundle, certificate) {
+		w.violatedOnce("%s does not trust the %s certificate of %s", a.name, kind, b.name)
+	}
+}
+
+// keepsTrust looks whether what is rendered holds every CA that a pod trusts.
+func (w *World) keepsTrust(rendered party, pods []party) {
+	for _, pod := range pods {
+		for _, bundles := range [][2]string{{pod.clientCA, rendered.clientCA}, {pod.peerCA, rendered.peerCA}} {
+			for ca := range strings.SplitAfterSeq(bundles[0], "-----END CERTIFICATE-----\n") {
+				if bundles[1] != "" && strings.TrimSpace(ca) != "" && !strings.Contains(bundles[1], strings.TrimSpace(ca)) {
+					w.violatedOnce("a bundle is rendered without a CA that %s trusts", pod.name)
+				}
+			}
+		}
+	}
+}
+
+// party is who runs with a pod template. Secrets that the operator has not issued are their author's business.
+func (w *World) party(name string, spec corev1.PodSpec) party {
+	p := party{name: name}
+	for volume, data := range map[string]*string{
+		"etcd-ca": &p.clientCA, "etcd-peer-ca": &p.peerCA, "etcd-server-tls": &p.server, "etcd-client-tls": &p.client, "etcd-peer-server-tls": &p.peer,
+	} {
+		for _, mounted := range spec.Volumes {
+			if mounted.Name != volume || mounted.Secret == nil {
+				continue
+			}
+			if secret := one[*corev1.Secret](w, mounted.Secret.SecretName); secret != nil && secret.Labels["managed-by"] == "secrets-manager" {
+				*data = string(secret.Data["bundle.crt"]) + string(secret.Data["tls.crt"])
+			}
+		}
+	}
+	return p
+}
+
+// signatures remembers what was found out, by bundle and certificate.
+var signatures sync.Map
+
+// isSigned says whether a certificate is signed by a CA of a bundle. When it is valid is not asked.
+func isSigned(bundle, certificate string) bool {
+	known, found := signatures.Load(bundle + certificate)
+	if found {
+		return known.(bool)
+	}
+	leaf := certificatesOf(certificate)[0]
+	signed := slices.ContainsFunc(certificatesOf(bundle), func(ca *x509.Certificate) bool { return leaf.CheckSignatureFrom(ca) == nil })
+	signatures.Store(bundle+certificate, signed)
+	return signed
+}
+
+func certificatesOf(text string) []*x509.Certificate {
+	var certificates []*x509.Certificate
+	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			panic(err)
+		}
+		certificates = append(certificates, certificate)
+	}
+	return certificates
+}
