@@ -11,7 +11,7 @@ COPY . .
 ARG TARGETOS
 ARG TARGETARCH
 # Empty is what the file VERSION says.
-ARG EFFECTIVE_VERSION
+ARG EFFECTIVE_VERSION=
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     GOOS=$TARGETOS GOARCH=$TARGETARCH EFFECTIVE_VERSION=$EFFECTIVE_VERSION \
     hack/build.sh -o /gardener-extension-etcd-druid ./cmd/gardener-extension-etcd-druid

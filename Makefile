@@ -15,6 +15,12 @@ LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper ha
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Nearly every other target stands on it. No file has this name, so make looks each time.
+needs-go:
+	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and put it into your PATH, see https://go.dev/dl" >&2; exit 1; }
+
+up down seed-status test test-unit test-integration test-e2e test-soak test-update-golden generate format tidy check check-generate build image deploy: needs-go
+
 ##@ Run it
 
 .PHONY: up

@@ -8,11 +8,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+version=${EFFECTIVE_VERSION:-$(cat VERSION)}
+arguments=(--build-arg "EFFECTIVE_VERSION=$version" --tag "gardener-extension-etcd-druid:$version")
+
 for program in ${BUILDER:-docker podman buildah}; do
-	if command -v "$program" >/dev/null; then
-		version=${EFFECTIVE_VERSION:-$(cat VERSION)}
-		exec "$program" build --build-arg "EFFECTIVE_VERSION=$version" --tag "gardener-extension-etcd-druid:$version" "$@" .
+	command -v "$program" >/dev/null || continue
+
+	# Those of Debian 12 do not know it where --platform is given.
+	if [ "$(basename "$program")" != docker ]; then
+		arguments+=(--build-arg "BUILDPLATFORM=linux/$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')")
 	fi
+
+	exec "$program" build "${arguments[@]}" "$@" .
 done
 
 echo "There is no ${BUILDER:-docker, podman or buildah} here. \`make image\` packs the same program from Go alone." >&2
