@@ -11,9 +11,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
@@ -21,44 +18,45 @@ import (
 )
 
 var _ = Describe("A newcomer", func() {
-	// The operator is installed anew, so that no other story may run beside this one.
-	It("has a first key within ten minutes on a cluster without the operator, and all else that the page promises", Serial, func(ctx SpecContext) {
+	// It has a cluster of its own and disturbs nobody; alone, since its time is measured and the machine is small.
+	It("has a first key within ten minutes on a bare cluster, and all else that the page promises", Serial, func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
-		operator, err := seed.Operator(ctx)
-		Expect(err).NotTo(HaveOccurred())
-		story := &landscape.Story{Landscape: seed, Namespace: "first"}
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: story.Namespace}}
-		store := filepath.Join(seed.LocalStore, "first-etcd")
-		Expect(story.IsGone(ctx, namespace)).To(BeTrue(), "the page makes the namespace "+story.Namespace)
+		bare := seed.Bare(ctx)
+		story := &landscape.Story{Landscape: bare, Namespace: "first"}
+		store := filepath.Join(bare.LocalStore, "first-etcd")
 		Expect(os.RemoveAll(store)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) {
+			if CurrentSpecReport().Failed() {
+				story.Report(ctx)
+			}
+
+			Expect(os.RemoveAll(store)).To(Succeed())
+		})
 		follow := func(section string) string {
 			GinkgoHelper()
 
 			return story.Follow(ctx, page, section, nil)
 		}
 
-		DeferCleanup(func(ctx SpecContext) {
-			etcd := fixture.Etcd(fixture.WithNamespace(story.Namespace), fixture.WithName("first"))
-			Expect(client.IgnoreNotFound(story.Client.Delete(ctx, etcd))).To(Succeed())
-			Eventually(func() bool { return story.IsGone(ctx, etcd) }).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue())
-			Expect(client.IgnoreNotFound(story.Client.Delete(ctx, namespace))).To(Succeed())
-			Expect(os.RemoveAll(store)).To(Succeed())
-		})
-		GinkgoT().Setenv("VALUES", operator.Uninstall(ctx))
-		DeferCleanup(func(ctx SpecContext) {
-			if CurrentSpecReport().Failed() {
-				story.Report(ctx)
-			}
-		})
+		Expect(bare.Definitions(ctx)).To(BeEmpty(), "nobody has installed anything")
+		Expect(bare.Webhooks(ctx)).To(BeEmpty())
 
 		began := time.Now()
 		follow("1. Install the operator")
 		follow("2. Create")
 		Expect(follow("3. Write a key")).To(ContainSubstring("greeting\nhello\n"))
 		took := time.Since(began)
-		AddReportEntry("the first key on a cluster without the operator", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
+		AddReportEntry("the first key on a bare cluster", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
 		GinkgoWriter.Printf("The first key was served %s after the installation began.\n", took.Round(time.Second))
 		Expect(took).To(BeNumerically("<=", 10*time.Minute))
+
+		By("finding what the chart alone has brought")
+		Expect(bare.Definitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
+		Expect(bare.Webhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
+		operator, err := bare.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
+		operator.EventuallyLeads(ctx)
 
 		By("finding the operator as the page about the installation leaves it, since that is the same")
 		story.Follow(ctx, "operations/installation.md", "In any other cluster", nil)
@@ -71,6 +69,8 @@ var _ = Describe("A newcomer", func() {
 		Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
 		Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
 		follow("9. Uninstall")
+		Expect(bare.Definitions(ctx)).NotTo(BeEmpty(), "they stay, with all Etcds that there are")
+		Expect(bare.Webhooks(ctx)).To(BeEmpty(), "nobody would answer")
 	}, SpecTimeout(15*time.Minute))
 
 	It("rotates the CAs, plans growth and completes names as the pages say", func(ctx SpecContext) {

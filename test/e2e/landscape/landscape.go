@@ -61,6 +61,9 @@ type Landscape struct {
 	AuditLog string
 	// LocalStore is the folder below which the nodes keep the snapshots of stores with the provider Local.
 	LocalStore string
+
+	// environment is that of programs that are run against the cluster. Nil: that of this process.
+	environment []string
 }
 
 // Find finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
@@ -80,32 +83,7 @@ func Find(ctx context.Context) (*Landscape, error) {
 		}
 	}
 
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("reading KUBECONFIG: %w", err)
-	}
-
-	config.QPS, config.Burst = 50, 100
-	l.Config = config
-
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-
-	if l.Client, err = l.as(disturber, scheme); err != nil {
-		return nil, fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
-	}
-
-	if l.Drainer, err = l.as(drainer, scheme); err != nil {
-		return nil, err
-	}
-
-	if l.Person, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
-
-	if l.Clientset, err = kubernetes.NewForConfig(config); err != nil {
+	if err := l.connect(kubeconfig); err != nil {
 		return nil, err
 	}
 
@@ -114,6 +92,38 @@ func Find(ctx context.Context) (*Landscape, error) {
 	}
 
 	return l, nil
+}
+
+// connect makes the clients of the cluster.
+func (l *Landscape) connect(kubeconfig string) error {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading KUBECONFIG: %w", err)
+	}
+
+	config.QPS, config.Burst = 50, 100
+	l.Config = config
+
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
+		return err
+	}
+
+	if l.Client, err = l.as(disturber, scheme); err != nil {
+		return fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
+	}
+
+	if l.Drainer, err = l.as(drainer, scheme); err != nil {
+		return err
+	}
+
+	if l.Person, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		return err
+	}
+
+	l.Clientset, err = kubernetes.NewForConfig(config)
+
+	return err
 }
 
 // as returns a client that has every right under the name of the user.

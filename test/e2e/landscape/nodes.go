@@ -5,6 +5,7 @@
 package landscape
 
 import (
+	"bytes"
 	"context"
 	"os/exec"
 	"path/filepath"
@@ -42,11 +43,16 @@ func (l *Landscape) Heal(ctx context.Context, nodes ...string) {
 	}
 }
 
-func (l *Landscape) seed(ctx context.Context, args ...string) {
+func (l *Landscape) seed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 
-	output, err := exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...).CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
+	command := exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...)
+	errors := &bytes.Buffer{}
+	command.Stderr = errors
+	output, err := command.Output()
+	Expect(err).NotTo(HaveOccurred(), "seed %v: %s\n%s", args, output, errors)
+
+	return string(output)
 }
 
 func (l *Landscape) isReady(ctx context.Context, name string) (bool, error) {

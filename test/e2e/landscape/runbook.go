@@ -96,6 +96,7 @@ func (s *Story) Follow(ctx context.Context, page, section string, words map[stri
 
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- what a page of the repository says
 	command.Dir = readersFolder()
+	command.Env = s.environment
 	command.WaitDelay = time.Second // what a page leaves behind holds the output open
 	out, err := command.CombinedOutput()
 	_, _ = fmt.Fprintf(GinkgoWriter, "%s, %s:\n%s\n%s\n", page, section, strings.TrimSpace(script), out)

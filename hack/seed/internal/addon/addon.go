@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addon puts on the seed what every Gardener seed has below the operator: DNS, a StorageClass with its provisioner, Gardener's
-// CRDs and gardener-resource-manager.
+// Package addon puts on a cluster what is there before the operator: DNS and a StorageClass with its provisioner, and on the seed what every
+// Gardener seed has, some of Gardener's CRDs and gardener-resource-manager.
 package addon
 
 import (
@@ -51,8 +51,11 @@ var crds = []string{
 // EnsureManifests applies CRDs and manifests, and waits until the CRDs are served.
 func (m Manager) EnsureManifests(ctx context.Context) error {
 	args := []string{"apply", "--server-side", "--force-conflicts"}
-	for _, crd := range crds {
-		args = append(args, "-f", filepath.Join(m.Gardener, crd))
+
+	if !m.isBare() {
+		for _, crd := range crds {
+			args = append(args, "-f", filepath.Join(m.Gardener, crd))
+		}
 	}
 
 	for _, name := range []string{"storage.yaml", "coredns.yaml"} {
@@ -68,10 +71,17 @@ func (m Manager) EnsureManifests(ctx context.Context) error {
 		return fmt.Errorf("applying the add-ons: %w", err)
 	}
 
+	if m.isBare() {
+		return nil
+	}
+
 	return m.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 }
 
-// EnsureProcesses starts the provisioner and gardener-resource-manager and waits until the latter serves.
+// isBare tells whether the cluster has nothing of Gardener.
+func (m Manager) isBare() bool { return m.Layout.Cluster == layout.Bare }
+
+// EnsureProcesses starts the provisioner and gardener-resource-manager.
 func (m Manager) EnsureProcesses(ctx context.Context) error {
 	if err := os.MkdirAll(m.Layout.Volumes(), 0o755); err != nil {
 		return err
@@ -81,6 +91,10 @@ func (m Manager) EnsureProcesses(ctx context.Context) error {
 		m.Provisioner, "-kubeconfig=" + m.file("provisioner.kubeconfig"), "-dir=" + m.Layout.Volumes(),
 	}}); err != nil {
 		return err
+	}
+
+	if m.isBare() {
+		return nil
 	}
 
 	return m.ensureResourceManager(ctx)
@@ -119,13 +133,17 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 	})
 }
 
-// Missing says what the resource manager is waited for, empty when it serves.
+// Missing says what the resource manager is waited for, empty when it serves or when there is none.
 func (m Manager) Missing(ctx context.Context) (string, error) {
+	if m.isBare() {
+		return "", m.Processes.CheckAlive(provisioner)
+	}
+
 	if err := m.Processes.CheckAlive(resourceManager, provisioner); err != nil {
 		return "", err
 	}
 
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", layout.ResourceManagerHealthPort), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/healthz", m.Layout.ResourceManagerHealthPort()), nil)
 	if err != nil {
 		return "", err
 	}
@@ -167,8 +185,8 @@ func (m Manager) render(name string) (string, error) {
 	var content strings.Builder
 
 	err = parsed.Execute(&content, map[string]any{
-		"Run": m.Layout.Run, "DNS": layout.DNSIP, "CorednsImage": image.CorednsTag,
-		"Kubeconfig": m.file("resource-manager.kubeconfig"), "HealthPort": layout.ResourceManagerHealthPort,
+		"Run": m.Layout.Run, "Bare": m.isBare(), "DNS": m.Layout.DNSIP(), "CorednsImage": image.CorednsTag,
+		"Kubeconfig": m.file("resource-manager.kubeconfig"), "HealthPort": m.Layout.ResourceManagerHealthPort(),
 	})
 	if err != nil {
 		return "", fmt.Errorf("filling the manifest %s: %w", name, err)

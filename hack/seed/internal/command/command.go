@@ -13,6 +13,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
 )
@@ -20,13 +21,18 @@ import (
 // command is one of the tool's commands.
 type command struct {
 	name, args, help string
-	// changes the seed: it needs root, and no other such command may be at work.
+	// changes the cluster: it needs root, and no other such command may be at work.
 	changes bool
 	run     func(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error
 }
 
 // Run executes the command and returns the exit code: 2 for a wrong command line, 1 for a failure.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cluster := layout.Seed
+	if len(args) > 0 && args[0] == layout.Bare.Name() {
+		cluster, args = layout.Bare, args[1:]
+	}
+
 	if len(args) == 0 || args[0] == "help" || args[0] == "--help" || args[0] == "-h" {
 		usage(stdout)
 		return 0
@@ -37,7 +43,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 			continue
 		}
 
-		err := execute(ctx, c, args[1:], stdout, stderr)
+		err := execute(ctx, cluster, call{command: c, args: args[1:]}, stdout, stderr)
 
 		switch {
 		case err == nil:
@@ -59,14 +65,20 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 2
 }
 
-func execute(ctx context.Context, c command, args []string, stdout, stderr io.Writer) error {
+// call is a command with its arguments.
+type call struct {
+	command
+	args []string
+}
+
+func execute(ctx context.Context, cluster layout.Cluster, c call, stdout, stderr io.Writer) error {
 	// Paths are for scripts to read, so progress must not be mixed with them.
 	progressOut := stdout
 	if !c.changes {
 		progressOut = stderr
 	}
 
-	s, err := seed.New(progress.New(progressOut))
+	s, err := seed.New(cluster, progress.New(progressOut))
 	if err != nil {
 		return err
 	}
@@ -83,7 +95,7 @@ func execute(ctx context.Context, c command, args []string, stdout, stderr io.Wr
 		defer unlock()
 	}
 
-	return c.run(ctx, s, args, stdout)
+	return c.run(ctx, s, c.args, stdout)
 }
 
 func usage(out io.Writer) {
@@ -95,4 +107,6 @@ func usage(out io.Writer) {
 	}
 
 	_ = table.Flush()
+
+	_, _ = fmt.Fprint(out, "\nAfter the word bare they are about another cluster beside it, of one node and without anything of Gardener or ours,\nsuch as a newcomer has: `bare up`, `bare env`, `bare down`.\n")
 }

@@ -24,8 +24,8 @@ func commands() []command {
 		{name: "build", help: "build every program and image into the cache", run: runBuild},
 		{name: "assets", help: "build what envtest needs and print the folder for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
-		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the seed, or what is missing of it", changes: true, run: runUp},
-		{name: "down", help: "stop the seed and remove everything but the cache", changes: true, run: runDown},
+		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the cluster, or what is missing of it", changes: true, run: runUp},
+		{name: "down", help: "stop it and remove everything but the cache; with the seed the bare cluster goes as well", changes: true, run: runDown},
 		{name: "deploy", help: "build the operator again and roll it out by its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 			return s.Deploy(ctx)
 		}},
@@ -98,8 +98,15 @@ func runImage(ctx context.Context, s *seed.Seed, args []string, out io.Writer) e
 
 func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
-	nodes := flags.Int("nodes", 3, "number of nodes")
-	example := flags.Bool("example", true, "install the operator and apply the example")
+	bare := s.Layout.Cluster == layout.Bare
+	count := 3
+
+	if bare {
+		count = 1
+	}
+
+	nodes := flags.Int("nodes", count, "number of nodes")
+	example := flags.Bool("example", !bare, "install the operator and apply the example")
 
 	if err := flags.Parse(args); err != nil {
 		return flag.ErrHelp // it has printed the reason
@@ -109,7 +116,16 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 		return err
 	}
 
-	s.Out.Println("the seed is up, with %d nodes; KUBECONFIG is %s", *nodes, s.Layout.Kubeconfig())
+	s.Out.Println("the %s cluster is up; nodes: %d; KUBECONFIG is %s", s.Layout.Name(), *nodes, s.Layout.Kubeconfig())
+
+	if bare {
+		_, values, err := s.Offer(ctx)
+		if err == nil {
+			s.Out.Println("docs/usage/first-etcd.md installs the operator; VALUES is %s", values)
+		}
+
+		return err
+	}
 
 	if !*example {
 		return nil
@@ -119,11 +135,17 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 }
 
 func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+	if s.Layout.Cluster == layout.Seed {
+		if err := s.DownBeside(ctx); err != nil {
+			return err
+		}
+	}
+
 	if err := s.Down(ctx); err != nil {
 		return err
 	}
 
-	s.Out.Println("the seed is down and has left nothing behind; binaries and images stay in %s", s.Layout.Cache)
+	s.Out.Println("the %s cluster is down and has left nothing behind; binaries and images stay in %s", s.Layout.Name(), s.Layout.Cache)
 
 	return nil
 }
@@ -175,6 +197,12 @@ func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 		s.Layout.Kubeconfig(), path, s.Layout.AuditLog(), layout.LocalStore)
 	if err != nil {
 		return err
+	}
+
+	if s.Layout.Cluster == layout.Bare {
+		if _, err := fmt.Fprintf(out, "export VALUES=%q\n", s.Layout.Values()); err != nil {
+			return err
+		}
 	}
 
 	if direct := os.Getenv("NO_PROXY"); direct != "" {

@@ -101,8 +101,8 @@ func (m Manager) ensure(ctx context.Context, name string, flags, inputs []string
 // checkPorts refuses to start beside someone else who listens where the control plane will.
 func (m Manager) checkPorts() error {
 	for port, owner := range map[int]string{
-		layout.APIPort: apiServer, layout.EtcdClientPort: etcd, layout.EtcdPeerPort: etcd,
-		layout.ControllerManagerPort: controllerManager, layout.SchedulerPort: scheduler,
+		m.Layout.APIPort(): apiServer, m.Layout.EtcdClientPort(): etcd, m.Layout.EtcdPeerPort(): etcd,
+		m.Layout.ControllerManagerPort(): controllerManager, m.Layout.SchedulerPort(): scheduler,
 	} {
 		if _, alive := m.Processes.Find(owner); alive {
 			continue

@@ -7,13 +7,11 @@ package controlplane
 import (
 	"fmt"
 	"path/filepath"
-
-	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
 func (m Manager) etcdFlags() []string {
-	client := fmt.Sprintf("http://127.0.0.1:%d", layout.EtcdClientPort)
-	peer := fmt.Sprintf("http://127.0.0.1:%d", layout.EtcdPeerPort)
+	client := fmt.Sprintf("http://127.0.0.1:%d", m.Layout.EtcdClientPort())
+	peer := fmt.Sprintf("http://127.0.0.1:%d", m.Layout.EtcdPeerPort())
 
 	return []string{
 		"--name=seed",
@@ -32,11 +30,11 @@ func (m Manager) apiServerFlags(auditPolicy string) []string {
 	pki := m.file
 
 	return []string{
-		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", layout.EtcdClientPort),
-		fmt.Sprintf("--secure-port=%d", layout.APIPort),
+		fmt.Sprintf("--etcd-servers=http://127.0.0.1:%d", m.Layout.EtcdClientPort()),
+		fmt.Sprintf("--secure-port=%d", m.Layout.APIPort()),
 		"--bind-address=0.0.0.0",
-		"--advertise-address=" + layout.HostIP,
-		"--service-cluster-ip-range=" + layout.ServiceCIDR,
+		"--advertise-address=" + m.Layout.HostIP(),
+		"--service-cluster-ip-range=" + m.Layout.ServiceCIDR(),
 		"--tls-cert-file=" + pki("apiserver.crt"),
 		"--tls-private-key-file=" + pki("apiserver.key"),
 		"--client-ca-file=" + pki("ca.crt"),
@@ -67,23 +65,25 @@ func (m Manager) apiServerFlags(auditPolicy string) []string {
 }
 
 func (m Manager) controllerManagerFlags() []string {
-	return append(m.clientFlags("controller-manager"),
+	return append(m.clientFlags("controller-manager", m.Layout.ControllerManagerPort()),
 		"--use-service-account-credentials=true",
 		"--service-account-private-key-file="+m.file("service-account.key"),
 		"--root-ca-file="+m.file("ca.crt"),
 		"--cluster-signing-cert-file="+m.file("ca.crt"),
 		"--cluster-signing-key-file="+m.file("ca.key"),
-		"--cluster-cidr="+layout.PodCIDR,
-		"--service-cluster-ip-range="+layout.ServiceCIDR,
+		"--cluster-cidr="+m.Layout.PodCIDR(),
+		"--service-cluster-ip-range="+m.Layout.ServiceCIDR(),
 		"--allocate-node-cidrs=false",
 		"--node-monitor-grace-period=40s",
 	)
 }
 
-func (m Manager) schedulerFlags() []string { return m.clientFlags("scheduler") }
+func (m Manager) schedulerFlags() []string {
+	return m.clientFlags("scheduler", m.Layout.SchedulerPort())
+}
 
 // clientFlags raise the rate of requests: with the defaults about twenty pods a second is the limit.
-func (m Manager) clientFlags(name string) []string {
+func (m Manager) clientFlags(name string, port int) []string {
 	kubeconfig := m.file(name + ".kubeconfig")
 
 	return []string{
@@ -91,6 +91,7 @@ func (m Manager) clientFlags(name string) []string {
 		"--authentication-kubeconfig=" + kubeconfig,
 		"--authorization-kubeconfig=" + kubeconfig,
 		"--bind-address=127.0.0.1",
+		fmt.Sprintf("--secure-port=%d", port),
 		"--leader-elect=false",
 		"--kube-api-qps=300",
 		"--kube-api-burst=600",

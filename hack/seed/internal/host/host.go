@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host remembers what this machine was like before the seed, and restores it. It also finds and removes mounts.
+// Package host remembers what this machine was like before the first cluster, and restores it after the last. It also finds and removes mounts.
 package host
 
 import (
@@ -44,10 +44,17 @@ var paths = []string{
 // namespaces is made and mounted by `ip netns`, with the first namespace of the machine.
 const namespaces = "/run/netns"
 
-// Remember writes down what the machine is like, once for each seed.
-func Remember(file string) error {
+// Remember writes down what the machine is like, once for each cluster. Where one runs beside, whose file is among the others, the machine
+// has been changed already, and what that one remembers counts.
+func Remember(file string, others ...string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
+	}
+
+	for _, other := range others {
+		if content, err := os.ReadFile(other); err == nil {
+			return write(file, content)
+		}
 	}
 
 	memory := Memory{Sysctls: map[string]string{}}
@@ -69,6 +76,10 @@ func Remember(file string) error {
 		return err
 	}
 
+	return write(file, content)
+}
+
+func write(file string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
@@ -76,8 +87,15 @@ func Remember(file string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// Restore puts back what Remember wrote. No file means that nothing was changed.
-func Restore(file string) error {
+// Restore puts back what Remember wrote, unless one of the others is still there, and its cluster needs the machine as it is. No file
+// means that nothing was changed.
+func Restore(file string, others ...string) error {
+	for _, other := range others {
+		if _, err := os.Stat(other); err == nil {
+			return nil
+		}
+	}
+
 	content, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout says where the seed keeps its files and which addresses and names it uses. It touches nothing itself.
+// Package layout says where a cluster keeps its files and which addresses and names it uses. It touches nothing itself.
 package layout
 
 import (
@@ -13,41 +13,13 @@ import (
 	"strings"
 )
 
-// Addresses of the seed. They are fixed: one machine runs one seed.
 const (
-	// HostIP is this machine on the nodes' network; the API server is advertised there.
-	HostIP = "10.250.0.1"
 	// NodeNetworkBits is the prefix length of the nodes' network.
 	NodeNetworkBits = 24
-	// NodeCIDR is the nodes' network.
-	NodeCIDR = "10.250.0.0/24"
-	// PodCIDR covers the pod networks of all nodes.
-	PodCIDR = "10.244.0.0/16"
-	// ServiceCIDR is routed from this machine through the first node, so that Services are reachable from here as well.
-	ServiceCIDR = "10.96.0.0/16"
-	// ServiceIP is the Service of the API server, DNSIP that of CoreDNS.
-	ServiceIP = "10.96.0.1"
-	DNSIP     = "10.96.0.10"
-	// APIPort, EtcdClientPort and EtcdPeerPort are taken on this machine.
-	APIPort        = 6443
-	EtcdClientPort = 12379
-	EtcdPeerPort   = 12380
-	// ControllerManagerPort and SchedulerPort are taken on the loopback interface; they are the defaults of these programs.
-	ControllerManagerPort = 10257
-	SchedulerPort         = 10259
-	// ResourceManagerHealthPort is taken on the loopback interface.
-	ResourceManagerHealthPort = 18081
 	// MaxNodes is bounded by the routes that each node gets to the others.
 	MaxNodes = 5
-	// Bridge connects the nodes' network namespaces.
-	Bridge = "druidseed0"
-	// Cgroup is the parent of all pods' cgroups, below each hierarchy's root.
-	Cgroup = "druid-seed"
 	// LocalStore is where etcd-druid's store provider Local keeps backups when its secret names no other path. All nodes share it.
 	LocalStore = "/etc/gardener/local-backupbuckets"
-	// Lock is held while a command changes the seed; Owner beside it names the folder of the seed that runs.
-	Lock  = "/run/druid-seed/lock"
-	Owner = "/run/druid-seed/owner"
 )
 
 const (
@@ -55,18 +27,20 @@ const (
 	moduleLine = "module github.com/gardener/gardener-extension-etcd-druid"
 )
 
-// Layout holds the three folders that everything lies in.
+// Layout holds the three folders that everything of a cluster lies in.
 type Layout struct {
+	// Cluster is the one whose layout this is.
+	Cluster
 	// Root is the checkout of the repository.
 	Root string
-	// Cache keeps binaries and images between seeds.
+	// Cache keeps binaries and images between clusters.
 	Cache string
-	// Run keeps the state of the one seed; `down` removes it.
+	// Run keeps the state of the cluster; `down` removes it.
 	Run string
 }
 
-// Find returns the layout for the checkout that dir lies in. It fails outside of one.
-func Find(dir string) (Layout, error) {
+// Find returns the layout of a cluster for the checkout that dir lies in. It fails outside of one.
+func Find(dir string, cluster Cluster) (Layout, error) {
 	root, err := findRoot(dir)
 	if err != nil {
 		return Layout{}, err
@@ -79,14 +53,19 @@ func Find(dir string) (Layout, error) {
 
 	cache = filepath.Join(cache, cacheName)
 
-	return Layout{Root: root, Cache: cache, Run: filepath.Join(cache, "seed")}, nil
+	return Layout{Cluster: cluster, Root: root, Cache: cache, Run: filepath.Join(cache, cluster.Name())}, nil
 }
 
-// Check returns an error when the folder of the seed is too far down for the sockets below it.
+// Of is the layout of another cluster of the same checkout.
+func (l Layout) Of(cluster Cluster) Layout {
+	return Layout{Cluster: cluster, Root: l.Root, Cache: l.Cache, Run: filepath.Join(l.Cache, cluster.Name())}
+}
+
+// Check returns an error when the folder of the cluster is too far down for the sockets below it.
 func (l Layout) Check() error {
 	const longest = 107 // what the kernel takes
 
-	socket := filepath.Join(l.NodeDir(MaxNodes), "kubelet", "pod-resources", "kubelet.sock")
+	socket := filepath.Join(l.NodeDir(l.Node(MaxNodes)), "kubelet", "pod-resources", "kubelet.sock")
 	if len(socket) > longest {
 		return fmt.Errorf("the path %s is too long for a socket, by %d characters; set XDG_CACHE_HOME to a folder with a shorter name",
 			socket, len(socket)-longest)
@@ -124,5 +103,11 @@ func (l Layout) Kubeconfig() string { return filepath.Join(l.PKI(), "admin.kubec
 // AuditLog records every write that the API server accepted or refused, as JSON lines.
 func (l Layout) AuditLog() string { return filepath.Join(l.Logs(), "audit.log") }
 
-// ImageVector is the overwrite that makes the operator use the images of the seed.
+// Memory is what the machine was like before.
+func (l Layout) Memory() string { return filepath.Join(l.Run, "host.json") }
+
+// Values are those of the operator's chart.
+func (l Layout) Values() string { return filepath.Join(l.Run, "operator-values.yaml") }
+
+// ImageVector is the overwrite that makes the operator use the images that are here.
 func (l Layout) ImageVector() string { return filepath.Join(l.Run, "image-vector.yaml") }

@@ -20,13 +20,13 @@ var _ = Describe("Find", func() {
 		dir, err := os.Getwd()
 		Expect(err).NotTo(HaveOccurred())
 
-		l, err := layout.Find(dir)
+		l, err := layout.Find(dir, layout.Seed)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(filepath.Join(l.Root, "hack", "seed", "main.go")).To(BeAnExistingFile())
 	})
 
 	It("says how to call it elsewhere", func() {
-		_, err := layout.Find(GinkgoT().TempDir())
+		_, err := layout.Find(GinkgoT().TempDir(), layout.Seed)
 		Expect(err).To(MatchError(ContainSubstring("go run -C hack/seed .")))
 	})
 })
@@ -43,27 +43,54 @@ var _ = Describe("Check", func() {
 
 var _ = Describe("Node", func() {
 	It("derives all names and addresses from the number", func() {
-		n := layout.Node(3)
+		n := layout.Seed.Node(3)
 		Expect([]string{n.Name(), n.IP(), n.PodCIDR(), n.Namespace(), n.Link(), n.Cgroup()}).To(HaveExactElements(
 			"n3", "10.250.0.13", "10.244.3.0/24", "druid-seed-n3", "druidseed-n3", "druid-seed/n3"))
+
+		n = layout.Bare.Node(1)
+		Expect([]string{n.Name(), n.IP(), n.PodCIDR(), n.Namespace(), n.Link(), n.Cgroup()}).To(HaveExactElements(
+			"n1", "10.250.1.11", "10.245.1.0/24", "druid-bare-n1", "druidbare-n1", "druid-bare/n1"))
 	})
 
 	It("keeps the names of links within the kernel's 15 characters", func() {
-		for _, n := range layout.Nodes(layout.MaxNodes) {
+		for _, n := range append(layout.Seed.Nodes(layout.MaxNodes), layout.Bare.Nodes(layout.MaxNodes)...) {
 			Expect(len(n.Link())).To(BeNumerically("<=", 15))
 		}
 	})
 
 	DescribeTable("is parsed by name", func(name string, matcher OmegaMatcher) {
-		n, err := layout.ParseNode(name)
-		if err != nil {
-			n = 0
-		}
-
+		n, _ := layout.Seed.ParseNode(name)
 		Expect(n).To(matcher)
 	},
-		Entry("the second", "n2", Equal(layout.Node(2))),
+		Entry("the second", "n2", Equal(layout.Seed.Node(2))),
 		Entry("not a sixth", "n6", BeZero()),
 		Entry("not a number alone", "2", BeZero()),
 	)
+})
+
+var _ = Describe("Cluster", func() {
+	It("has a place of its own on the machine", func() {
+		of := func(c layout.Cluster) []any {
+			return []any{
+				c.Name(), c.Bridge(), c.Cgroup(), c.Lock(), c.Owner(), c.HostIP(), c.NodeCIDR(), c.PodCIDR(), c.ServiceCIDR(), c.ServiceIP(), c.DNSIP(),
+				c.APIPort(), c.EtcdClientPort(), c.EtcdPeerPort(), c.ControllerManagerPort(), c.SchedulerPort(), c.ResourceManagerHealthPort(),
+			}
+		}
+
+		Expect(of(layout.Seed)).To(HaveExactElements(
+			"seed", "druidseed0", "druid-seed", "/run/druid-seed/lock", "/run/druid-seed/owner", "10.250.0.1", "10.250.0.0/24", "10.244.0.0/16", "10.96.0.0/16", "10.96.0.1", "10.96.0.10",
+			6443, 12379, 12380, 10257, 10259, 18081,
+		))
+
+		bare := of(layout.Bare)
+		for i, value := range of(layout.Seed) {
+			Expect(bare[i]).NotTo(Equal(value))
+		}
+	})
+
+	It("has a folder of its own beside programs and images that all share", func() {
+		seed := layout.Layout{Root: "/root", Cache: "/cache", Run: "/cache/seed"}
+		Expect(seed.Of(layout.Bare)).To(Equal(layout.Layout{Cluster: layout.Bare, Root: "/root", Cache: "/cache", Run: "/cache/bare"}))
+		Expect(seed.Of(layout.Bare).Images()).To(Equal(seed.Images()))
+	})
 })

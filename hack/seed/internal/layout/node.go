@@ -10,44 +10,51 @@ import (
 	"slices"
 )
 
-// Node is one node of the seed, counted from 1.
-type Node int
+// Node is one node of a cluster.
+type Node struct {
+	Cluster Cluster
+	// Number counts from 1.
+	Number int
+}
+
+// Node is the node with that number.
+func (c Cluster) Node(number int) Node { return Node{Cluster: c, Number: number} }
 
 // Nodes returns the first count nodes.
-func Nodes(count int) []Node {
+func (c Cluster) Nodes(count int) []Node {
 	nodes := make([]Node, 0, count)
 	for i := range count {
-		nodes = append(nodes, Node(i+1))
+		nodes = append(nodes, c.Node(i+1))
 	}
 
 	return nodes
 }
 
 // ParseNode returns the node with the given name.
-func ParseNode(name string) (Node, error) {
-	nodes := Nodes(MaxNodes)
+func (c Cluster) ParseNode(name string) (Node, error) {
+	nodes := c.Nodes(MaxNodes)
 	if i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name() == name }); i >= 0 {
 		return nodes[i], nil
 	}
 
-	return 0, fmt.Errorf("no node is called %q; nodes are called n1 to n%d", name, MaxNodes)
+	return Node{}, fmt.Errorf("no node is called %q; nodes are called n1 to n%d", name, MaxNodes)
 }
 
 // Name is also the node's name in Kubernetes.
-func (n Node) Name() string { return fmt.Sprintf("n%d", n) }
+func (n Node) Name() string { return fmt.Sprintf("n%d", n.Number) }
 
 // IP is the node's address on the nodes' network.
-func (n Node) IP() string { return fmt.Sprintf("10.250.0.%d", 10+n) }
+func (n Node) IP() string { return fmt.Sprintf("10.250.%d.%d", n.Cluster, 10+n.Number) }
 
 // PodCIDR is the network of the node's pods.
-func (n Node) PodCIDR() string { return fmt.Sprintf("10.244.%d.0/24", n) }
+func (n Node) PodCIDR() string { return fmt.Sprintf("10.%d.%d.0/24", 244+n.Cluster, n.Number) }
 
 // Namespace is the node's network namespace, Link this machine's end of its cable.
-func (n Node) Namespace() string { return "druid-seed-" + n.Name() }
-func (n Node) Link() string      { return fmt.Sprintf("druidseed-n%d", n) }
+func (n Node) Namespace() string { return n.Cluster.prefix() + "-" + n.Name() }
+func (n Node) Link() string      { return "druid" + n.Cluster.Name() + "-" + n.Name() }
 
 // Cgroup is relative to each hierarchy's root.
-func (n Node) Cgroup() string { return Cgroup + "/" + n.Name() }
+func (n Node) Cgroup() string { return n.Cluster.Cgroup() + "/" + n.Name() }
 
 // NodeDir keeps everything of one node.
 func (l Layout) NodeDir(n Node) string { return filepath.Join(l.Run, n.Name()) }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network makes the seed's small network: a bridge on this machine, and for each node a network namespace with one cable to it.
+// Package network makes a cluster's small network: a bridge on this machine, and for each node a network namespace with one cable to it.
 // It uses the `ip` program, and knows nothing of what runs in the namespaces.
 package network
 
@@ -18,32 +18,32 @@ import (
 )
 
 // EnsureBridge makes the bridge and gives it this machine's address on the nodes' network.
-func EnsureBridge(ctx context.Context) error {
-	if !linkExists(layout.Bridge) {
-		if err := process.Run(ctx, "ip", "link", "add", layout.Bridge, "type", "bridge"); err != nil {
+func EnsureBridge(ctx context.Context, c layout.Cluster) error {
+	if !linkExists(c.Bridge()) {
+		if err := process.Run(ctx, "ip", "link", "add", c.Bridge(), "type", "bridge"); err != nil {
 			return fmt.Errorf("making the bridge: %w", err)
 		}
 	}
 
 	return runAll(ctx,
-		fmt.Sprintf("ip addr replace %s/%d dev %s", layout.HostIP, layout.NodeNetworkBits, layout.Bridge),
-		"ip link set "+layout.Bridge+" up",
+		fmt.Sprintf("ip addr replace %s/%d dev %s", c.HostIP(), layout.NodeNetworkBits, c.Bridge()),
+		"ip link set "+c.Bridge()+" up",
 	)
 }
 
 // RemoveBridge removes the bridge, with its address and the routes through it.
-func RemoveBridge(ctx context.Context) error {
-	if !linkExists(layout.Bridge) {
+func RemoveBridge(ctx context.Context, c layout.Cluster) error {
+	if !linkExists(c.Bridge()) {
 		return nil
 	}
 
-	return process.Run(ctx, "ip", "link", "del", layout.Bridge)
+	return process.Run(ctx, "ip", "link", "del", c.Bridge())
 }
 
 // EnsureNode makes the node's namespace with its cable and routes. One that is there already is only connected again.
 func EnsureNode(ctx context.Context, n layout.Node) error {
 	if IsWhole(n) {
-		return runAll(ctx, append(hostRoutes(n), "ip link set "+n.Link()+" master "+layout.Bridge+" up")...)
+		return runAll(ctx, append(hostRoutes(n), "ip link set "+n.Link()+" master "+n.Cluster.Bridge()+" up")...)
 	}
 
 	if err := RemoveNode(ctx, n); err != nil { // half of a network is worth nothing
@@ -54,16 +54,16 @@ func EnsureNode(ctx context.Context, n layout.Node) error {
 	commands := []string{
 		"ip netns add " + n.Namespace(),
 		"ip link add " + n.Link() + " type veth peer name eth0 netns " + n.Namespace(),
-		"ip link set " + n.Link() + " master " + layout.Bridge + " up",
+		"ip link set " + n.Link() + " master " + n.Cluster.Bridge() + " up",
 		inside + "ip link set lo up",
 		inside + fmt.Sprintf("ip addr add %s/%d dev eth0", n.IP(), layout.NodeNetworkBits),
 		inside + "ip link set eth0 up",
-		inside + "ip route add default via " + layout.HostIP,
+		inside + "ip route add default via " + n.Cluster.HostIP(),
 		inside + "sysctl -qw net.ipv4.ip_forward=1",
 	}
 	commands = append(commands, hostRoutes(n)...)
 
-	for _, other := range layout.Nodes(layout.MaxNodes) {
+	for _, other := range n.Cluster.Nodes(layout.MaxNodes) {
 		if other != n {
 			commands = append(commands, inside+"ip route add "+other.PodCIDR()+" via "+other.IP())
 		}
@@ -125,8 +125,8 @@ func Path(n layout.Node) string { return "/run/netns/" + n.Namespace() }
 // hostRoutes lead from this machine to the node's pods and, through the first node and its kube-proxy, to the Services.
 func hostRoutes(n layout.Node) []string {
 	routes := []string{"ip route replace " + n.PodCIDR() + " via " + n.IP()}
-	if n == 1 {
-		routes = append(routes, "ip route replace "+layout.ServiceCIDR+" via "+n.IP())
+	if n.Number == 1 {
+		routes = append(routes, "ip route replace "+n.Cluster.ServiceCIDR()+" via "+n.IP())
 	}
 
 	return routes

@@ -41,8 +41,8 @@ func Files(l layout.Layout, n layout.Node) (map[string]string, error) {
 		PKI:         l.PKI(),
 		Name:        n.Name(),
 		PodCIDR:     n.PodCIDR(),
-		ClusterCIDR: layout.PodCIDR,
-		DNS:         layout.DNSIP,
+		ClusterCIDR: n.Cluster.PodCIDR(),
+		DNS:         n.Cluster.DNSIP(),
 		Cgroup:      n.Cgroup(),
 		PauseImage:  image.PauseTag,
 	}

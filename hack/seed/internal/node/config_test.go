@@ -24,7 +24,7 @@ var _ = Describe("Files", func() {
 	BeforeEach(func() {
 		var err error
 
-		files, err = node.Files(layout.Layout{Run: "/run/x"}, 2)
+		files, err = node.Files(layout.Layout{Run: "/run/x"}, layout.Seed.Node(2))
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -64,13 +64,13 @@ var _ = Describe("IsShim", func() {
 
 var _ = Describe("WriteFiles", func() {
 	It("leaves alone what is written already, since kube-proxy ends when its file is written again", func() {
-		l := layout.Layout{Run: GinkgoT().TempDir()}
-		file := filepath.Join(l.NodeDir(1), "kube-proxy.yaml")
+		l, node1 := layout.Layout{Run: GinkgoT().TempDir()}, layout.Seed.Node(1)
+		file := filepath.Join(l.NodeDir(node1), "kube-proxy.yaml")
 		before := time.Unix(1000, 0)
 
-		Expect(node.WriteFiles(l, 1)).To(Succeed())
+		Expect(node.WriteFiles(l, node1)).To(Succeed())
 		Expect(os.Chtimes(file, before, before)).To(Succeed())
-		Expect(node.WriteFiles(l, 1)).To(Succeed())
+		Expect(node.WriteFiles(l, node1)).To(Succeed())
 
 		info, err := os.Stat(file)
 		Expect(err).NotTo(HaveOccurred())
@@ -78,7 +78,7 @@ var _ = Describe("WriteFiles", func() {
 
 		By("writing it when its content is another")
 		Expect(os.WriteFile(file, []byte("old"), 0o600)).To(Succeed())
-		Expect(node.WriteFiles(l, 1)).To(Succeed())
+		Expect(node.WriteFiles(l, node1)).To(Succeed())
 		Expect(os.ReadFile(file)).To(ContainSubstring("KubeProxyConfiguration"))
 	})
 })

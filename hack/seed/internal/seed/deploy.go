@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/example"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
@@ -38,18 +40,11 @@ const (
 // Deploy builds the operator and the plugin of kubectl, loads the operator's image and installs its Helm chart. An unchanged operator
 // is not restarted.
 func (s *Seed) Deploy(ctx context.Context) error {
-	s.Out.Println("building the operator and kubectl-etcd")
-
-	tag, err := s.loadOperator(ctx)
-	if err != nil {
-		return err
+	if s.Layout.Cluster == layout.Bare {
+		return fmt.Errorf("the operator is not deployed to the bare cluster, which is for installing it by hand; the chart's values are %s", s.Layout.Values())
 	}
 
-	if _, err := s.Builder.Plugin(ctx); err != nil {
-		return err
-	}
-
-	values, err := s.writeValues(tag)
+	tag, values, err := s.Offer(ctx)
 	if err != nil {
 		return err
 	}
@@ -76,6 +71,24 @@ func (s *Seed) Deploy(ctx context.Context) error {
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
 }
 
+// Offer builds the operator and the plugin of kubectl, loads the operator's image, which no registry has, and writes the values with which
+// its chart is installed here. It returns the tag of the image and the file with the values.
+func (s *Seed) Offer(ctx context.Context) (tag, values string, err error) {
+	s.Out.Println("building the operator and kubectl-etcd")
+
+	if tag, err = s.loadOperator(ctx); err != nil {
+		return "", "", err
+	}
+
+	if _, err := s.Builder.Plugin(ctx); err != nil {
+		return "", "", err
+	}
+
+	values, err = s.writeValues(tag)
+
+	return tag, values, err
+}
+
 // forgetPendingRelease removes what Helm noted of an installation that was interrupted: it would wait for its end for ever. The lock says
 // that nobody else is at work.
 func (s *Seed) forgetPendingRelease(ctx context.Context) error {
@@ -89,7 +102,8 @@ func (s *Seed) forgetPendingRelease(ctx context.Context) error {
 	})
 }
 
-// writeValues writes the chart's values: a cluster without gardenlet, but with gardener-resource-manager beside it.
+// writeValues writes the chart's values: where the images are, and on the seed, which has gardener-resource-manager and stories beside the
+// operator but no gardenlet, what comes of that.
 func (s *Seed) writeValues(tag string) (string, error) {
 	vector, err := imageVector()
 	if err != nil {
@@ -100,25 +114,29 @@ func (s *Seed) writeValues(tag string) (string, error) {
 		return "", err
 	}
 
-	values, err := json.MarshalIndent(map[string]any{
-		"image":                   map[string]any{"repository": image.OperatorRepository, "tag": tag},
-		"replicaCount":            1, // the machine is small, and stories look into the one pod's log
-		"gardener":                map[string]any{"enabled": false},
-		"crds":                    map[string]any{"enabled": true},
-		"embeddedResourceManager": map[string]any{"enabled": false},
-		"imageVectorOverwrite":    string(vector),
-		"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, disturber}, "drainers": []string{drainer}},
-	}, "", "  ")
+	values := map[string]any{
+		"image":                map[string]any{"repository": image.OperatorRepository, "tag": tag},
+		"imageVectorOverwrite": string(vector),
+	}
+	if s.Layout.Cluster == layout.Seed {
+		maps.Copy(values, map[string]any{
+			"replicaCount":            1, // the machine is small, and stories look into the one pod's log
+			"gardener":                map[string]any{"enabled": false},
+			"crds":                    map[string]any{"enabled": true},
+			"embeddedResourceManager": map[string]any{"enabled": false},
+			"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, disturber}, "drainers": []string{drainer}},
+		})
+	}
+
+	content, err := json.MarshalIndent(values, "", "  ") // JSON is YAML
 	if err != nil {
 		return "", err
 	}
 
-	path := filepath.Join(s.Layout.Run, "operator-values.yaml") // JSON is YAML
-
-	return path, os.WriteFile(path, values, 0o644)
+	return s.Layout.Values(), os.WriteFile(s.Layout.Values(), content, 0o644)
 }
 
-// imageVector replaces the images of the operator's vector by those of the seed.
+// imageVector replaces the images of the operator's vector by those that are here.
 func imageVector() ([]byte, error) {
 	type entry struct {
 		Name       string `json:"name"`

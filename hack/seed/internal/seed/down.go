@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,13 +19,43 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 )
 
-// Down stops everything and removes all that the seed made on this machine. Binaries and images stay in the cache.
-// It does as much as it can: an error says what is left.
+// DownBeside takes down the clusters that run beside this one, and says which.
+func (s *Seed) DownBeside(ctx context.Context) error {
+	for _, beside := range s.others() {
+		if _, err := os.Stat(beside.Run); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+
+		other, err := newSeed(beside, s.Out)
+		if err != nil {
+			return err
+		}
+
+		unlock, err := other.Lock(ctx)
+		if err != nil {
+			return err
+		}
+
+		err = other.Down(ctx)
+		unlock()
+
+		if err != nil {
+			return fmt.Errorf("taking the %s cluster down: %w", beside.Name(), err)
+		}
+
+		s.Out.Println("the %s cluster is down as well", beside.Name())
+	}
+
+	return nil
+}
+
+// Down stops everything and removes all that the cluster made on this machine, and restores the machine when it was the last one. Binaries
+// and images stay in the cache. It does as much as it can: an error says what is left.
 func (s *Seed) Down(ctx context.Context) error {
 	errs := []error{
 		s.addons.Stop(ctx),
 		// All of them, since a folder may be gone while a namespace is still there.
-		forEach(layout.Nodes(layout.MaxNodes), func(n layout.Node) error { return s.nodes.Stop(ctx, n) }),
+		forEach(s.Layout.Nodes(layout.MaxNodes), func(n layout.Node) error { return s.nodes.Stop(ctx, n) }),
 		s.control.Stop(ctx),
 	}
 
@@ -33,10 +64,10 @@ func (s *Seed) Down(ctx context.Context) error {
 	}
 
 	errs = append(errs,
-		network.RemoveBridge(ctx),
-		cgroup.Remove(layout.Cgroup),
+		network.RemoveBridge(ctx, s.Layout.Cluster),
+		cgroup.Remove(s.Layout.Cgroup()),
 		host.Unmount(s.Layout.Run),
-		host.Restore(filepath.Join(s.Layout.Run, "host.json")),
+		host.Restore(s.Layout.Memory(), s.memories()...),
 	)
 
 	if err := errors.Join(errs...); err != nil {
@@ -58,5 +89,5 @@ func (s *Seed) removeRun() error {
 	}
 
 	// The folder of the owner holds the lock of this very command; it goes last.
-	return errors.Join(os.RemoveAll(s.Layout.Run), os.RemoveAll(filepath.Dir(layout.Owner)))
+	return errors.Join(os.RemoveAll(s.Layout.Run), os.RemoveAll(filepath.Dir(s.Layout.Owner())))
 }

@@ -14,14 +14,14 @@ import (
 )
 
 // setEnvironment changes what this process and those that it starts inherit.
-func setEnvironment() error {
+func setEnvironment(cluster layout.Cluster) error {
 	// A root that was become by plain `su` has no way to ip and containerd's helpers.
 	errs := []error{os.Setenv("PATH", extend(os.Getenv("PATH"), string(os.PathListSeparator), "/usr/sbin", "/sbin"))}
 
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		if os.Getenv(name) != "" {
-			// A proxy of the machine's network knows no way into the seed's.
-			errs = append(errs, os.Setenv("NO_PROXY", noProxy()))
+			// A proxy of the machine's network knows no way into the cluster's.
+			errs = append(errs, os.Setenv("NO_PROXY", noProxy(cluster)))
 			break
 		}
 	}
@@ -29,13 +29,13 @@ func setEnvironment() error {
 	return errors.Join(errs...)
 }
 
-func noProxy() string {
+func noProxy(cluster layout.Cluster) string {
 	current := os.Getenv("NO_PROXY")
 	if current == "" {
 		current = os.Getenv("no_proxy")
 	}
 
-	return extend(current, ",", "localhost", "127.0.0.1", layout.NodeCIDR, layout.PodCIDR, layout.ServiceCIDR)
+	return extend(current, ",", "localhost", "127.0.0.1", cluster.NodeCIDR(), cluster.PodCIDR(), cluster.ServiceCIDR())
 }
 
 // extend appends those entries that the list lacks.

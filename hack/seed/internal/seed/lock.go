@@ -12,8 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
 // lockTimeout covers another command that builds everything from nothing.
@@ -24,8 +22,8 @@ const lockTimeout = time.Hour
 func (s *Seed) Lock(ctx context.Context) (unlock func(), err error) {
 	var file *os.File
 
-	if err := s.Out.Wait(ctx, "the seed", lockTimeout, func(context.Context) (missing string, err error) {
-		file, err = tryLock(layout.Lock)
+	if err := s.Out.Wait(ctx, "the "+s.Layout.Name(), lockTimeout, func(context.Context) (missing string, err error) {
+		file, err = tryLock(s.Layout.Lock())
 		if file == nil && err == nil {
 			missing = "another command is at work"
 		}
@@ -35,9 +33,9 @@ func (s *Seed) Lock(ctx context.Context) (unlock func(), err error) {
 		return nil, err
 	}
 
-	if owner, err := os.ReadFile(layout.Owner); err == nil && strings.TrimSpace(string(owner)) != s.Layout.Run {
+	if owner, err := os.ReadFile(s.Layout.Owner()); err == nil && strings.TrimSpace(string(owner)) != s.Layout.Run {
 		_ = file.Close()
-		return nil, fmt.Errorf("another seed runs on this machine, in %s; take it down first (as the user that started it)", strings.TrimSpace(string(owner)))
+		return nil, fmt.Errorf("another %s cluster runs on this machine, in %s; take it down first (as the user that started it)", s.Layout.Name(), strings.TrimSpace(string(owner)))
 	}
 
 	return func() { _ = file.Close() }, nil

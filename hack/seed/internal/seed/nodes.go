@@ -6,7 +6,6 @@ package seed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,7 +25,7 @@ func (s *Seed) Partition(ctx context.Context, name string) error {
 func (s *Seed) Heal(ctx context.Context, name string) error { return s.setConnected(ctx, name, true) }
 
 func (s *Seed) setConnected(ctx context.Context, name string, connected bool) error {
-	n, err := layout.ParseNode(name)
+	n, err := s.Layout.ParseNode(name)
 	if err != nil {
 		return err
 	}
@@ -36,7 +35,7 @@ func (s *Seed) setConnected(ctx context.Context, name string, connected bool) er
 
 // StopNode cuts the node's power. Its volumes and images stay; StartNode boots it again.
 func (s *Seed) StopNode(ctx context.Context, name string) error {
-	n, err := layout.ParseNode(name)
+	n, err := s.Layout.ParseNode(name)
 	if err != nil {
 		return err
 	}
@@ -46,7 +45,7 @@ func (s *Seed) StopNode(ctx context.Context, name string) error {
 
 // StartNode starts a stopped node and waits until it is Ready.
 func (s *Seed) StartNode(ctx context.Context, name string) error {
-	n, err := layout.ParseNode(name)
+	n, err := s.Layout.ParseNode(name)
 	if err != nil {
 		return err
 	}
@@ -66,7 +65,7 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 	nodes := s.existingNodes()
 	if len(nodes) == 0 {
-		return errors.New("no node to load an image into; start the seed with `make up`")
+		return fmt.Errorf("no node to load an image into; start one with %s", s.start())
 	}
 
 	if len(archives) == 0 {

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seed puts the parts together: it starts and stops the whole seed in the right order, and answers questions about it.
+// Package seed puts the parts together: it starts and stops a whole cluster in the right order, and answers questions about it.
 package seed
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
 
-// Seed is the one seed of this machine, running or not.
+// Seed is the one seed of this machine, or the bare cluster beside it, running or not.
 type Seed struct {
 	Layout  layout.Layout
 	Out     *progress.Printer
@@ -37,26 +37,50 @@ type Seed struct {
 	addons    addon.Manager
 }
 
-// New returns the seed of the checkout that the working directory lies in.
-func New(out *progress.Printer) (*Seed, error) {
+// New returns the cluster of the checkout that the working directory lies in.
+func New(cluster layout.Cluster, out *progress.Printer) (*Seed, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
 	}
 
-	l, err := layout.Find(dir)
+	l, err := layout.Find(dir, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := setEnvironment(); err != nil {
+	if err := setEnvironment(cluster); err != nil {
 		return nil, err
 	}
 
+	return newSeed(l, out)
+}
+
+func newSeed(l layout.Layout, out *progress.Printer) (*Seed, error) {
 	s := &Seed{Layout: l, Out: out, Builder: build.Builder{Layout: l, Out: out}}
 	s.processes = process.Table{Pids: l.Pids(), Logs: l.Logs()}
 
 	return s, s.wire()
+}
+
+// others are the folders' layouts of the clusters that may run beside this one.
+func (s *Seed) others() []layout.Layout {
+	var others []layout.Layout
+	for _, cluster := range s.Layout.Others() {
+		others = append(others, s.Layout.Of(cluster))
+	}
+
+	return others
+}
+
+// memories are the files in which those clusters remember what the machine was like.
+func (s *Seed) memories() []string {
+	var files []string
+	for _, other := range s.others() {
+		files = append(files, other.Memory())
+	}
+
+	return files
 }
 
 // wire gives the parts the paths of their programs, built or not.
@@ -127,7 +151,7 @@ func (s *Seed) Kubectl(ctx context.Context, args ...string) (string, error) {
 func (s *Seed) existingNodes() []layout.Node {
 	var nodes []layout.Node
 
-	for _, n := range layout.Nodes(layout.MaxNodes) {
+	for _, n := range s.Layout.Nodes(layout.MaxNodes) {
 		if _, err := os.Stat(s.Layout.NodeDir(n)); err == nil {
 			nodes = append(nodes, n)
 		}

@@ -23,7 +23,7 @@ import (
 func (s *Seed) Status(ctx context.Context, out io.Writer) error {
 	names := s.processes.Names()
 	if len(names) == 0 {
-		_, err := fmt.Fprintln(out, "The seed is down. Start it with `make up`.")
+		_, err := fmt.Fprintf(out, "The %s cluster is down. Start it with %s.\n", s.Layout.Name(), s.start())
 		return err
 	}
 
@@ -48,6 +48,15 @@ func (s *Seed) Status(ctx context.Context, out io.Writer) error {
 		s.Layout.Kubeconfig(), s.Layout.AuditLog(), s.Layout.Logs(), s.Layout.Volumes(), layout.LocalStore)
 
 	return table.Flush()
+}
+
+// start is the command that starts the cluster.
+func (s *Seed) start() string {
+	if s.Layout.Cluster == layout.Seed {
+		return "`make up`"
+	}
+
+	return "`go run -C hack/seed . " + s.Layout.Name() + " up`"
 }
 
 func (s *Seed) printNodes(ctx context.Context, out io.Writer) {

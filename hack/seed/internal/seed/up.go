@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -57,7 +56,7 @@ func (s *Seed) Build(ctx context.Context) ([]string, error) {
 	return archives, image.KeepOnly(s.Layout.Images(), archives...)
 }
 
-// Up starts what does not run yet, on as many nodes. It may be called at any time, also over what a crash or a reboot left.
+// Up starts what does not run yet, with as many nodes. It may be called at any time, also over what a crash or a reboot left.
 func (s *Seed) Up(ctx context.Context, count int) error {
 	if count < 1 || count > layout.MaxNodes {
 		return fmt.Errorf("a seed has 1 to %d nodes, not %d", layout.MaxNodes, count)
@@ -82,7 +81,7 @@ func (s *Seed) Up(ctx context.Context, count int) error {
 		return err
 	}
 
-	nodes := layout.Nodes(count)
+	nodes := s.Layout.Nodes(count)
 	runtimes := make(chan error, 1)
 	// Network and containerd need no API server: both sides start at once.
 	go func() {
@@ -109,22 +108,22 @@ func (s *Seed) Up(ctx context.Context, count int) error {
 
 // prepare makes what every process needs: the folder, the certificates, the bridge.
 func (s *Seed) prepare(ctx context.Context) error {
-	if err := host.Remember(filepath.Join(s.Layout.Run, "host.json")); err != nil {
+	if err := host.Remember(s.Layout.Memory(), s.memories()...); err != nil {
 		return fmt.Errorf("remembering what this machine was like: %w", err)
 	}
 
-	if err := os.WriteFile(layout.Owner, []byte(s.Layout.Run+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(s.Layout.Owner(), []byte(s.Layout.Run+"\n"), 0o644); err != nil {
 		return err
 	}
 
 	ips := map[string]string{}
-	for _, n := range layout.Nodes(layout.MaxNodes) {
+	for _, n := range s.Layout.Nodes(layout.MaxNodes) {
 		ips[n.Name()] = n.IP()
 	}
 
 	if err := pki.Ensure(s.Layout.PKI(), pki.Options{
-		Server:    fmt.Sprintf("https://%s:%d", layout.HostIP, layout.APIPort),
-		ServerIPs: []string{layout.HostIP, layout.ServiceIP},
+		Server:    fmt.Sprintf("https://%s:%d", s.Layout.HostIP(), s.Layout.APIPort()),
+		ServerIPs: []string{s.Layout.HostIP(), s.Layout.ServiceIP()},
 		NodeIPs:   ips,
 	}); err != nil {
 		return err
@@ -134,7 +133,7 @@ func (s *Seed) prepare(ctx context.Context) error {
 		return err
 	}
 
-	return network.EnsureBridge(ctx)
+	return network.EnsureBridge(ctx, s.Layout.Cluster)
 }
 
 func (s *Seed) startControllers(ctx context.Context) error {
@@ -255,7 +254,7 @@ func (s *Seed) missingDNS(ctx context.Context) (string, error) {
 	defer cancel()
 
 	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(layout.DNSIP, "53"))
+		return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort(s.Layout.DNSIP(), "53"))
 	}}
 
 	if _, err := resolver.LookupHost(ctx, "kubernetes.default.svc.cluster.local."); err != nil {

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// export is a line that sets a variable in a shell, and may put its value before the one that it had.
+var export = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
+
+// Bare starts another cluster beside the seed, on which nobody has installed anything of Gardener or ours. Its images are there, as from a
+// registry, and VALUES names the file that says where. At the end of the story the cluster goes, whatever became of it.
+func (l *Landscape) Bare(ctx context.Context) *Landscape {
+	GinkgoHelper()
+	DeferCleanup(func(ctx SpecContext) { l.seed(ctx, "bare", "down") }, NodeTimeout(2*time.Minute))
+	l.seed(ctx, "bare", "down") // what somebody left
+	_, _ = GinkgoWriter.Write([]byte(l.seed(ctx, "bare", "up")))
+
+	bare := &Landscape{environment: os.Environ()}
+	given := map[string]string{}
+
+	for line := range strings.Lines(l.seed(ctx, "bare", "env")) {
+		if match := export.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
+			given[match[1]] = match[2]
+		}
+	}
+
+	for name, value := range given {
+		if name == "PATH" {
+			value += os.Getenv(name)
+		}
+
+		bare.environment = append(bare.environment, name+"="+value)
+	}
+
+	bare.AuditLog, bare.LocalStore = given["SEED_AUDIT_LOG"], given["SEED_LOCAL_STORE"]
+	Expect(given["VALUES"]).To(BeARegularFile())
+	Expect(bare.connect(given["KUBECONFIG"])).To(Succeed())
+
+	return bare
+}
+
+// Definitions are the names of the CustomResourceDefinitions of the cluster.
+func (l *Landscape) Definitions(ctx context.Context) []string {
+	GinkgoHelper()
+
+	return l.names(ctx, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+}
+
+// Webhooks are the names of the registrations of webhooks that validate.
+func (l *Landscape) Webhooks(ctx context.Context) []string {
+	GinkgoHelper()
+
+	return l.names(ctx, admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+}
+
+func (l *Landscape) names(ctx context.Context, kind schema.GroupVersionKind) []string {
+	GinkgoHelper()
+
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(kind)
+	Expect(l.Client.List(ctx, list)).To(Succeed())
+
+	names := make([]string, 0, len(list.Items))
+	for _, item := range list.Items {
+		names = append(names, item.Name)
+	}
+
+	return names
+}
