@@ -43,6 +43,11 @@ func conditionBecause(name, status, reason, values string) string {
 	return strings.Join(series, "\n  ")
 }
 
+// task is the counter of the tasks of a kind that ended in a state, which the leading replica alone has.
+func task(kind, state, values string) string {
+	return fmt.Sprintf(`etcd_druid_tasks_total{%s,kind=%q,state=%q,pod="druid-a"} %s`, etcd, kind, state, values)
+}
+
 // members is how many are asked for.
 func members(values string) string {
 	return fmt.Sprintf(`etcd_druid_members_desired{%s,pod="druid-a"} %s`, etcd, values)
@@ -149,6 +154,22 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} ` + since(10, "1")}, at: 71 * time.Minute,
 			firing: "EtcdDeletionStuck", summary: "Etcd shoot--a/main does not go.",
 		}),
+		Entry("when the first task of its kind fails", story{
+			series: []string{task("full-snapshot", "Failed", since(10, "1"))}, at: 16 * time.Minute,
+			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
+		}),
+		Entry("when another task fails after those that ended long ago", story{
+			series: []string{task("full-snapshot", "Failed", "_ 2x200 3x100"), task("full-snapshot", "Succeeded", "_ 7x300")}, at: 210 * time.Minute,
+			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
+		}),
+		Entry("when a task fails and one of another kind succeeds", story{
+			series: []string{task("full-snapshot", "Failed", since(10, "1")), task("defragmentation", "Succeeded", since(10, "1"))}, at: 16 * time.Minute,
+			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
+		}),
+		Entry("when a copy fails, for as long as nobody does something about it", story{
+			series: []string{`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1")}, at: 4 * time.Hour,
+			firing: "EtcdCopyFails", summary: "Snapshots are not copied by shoot--a/main-copy.",
+		}),
 		Entry("when a Secret is missing", story{
 			series: []string{condition("SecretsAvailable", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdSecretsMissing", summary: "Etcd shoot--a/main lacks a Secret.",
@@ -209,6 +230,12 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a snapshot that nobody can judge yet", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
 		Entry("for one compaction that failed", []string{condition("LastSnapshotCompactionSucceeded", "False", "1x120 stale")}, 5*time.Hour),
 		Entry("for a failure that is over after another attempt", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
+		Entry("for a task that fails and is done once more", []string{task("full-snapshot", "Failed", since(10, "1")), task("full-snapshot", "Succeeded", since(12, "1"))}, 3*time.Hour),
+		Entry("for tasks that succeed, or were not accepted", []string{task("full-snapshot", "Succeeded", since(10, "1")), task("full-snapshot", "Rejected", since(10, "1"))}, 3*time.Hour),
+		Entry("for a copy that succeeds once its task was changed", []string{
+			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1"),
+			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Succeeded",pod="druid-a"} ` + since(13, "1"),
+		}, 3*time.Hour),
 		Entry("for operations that go on", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Processing"} 1x360`}, 5*time.Hour),
 		Entry("for a change that takes an hour", []string{conditionBecause("Progressing", "True", "Waiting", "1x60 stale")}, 3*time.Hour),
 		Entry("for a deletion of some minutes", []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} 1x30 stale`}, 2*time.Hour),
