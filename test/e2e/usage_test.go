@@ -88,6 +88,13 @@ var _ = Describe("A newcomer", func() {
 		story.EventuallyReady(ctx, etcd)
 		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
 
+		By("serving every metric that the page's alerts read")
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(func() []string { return landscape.MissingForAlerts("operator", operator.Metrics(ctx)) }).
+			WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Expect(landscape.MissingForAlerts("etcd", story.MemberMetrics(ctx, etcd))).To(BeEmpty())
+
 		ledger := story.Ledger(etcd)
 		old, err := story.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())

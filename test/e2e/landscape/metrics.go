@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package landscape
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Metrics is what the operator's pods serve to Prometheus.
+func (o *Operator) Metrics(ctx context.Context) string {
+	GinkgoHelper()
+
+	pods, err := o.pods(ctx)
+	Expect(err).NotTo(HaveOccurred())
+
+	var text strings.Builder
+	for _, pod := range pods {
+		text.WriteString(scrape(ctx, fmt.Sprintf("http://%s/metrics", net.JoinHostPort(pod.Status.PodIP, "8080")), nil))
+	}
+
+	return text.String()
+}
+
+// MemberMetrics is what etcd in the first member serves to Prometheus.
+func (s *Story) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
+	GinkgoHelper()
+
+	config, err := s.Connection(ctx, etcd)
+	Expect(err).NotTo(HaveOccurred())
+
+	scheme := "https"
+	if config == nil {
+		scheme = "http"
+	}
+
+	return scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(s.Pod(ctx, etcd).Status.PodIP, "2379")), config)
+}
+
+func scrape(ctx context.Context, url string, config *tls.Config) string {
+	GinkgoHelper()
+
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	Expect(err).NotTo(HaveOccurred())
+
+	transport := &http.Transport{TLSClientConfig: config}
+	defer transport.CloseIdleConnections()
+
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer func() { _ = response.Body.Close() }()
+	Expect(response.StatusCode).To(Equal(http.StatusOK), url)
+
+	body, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+
+	return string(body)
+}
+
+var (
+	// series is a line of what is served: a name, and labels if there are any.
+	series = regexp.MustCompile(`(?m)^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? \S+$`)
+	label  = regexp.MustCompile(`([a-zA-Z_]\w*)="`)
+)
+
+// MissingForAlerts says which metrics that alerts read are not in what is served, or lack a label that the alerts ask for. Who serves
+// what is in the file that the tests of the alerts hold against the alerts.
+func MissingForAlerts(server, served string) []string {
+	GinkgoHelper()
+
+	content, err := os.ReadFile(filepath.Join("..", "rules", "metrics.json"))
+	Expect(err).NotTo(HaveOccurred())
+
+	var servers map[string]map[string][]string
+	Expect(json.Unmarshal(content, &servers)).To(Succeed())
+	Expect(servers[server]).NotTo(BeEmpty(), server)
+
+	found := map[string]map[string]bool{}
+
+	for _, match := range series.FindAllStringSubmatch(served, -1) {
+		if found[match[1]] == nil {
+			found[match[1]] = map[string]bool{}
+		}
+
+		for _, name := range label.FindAllStringSubmatch(match[2], -1) {
+			found[match[1]][name[1]] = true
+		}
+	}
+
+	var missing []string
+
+	for name, labels := range servers[server] {
+		if found[name] == nil {
+			missing = append(missing, name)
+		}
+
+		for _, label := range labels {
+			if found[name] != nil && !found[name][label] {
+				missing = append(missing, name+" with label "+label)
+			}
+		}
+	}
+
+	return missing
+}

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package rules_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
+)
+
+// ofTargets are labels that Prometheus gives to all series of what it scrapes.
+var ofTargets = []string{"namespace", "pod", "job"}
+
+// readByAlerts are the metrics that the alerts read, with the labels that they ask for, sorted.
+func readByAlerts() map[string][]string {
+	GinkgoHelper()
+
+	metrics := map[string][]string{}
+
+	for _, group := range groups(&rules.ManagerOptions{}) {
+		for _, alert := range group.AlertingRules() {
+			parser.Inspect(alert.Query(), func(node parser.Node, path []parser.Node) error {
+				if selector, ok := node.(*parser.VectorSelector); ok {
+					metrics[selector.Name] = append(metrics[selector.Name], labelsOf(selector, path)...)
+				}
+
+				return nil
+			})
+		}
+	}
+
+	for name, labels := range metrics {
+		slices.Sort(labels)
+		metrics[name] = slices.DeleteFunc(slices.Compact(labels), func(label string) bool { return slices.Contains(ofTargets, label) })
+	}
+
+	return metrics
+}
+
+// labelsOf are the labels that an expression asks of the series of a selector: itself, and in the aggregations around it.
+func labelsOf(selector *parser.VectorSelector, path []parser.Node) []string {
+	var labels []string
+
+	for _, matcher := range selector.LabelMatchers {
+		if matcher.Name != "__name__" {
+			labels = append(labels, matcher.Name)
+		}
+	}
+
+	for _, node := range path {
+		if aggregation, ok := node.(*parser.AggregateExpr); ok && !aggregation.Without {
+			labels = append(labels, aggregation.Grouping...)
+		}
+	}
+
+	return labels
+}
+
+// metrics.json says who serves which metric. The end-to-end stories hold the same file against what is served: a name that nobody serves
+// would be an alert that never fires.
+var _ = Describe("The metrics that the alerts read", func() {
+	It("are those that the end-to-end stories look for", func() {
+		content, err := os.ReadFile("metrics.json")
+		Expect(err).NotTo(HaveOccurred())
+
+		var servers map[string]map[string][]string
+		Expect(json.Unmarshal(content, &servers)).To(Succeed())
+
+		served := map[string][]string{}
+		for _, metrics := range servers {
+			for name, labels := range metrics {
+				Expect(served).NotTo(HaveKey(name))
+				served[name] = labels
+			}
+		}
+
+		read := readByAlerts()
+		for name, labels := range read {
+			Expect(served).To(HaveKeyWithValue(name, ConsistOf(labels)), name)
+		}
+		for name := range served {
+			Expect(read).To(HaveKey(name), "no alert reads it")
+		}
+	})
+})
