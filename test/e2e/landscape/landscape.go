@@ -19,6 +19,7 @@ import (
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -134,20 +135,24 @@ func (l *Landscape) as(user string, scheme *runtime.Scheme) (client.Client, erro
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-const operatorName = "gardener-extension-etcd-druid"
+// The operator's Deployment, and where hack/seed installs it.
+const (
+	operatorName      = "gardener-extension-etcd-druid"
+	operatorNamespace = "extension-etcd-druid"
+)
 
-// Operator finds the operator's Deployment, whatever its namespace.
+// Operator is the operator that the seed was installed with. Stories that install another one do that in another namespace.
 func (l *Landscape) Operator(ctx context.Context) (*Operator, error) {
-	deployments := &appsv1.DeploymentList{}
-	if err := l.Client.List(ctx, deployments); err != nil {
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: operatorName}
+
+	err := l.Client.Get(ctx, key, &appsv1.Deployment{})
+	if apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("the seed runs, but there is no Deployment %s on it: `make up` installs the operator", key)
+	}
+
+	if err != nil {
 		return nil, fmt.Errorf("looking for the operator: %w; is the seed up? `make seed-status` tells", err)
 	}
 
-	for _, deployment := range deployments.Items {
-		if deployment.Name == operatorName {
-			return &Operator{Landscape: l, Deployment: client.ObjectKeyFromObject(&deployment)}, nil
-		}
-	}
-
-	return nil, errors.New("the seed runs, but there is no Deployment " + operatorName + " on it: `make up` installs the operator")
+	return &Operator{Landscape: l, Deployment: key}, nil
 }
