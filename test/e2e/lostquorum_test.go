@@ -35,7 +35,7 @@ var _ = Describe("Two of three members lose their volumes", func() {
 				ContainSubstring("the data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("nothing is attempted")))
 			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
-		Expect(events(ctx, story, "QuorumLost")).NotTo(BeEmpty())
+		Eventually(events).WithContext(ctx).WithArguments(story, "QuorumLost").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).ShouldNot(BeEmpty(), story.State)
 		Consistently(func(g Gomega) {
 			g.Expect(claimUIDs(ctx, story)).To(Equal(claims))
 			g.Expect(podsByName(ctx, story)["main-0"].UID).To(Equal(pods["main-0"].UID))

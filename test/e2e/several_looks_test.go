@@ -87,10 +87,18 @@ func expectUntouched(ctx context.Context, story *landscape.Story, before map[str
 			continue
 		}
 		Expect(pod.UID).To(Equal(before[name].UID), name)
-		for i, status := range pod.Status.ContainerStatuses {
-			Expect(status.RestartCount).To(Equal(before[name].Status.ContainerStatuses[i].RestartCount), name)
-		}
+		Expect(restartsOf(pod)).To(Equal(restartsOf(before[name])), name)
 	}
+}
+
+// restartsOf is how often each container of the pod was restarted, by their names.
+func restartsOf(pod corev1.Pod) map[string]int32 {
+	restarts := map[string]int32{}
+	for _, status := range pod.Status.ContainerStatuses {
+		restarts[status.Name] = status.RestartCount
+	}
+
+	return restarts
 }
 
 // took prints how long something took, and expects that it was within the bound.
