@@ -39,7 +39,7 @@ func (l *Landscape) Heal(ctx context.Context, nodes ...string) {
 	}
 
 	for _, node := range nodes {
-		Eventually(l.isReady).WithContext(ctx).WithArguments(node).WithTimeout(Soon).WithPolling(Pause).Should(BeTrue(), node)
+		Eventually(l.isReady).WithContext(ctx).WithArguments(node).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), node)
 	}
 }
 
