@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 
 	gardencorev1 "github.com/gardener/gardener/pkg/apis/core/v1"
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -19,6 +20,7 @@ import (
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -76,18 +78,23 @@ func (l *Landscape) Install(ctx context.Context, operator *Operator, namespace s
 	return installation
 }
 
-// standAside scales the operator down and keeps its rights, which have the same names, until the end of the story.
+// standAside scales the operator down and keeps until the end of the story what has the same name of every installation: the
+// operator's rights, and the policies that protect the objects of Etcds.
 func (o *Operator) standAside(ctx context.Context, installed *appsv1.Deployment) {
 	GinkgoHelper()
 
-	rights := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}
-	for _, object := range rights {
+	shared := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}
+	for _, object := range shared {
 		Expect(o.Client.Get(ctx, client.ObjectKey{Name: "extensions.gardener.cloud:" + operatorName}, object)).To(Succeed())
 	}
 
+	policies := o.policies(ctx)
+	Expect(policies).NotTo(BeEmpty(), "the seed protects the objects of Etcds")
+	shared = append(shared, policies...)
+
 	o.scale(ctx, 0)
 	DeferCleanup(func(ctx SpecContext) {
-		for _, object := range rights {
+		for _, object := range shared {
 			object.SetResourceVersion("")
 			object.SetUID("")
 			Expect(client.IgnoreNotFound(o.Client.Delete(ctx, object.DeepCopyObject().(client.Object)))).To(Succeed())
@@ -97,6 +104,29 @@ func (o *Operator) standAside(ctx context.Context, installed *appsv1.Deployment)
 		o.scale(ctx, *installed.Spec.Replicas)
 		o.EventuallyLeads(ctx)
 	})
+}
+
+// policies are those that the chart brings along, each followed by its binding.
+func (o *Operator) policies(ctx context.Context) []client.Object {
+	GinkgoHelper()
+
+	list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
+	Expect(o.Client.List(ctx, list)).To(Succeed())
+
+	var objects []client.Object
+
+	for i := range list.Items {
+		policy := &list.Items[i]
+		if !strings.HasPrefix(policy.Name, operatorName+"-") {
+			continue
+		}
+
+		binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
+		Expect(o.Client.Get(ctx, client.ObjectKeyFromObject(policy), binding)).To(Succeed())
+		objects = append(objects, policy, binding)
+	}
+
+	return objects
 }
 
 func (o *Operator) scale(ctx context.Context, replicas int32) {
