@@ -80,7 +80,7 @@ func suites() []Suite {
 		{
 			Name: "e2e", What: "stories on the local seed (starts it when it does not run)",
 			Setups: []Setup{{Command: seed("up")}, {Command: seed("env"), Exports: true}},
-			Steps:  []Step{{Count: Ginkgo, Command: []string{"--procs=6", "--timeout=75m", "--label-filter=!soak", "./test/e2e"}}},
+			Steps:  []Step{{Count: Ginkgo, Command: []string{"--procs=6", "--seed=1", "--timeout=75m", "--label-filter=!soak", "./test/e2e"}}},
 		},
 		{
 			Name: "soak", What: "long repetitions on the local seed", OnRequest: true,
