@@ -29,7 +29,10 @@ var _ = Describe("Random worlds", func() {
 	}
 
 	It("keep the quorum, take one risk at a time, and converge", func() {
-		first := GinkgoRandomSeed()
+		first := int64(1) // always the same, so that a run which fails fails for what was changed
+		if os.Getenv("WORLDS") != "" {
+			first = GinkgoRandomSeed()
+		}
 		if value, err := strconv.ParseInt(os.Getenv("WORLD"), 10, 64); err == nil {
 			first, worlds = value, 1
 		}
