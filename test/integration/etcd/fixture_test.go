@@ -135,6 +135,12 @@ func (s *story) events(ctx context.Context, g Gomega) []string {
 	return notes
 }
 
+// eventuallyTold waits for an event about the Etcd that begins like this: events are written when what they tell of is done.
+func (s *story) eventuallyTold(ctx context.Context, beginning string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) { g.Expect(s.events(ctx, g)).To(ContainElement(HavePrefix(beginning))) }).Should(Succeed())
+}
+
 // unchanged expects an object not to be written while nothing happens.
 func unchanged(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()

@@ -182,8 +182,9 @@ var _ = Describe("The life of an Etcd", func() {
 		s := create(ctx)
 		s.ready(ctx)
 		pod := s.pod(ctx, Default)
+		before := pod.DeepCopy()
 		pod.Finalizers = []string{"example.com/hold"}
-		Expect(env.Client.Update(ctx, pod)).To(Succeed())
+		Expect(env.Client.Patch(ctx, pod, client.MergeFrom(before))).To(Succeed())
 
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		Eventually(func(g Gomega) {

@@ -385,8 +385,9 @@ var _ = Describe("What an Etcd needs", func() {
 		s := create(ctx)
 		s.ready(ctx)
 		statefulSet := s.statefulSet(ctx, Default)
+		before := statefulSet.DeepCopy()
 		statefulSet.Spec.Replicas = new(int32(0))
-		Expect(env.Client.Update(ctx, statefulSet)).To(Succeed())
+		Expect(env.Client.Patch(ctx, statefulSet, client.MergeFrom(before))).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(s.statefulSet(ctx, g).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).Should(Succeed())
@@ -456,9 +457,10 @@ var _ = Describe("An operator of another version", Serial, func() {
 		s.ready(ctx)
 		pod := s.pod(ctx, Default)
 		statefulSet := s.statefulSet(ctx, Default)
+		before := statefulSet.DeepCopy()
 		// As by kubectl rollout restart: gardener-resource-manager keeps this annotation.
 		metav1.SetMetaDataAnnotation(&statefulSet.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", "2000-01-01T00:00:00Z")
-		Expect(env.Client.Update(ctx, statefulSet)).To(Succeed())
+		Expect(env.Client.Patch(ctx, statefulSet, client.MergeFrom(before))).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(And(
 				haveCondition("AllMembersUpdated", "False", "NotAllMembersUpdated"),

@@ -82,6 +82,7 @@ func (p *controlPlane) takeSnapshot(ctx context.Context, etcdName string) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{}
 	p.get(ctx, Default, lease, etcdName+"-full-snap")
+	before := lease.DeepCopy()
 	lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("1"), &metav1.MicroTime{Time: time.Now()}
-	Expect(env.Client.Update(ctx, lease)).To(Succeed())
+	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }

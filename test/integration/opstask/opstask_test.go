@@ -85,7 +85,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		}
 		Eventually(store.Taken).Should(Equal(1))
 		Eventually(operationOf(tasks[2])).Should(Equal("Waiting for EtcdOpsTask task-0 to end"))
-		Expect(stateOf(tasks[1])()).To(Equal("Pending"))
+		Eventually(stateOf(tasks[1])).Should(Equal("Pending"))
 		Consistently(store.Taken).Should(Equal(1), "the others wait")
 
 		stop()
