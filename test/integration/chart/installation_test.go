@@ -27,8 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
-
-	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // registration are the objects that an administrator applies to the garden.
@@ -97,6 +95,7 @@ var _ = Describe("the registration", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment)).To(Succeed())
 		}).Should(Succeed())
+		env.AwaitTrust(ctx, namespace, name)
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		Expect(deployment.Labels).To(HaveKey("high-availability-config.resources.gardener.cloud/type"))
 		Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(name), "as which the operator runs below")
@@ -110,9 +109,7 @@ var _ = Describe("the registration", func() {
 		config := &corev1.ConfigMap{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-config"}, config)).To(Succeed())
 		operator := runOperator(namespace, config.Data["config.yaml"])
-		etcd := fixture.Etcd(fixture.WithNamespace(env.Namespace(ctx, "stories")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
-		etcd.UID, etcd.Generation = "", 0
-		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+		etcd := newEtcd(ctx)
 		beCarriedOut(ctx, etcd)
 
 		service := &corev1.Service{}

@@ -37,8 +37,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
@@ -164,21 +162,13 @@ func get(url string) string {
 	return string(body)
 }
 
-func newEtcd(ctx context.Context) *druidv1alpha1.Etcd {
-	GinkgoHelper()
-	etcd := fixture.Etcd(fixture.WithNamespace(env.Namespace(ctx, "stories")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
-	etcd.UID, etcd.Generation = "", 0
-	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
-
-	return etcd
-}
-
 var _ = Describe("the etcd-druid of gardenlet", func() {
 	It("can be this operator, started as gardenlet starts etcd-druid, with the rights that the chart adds", func(ctx SpecContext) {
 		play(true)
 		env.InstallChart(ctx, env.Namespace(ctx, "rights"), map[string]any{
 			"replicaCount": 0, "additionalServiceAccounts": []any{map[string]any{"name": "etcd-druid", "namespace": "garden"}},
 		})
+		env.AwaitTrust(ctx, "garden", "etcd-druid")
 		deployment := bootstrap(ctx)
 		// It calls a Service, which leads nowhere here.
 		Expect(env.Client.Delete(ctx, webhooks())).To(Succeed())

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -112,6 +113,25 @@ func play(withResourceManager bool) {
 	})
 }
 
+// newEtcd creates an Etcd in a namespace of its own, to be carried out. Nothing of it is left for the operator of the next test.
+func newEtcd(ctx context.Context, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
+	GinkgoHelper()
+
+	options = append(options, fixture.WithNamespace(env.Namespace(ctx, "stories")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
+	etcd := fixture.Etcd(options...)
+	etcd.UID, etcd.Generation = "", 0
+	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+
+	left := client.ObjectKeyFromObject(etcd)
+	DeferCleanup(func(ctx SpecContext) {
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: left.Namespace, Name: left.Name}}
+		Expect(client.IgnoreNotFound(env.Client.Delete(ctx, etcd))).To(Succeed())
+		Expect(client.IgnoreNotFound(env.Client.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))).To(Succeed())
+	})
+
+	return etcd
+}
+
 // change changes the spec of an Etcd and asks for it to be carried out.
 func change(ctx context.Context, etcd *druidv1alpha1.Etcd, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
@@ -140,22 +160,21 @@ func beCarriedOut(ctx context.Context, etcd *druidv1alpha1.Etcd) {
 var _ = Describe("the rights that the chart grants", func() {
 	DescribeTable("suffice for the whole life of an Etcd, and nothing that the operator tries is refused",
 		func(ctx SpecContext, gardener bool) {
-			namespace, stories := env.Namespace(ctx, "operator"), env.Namespace(ctx, "stories")
+			namespace := env.Namespace(ctx, "operator")
 			config := env.InstallChart(ctx, namespace, map[string]any{"gardener": map[string]any{"enabled": gardener}})
 			play(gardener)
 			operator := runOperator(namespace, config)
 
 			By("creating a cluster")
-			etcd := fixture.Etcd(fixture.WithNamespace(stories), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
-			etcd.UID, etcd.Generation = "", 0
-			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
-			Expect(env.Client.Create(ctx, etcd)).To(Succeed())
+			etcd := newEtcd(ctx, func(etcd *druidv1alpha1.Etcd) {
+				etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+			})
 			beCarriedOut(ctx, etcd)
 
 			statefulSet := &appsv1.StatefulSet{}
 			Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 			pod := &corev1.Pod{}
-			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: stories, Name: "test-0"}, pod)).To(Succeed())
+			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "test-0"}, pod)).To(Succeed())
 
 			By("replacing its pod")
 			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["changed"] = "true" })

@@ -22,7 +22,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 )
 
-// InstallChart applies the chart and returns the content of the operator's configuration file.
+// InstallChart applies the chart, waits until the operator may do what it says, and returns the content of the operator's
+// configuration file. No operator may run.
 func (e *Environment) InstallChart(ctx context.Context, namespace string, values map[string]any) string {
 	GinkgoHelper()
 
@@ -42,6 +43,8 @@ func (e *Environment) InstallChart(ctx context.Context, namespace string, values
 			Expect(e.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.ForceOwnership, client.FieldOwner("helm"))).To(Succeed(), document)
 		}
 	}
+
+	e.AwaitTrust(ctx, namespace, app.Name)
 
 	config := &corev1.ConfigMap{}
 	Expect(e.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: app.Name + "-config"}, config)).To(Succeed())

@@ -60,8 +60,9 @@ var _ = Describe("The store", func() {
 		uid := s.pod(ctx, Default).UID
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry-" + entry}}
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		before := secret.DeepCopy()
 		secret.Data = map[string][]byte{"password": []byte("new")}
-		Expect(env.Client.Update(ctx, secret)).To(Succeed())
+		Expect(env.Client.Patch(ctx, secret, client.MergeFrom(before))).To(Succeed())
 		secret = &corev1.Secret{}
 		Eventually(func(g Gomega) {
 			s.get(ctx, g, secret, "etcd-backup")

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package environment
+
+import (
+	"context"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// AwaitTrust waits until the API server acts by what a chart that was just applied says of a ServiceAccount: its roles, and the
+// policies, which trust no other account to change the objects of Etcds. Policies have the same names in every installation, and
+// the API server looks at changed ones once a second, on a busy machine later. An operator that starts before that is refused. No
+// operator may run, since an Etcd exists meanwhile.
+func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string) {
+	GinkgoHelper()
+
+	user, groups := "system:serviceaccount:"+namespace+":"+account, []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
+	may := func(right authorizationv1.ResourceAttributes) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, Groups: groups, ResourceAttributes: &right}}
+		err := e.Client.Create(ctx, review)
+
+		return review.Status.Allowed, err
+	}
+	Eventually(may).WithArguments(authorizationv1.ResourceAttributes{Verb: "list", Group: "druid.gardener.cloud", Resource: "etcds"}).
+		Should(BeTrue(), "%s may read Etcds", user)
+	Eventually(func() (bool, error) {
+		election := authorizationv1.ResourceAttributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: namespace}
+		if allowed, err := may(election); allowed || err != nil {
+			return allowed, err
+		}
+		election.Namespace = "garden" // where operators in a seed are elected
+
+		return may(election)
+	}).Should(BeTrue(), "%s may be elected", user)
+
+	trusted, probes := e.ClientOf(user, groups...), probesIn(e.Namespace(ctx, "trust"))
+	for _, probe := range probes {
+		Expect(e.Client.Create(ctx, probe)).To(Succeed())
+	}
+
+	Eventually(func(g Gomega) {
+		for _, probe := range probes {
+			// A webhook of somebody else may refuse it, which the API server asks afterwards.
+			if err := trusted.Delete(ctx, probe, client.DryRunAll); err != nil {
+				g.Expect(err.Error()).NotTo(ContainSubstring("ValidatingAdmissionPolicy"))
+			}
+		}
+	}).Should(Succeed(), "%s is trusted", user)
+
+	// The others are nobody's then.
+	Expect(trusted.Delete(ctx, probes[0])).To(Succeed())
+}
+
+// probesIn are an Etcd, and what looks like its objects: one for each policy.
+func probesIn(namespace string) []client.Object {
+	etcd := fixture.Etcd(fixture.WithNamespace(namespace), fixture.WithName("probe"))
+	etcd.UID, etcd.Generation = "", 0
+	meta := func(name string, labels map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
+	}
+
+	return []client.Object{
+		etcd,
+		&corev1.ConfigMap{ObjectMeta: meta("component", map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "probe"})},
+		&corev1.Secret{ObjectMeta: meta("managedresource", map[string]string{"origin": "gardener-extension-etcd-druid", "app.kubernetes.io/part-of": "probe"})},
+		&corev1.PersistentVolumeClaim{ObjectMeta: meta("probe-probe-0", nil), Spec: corev1.PersistentVolumeClaimSpec{
+			AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+			Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+		}},
+	}
+}
