@@ -115,7 +115,9 @@ var _ = Describe("Care", func() {
 
 			return etcd.ResourceVersion
 		}, 6*period, period/3).Should(Equal(before))
-		Expect(members.Calls()).To(BeNumerically(">", asked+4), "the members were asked meanwhile")
+		Eventually(members.Calls).Should(BeNumerically(">", asked+4), "the members are asked meanwhile")
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(etcd.ResourceVersion).To(Equal(before))
 	})
 
 	It("tells at once when containers stop, with an event, and when they are back", func() {

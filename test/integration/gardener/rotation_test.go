@@ -73,7 +73,7 @@ var _ = Describe("The rotation of CAs", func() {
 		Expect(<-watched).NotTo(HaveOccurred())
 		Eventually(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(1)) }).Should(Succeed())
 		Expect(s.cas(ctx, Default)).NotTo(Equal(oldCA))
-		Expect(issued(ctx, Default, s.namespace, "main")).To(HaveLen(7))
+		Eventually(func(g Gomega) { g.Expect(issued(ctx, g, s.namespace, "main")).To(HaveLen(7)) }).Should(Succeed())
 		newOnly := s.connection(ctx, Default)
 		Expect(newOnly.CA).NotTo(Equal(bundle.CA))
 		Eventually(serves(newOnly)).Should(Succeed())
