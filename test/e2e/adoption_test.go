@@ -5,6 +5,7 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -14,8 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
@@ -50,6 +53,15 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		if replicas > 1 {
 			users = story.UseWith(ctx, etcd, nil, "adoption")
 		}
+
+		By("telling a person beforehand, whom the protection keeps from changing anything, that pods will restart")
+		out := &bytes.Buffer{}
+		code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
+			"adopt", "main", "--dry-run", "-n", story.Namespace,
+		})
+		Expect(code).To(Equal(0), out.String())
+		Expect(out.String()).To(And(ContainSubstring("Pods would restart once"), ContainSubstring("security settings of container backup-restore"),
+			MatchRegexp(`(delete|evict) pod main-0`)))
 
 		By("adopting it")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
