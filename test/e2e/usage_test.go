@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
@@ -71,6 +73,7 @@ var _ = Describe("A newcomer", func() {
 		follow("9. Uninstall")
 		Expect(bare.Definitions(ctx)).NotTo(BeEmpty(), "they stay, with all Etcds that there are")
 		Expect(bare.Webhooks(ctx)).To(BeEmpty(), "nobody would answer")
+		Expect(story.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
 	}, SpecTimeout(15*time.Minute))
 
 	It("rotates the CAs, plans growth and completes names as the pages say", func(ctx SpecContext) {

@@ -25,7 +25,7 @@ var export = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
 // registry, and VALUES names the file that says where. At the end of the story the cluster goes, whatever became of it.
 func (l *Landscape) Bare(ctx context.Context) *Landscape {
 	GinkgoHelper()
-	DeferCleanup(func(ctx SpecContext) { l.seed(ctx, "bare", "down") }, NodeTimeout(2*time.Minute))
+	DeferCleanup(func(ctx SpecContext) { l.seed(ctx, "bare", "down") }, NodeTimeout(5*time.Minute))
 	l.seed(ctx, "bare", "down") // what somebody left
 	_, _ = GinkgoWriter.Write([]byte(l.seed(ctx, "bare", "up")))
 

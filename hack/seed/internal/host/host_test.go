@@ -5,6 +5,9 @@
 package host_test
 
 import (
+	"os"
+	"path/filepath"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
@@ -25,5 +28,31 @@ var _ = Describe("ParseMounts", func() {
 
 	It("returns nothing when nothing is mounted", func() {
 		Expect(host.ParseMounts(mounts, "/other")).To(BeEmpty())
+	})
+})
+
+var _ = Describe("Memory", func() {
+	var first, second, made string
+
+	BeforeEach(func() {
+		dir := GinkgoT().TempDir()
+		first, second, made = filepath.Join(dir, "first", "host.json"), filepath.Join(dir, "second", "host.json"), filepath.Join(dir, "made")
+		Expect(os.MkdirAll(made, 0o755)).To(Succeed())
+		Expect(os.MkdirAll(filepath.Dir(first), 0o755)).To(Succeed())
+		Expect(os.WriteFile(first, []byte(`{"absent": ["`+made+`"]}`), 0o600)).To(Succeed())
+		Expect(host.Remember(second, first)).To(Succeed())
+	})
+
+	It("is that of the cluster that came first", func() {
+		Expect(os.ReadFile(second)).To(ContainSubstring(made))
+	})
+
+	It("is put back by the cluster that goes last, whichever that is", func() {
+		Expect(host.Restore(first, second)).To(Succeed())
+		Expect(made).To(BeADirectory(), "the other one needs it")
+
+		Expect(os.Remove(first)).To(Succeed())
+		Expect(host.Restore(second, first)).To(Succeed())
+		Expect(made).NotTo(BeAnExistingFile())
 	})
 })
