@@ -14,10 +14,12 @@ import (
 	"time"
 
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
+	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -132,6 +134,15 @@ func (g *Guard) Look(ctx context.Context) error {
 	case ours, replicas == 0 && len(pods) == 0:
 		g.conclude(ctx, deployment, "")
 	case g.TakeOver:
+		isGarden, err := g.isGarden(ctx)
+		if err != nil {
+			return err
+		}
+		if isGarden {
+			g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s is gardener-operator's, which waits for it whenever it reconciles the Garden: it is not taken over; run this operator in place of etcd-druid instead", Predecessor))
+
+			return nil
+		}
 		g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is being switched off, and has %d pods yet", Predecessor, len(pods)))
 
 		return g.switchOff(ctx, deployment)
@@ -140,6 +151,21 @@ func (g *Guard) Look(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// isGarden is true in the runtime cluster of a garden.
+func (g *Guard) isGarden(ctx context.Context) (bool, error) {
+	gardens := &metav1.PartialObjectMetadataList{}
+	gardens.SetGroupVersionKind(operatorv1alpha1.SchemeGroupVersion.WithKind("GardenList"))
+	if err := g.Client.List(ctx, gardens, client.Limit(1)); err != nil {
+		if meta.IsNoMatchError(err) {
+			return false, nil
+		}
+
+		return false, fmt.Errorf("listing Gardens: %w", err)
+	}
+
+	return len(gardens.Items) > 0, nil
 }
 
 // podsOf are the pods of the Deployment that act or may come to act: one that was evicted, or has ended otherwise, stays on

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	operatorv1alpha1 "github.com/gardener/gardener/pkg/apis/operator/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -18,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -42,6 +44,7 @@ var _ = Describe("Guard", func() {
 	)
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 	Expect(resourcesv1alpha1.AddToScheme(scheme)).To(Succeed())
+	Expect(operatorv1alpha1.AddToScheme(scheme)).To(Succeed())
 
 	labels := map[string]string{"gardener.cloud/role": "etcd-druid"}
 	deployment := func(replicas int32) *appsv1.Deployment {
@@ -170,6 +173,37 @@ var _ = Describe("Guard", func() {
 		Expect(c.Delete(ctx, pod("etcd-druid-a"))).To(Succeed())
 		Expect(guard.Look(ctx)).To(Succeed())
 		Expect(guard.StandingBy()).To(BeEmpty())
+	})
+
+	It("does not take over from gardener-operator, which would wait for its etcd-druid for ever, and says what to do instead", func() {
+		guard.TakeOver = true
+		objects = []client.Object{
+			deployment(1), pod("etcd-druid-a"), &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}},
+			&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"}},
+		}
+		Expect(look()).To(Succeed())
+		Expect(guard.StandingBy()).To(And(ContainSubstring("gardener-operator"), ContainSubstring("in place of etcd-druid")))
+		Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
+
+		untouched, resource := &appsv1.Deployment{}, &resourcesv1alpha1.ManagedResource{}
+		Expect(c.Get(ctx, ownership.Predecessor, untouched)).To(Succeed())
+		Expect(untouched.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
+		Expect(c.Get(ctx, ownership.Predecessor, resource)).To(Succeed())
+		Expect(resource.Annotations).To(BeEmpty())
+	})
+
+	It("takes over where the kind of gardens is not known", func() {
+		guard.TakeOver = true
+		objects = []client.Object{deployment(1)}
+		calls.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if kind := list.GetObjectKind().GroupVersionKind(); kind.Kind == "GardenList" {
+				return &meta.NoKindMatchError{GroupKind: kind.GroupKind()}
+			}
+
+			return c.List(ctx, list, options...)
+		}
+		Expect(look()).To(Succeed())
+		Expect(guard.StandingBy()).To(ContainSubstring("being switched off"))
 	})
 
 	It("does not touch the etcd-druid otherwise", func() {
