@@ -6,6 +6,7 @@ package ownership_test
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,5 +14,6 @@ import (
 
 func TestOwnership(t *testing.T) {
 	RegisterFailHandler(Fail)
+	SetDefaultEventuallyTimeout(time.Minute) // on a busy machine a second is short
 	RunSpecs(t, "Controller Ownership Suite")
 }
