@@ -25,7 +25,8 @@ const (
 	// firstPause is the pause after the first attempt that failed; it doubles with each, up to longestPause.
 	firstPause   = 15 * time.Second
 	longestPause = 5 * time.Minute
-	// snapshotValidity is how long a snapshot is good enough to act upon: members go on writing.
+	// snapshotValidity is how long a snapshot is good enough to act upon, from the end of the call: members go on writing, but to
+	// take it may take longer than this, each time anew.
 	snapshotValidity = 5 * time.Minute
 )
 
@@ -37,10 +38,39 @@ type SnapshotCalls struct {
 	Verified *VerifiedSnapshot
 	// Failures counts the attempts that failed, since the last one that did not.
 	Failures int
+	// Late counts the snapshots that were verified, and too old before anybody acted upon them. Verified is not among them.
+	Late int
 	// Error is what the last attempt failed with. Empty: it did not fail.
 	Error string
 	// EndedAt is when the last attempt ended. Zero: none did.
 	EndedAt time.Time
+}
+
+// Ended returns how the calls stand after one more ended at a time, with a snapshot or else an error.
+func (c SnapshotCalls) Ended(verified *VerifiedSnapshot, err error, at time.Time) SnapshotCalls {
+	next := SnapshotCalls{Verified: verified, Late: c.Late, EndedAt: at}
+	if c.Verified != nil {
+		next.Late++ // another one would not have been taken
+	}
+	if err != nil {
+		next.Failures, next.Error = c.Failures+1, err.Error()
+	}
+
+	return next
+}
+
+// isGood is true while the snapshot that was verified is good enough to act upon.
+func (c SnapshotCalls) isGood(now time.Time) bool {
+	return c.Verified != nil && now.Sub(c.EndedAt) < snapshotValidity
+}
+
+// spent counts the attempts that have led to nothing, where Verified is not good enough any more.
+func (c SnapshotCalls) spent() int {
+	if c.Verified != nil {
+		return c.Failures + c.Late + 1
+	}
+
+	return c.Failures + c.Late
 }
 
 // VerifiedSnapshot is a full snapshot that was the newest in the store, and held every write that was acknowledged before it
@@ -147,8 +177,8 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o Observation, now time.Time, plan 
 		return answer, plan
 	}
 	calls := o.SnapshotCalls
-	if verified := calls.Verified; verified != nil && now.Sub(verified.At) < snapshotValidity {
-		answer.Snapshot, answer.Store = verified, o.ManagedResource.StorePlace
+	if calls.isGood(now) {
+		answer.Snapshot, answer.Store = calls.Verified, o.ManagedResource.StorePlace
 
 		return answer, plan
 	}
@@ -217,13 +247,18 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o Observation, now time.Time)
 	switch {
 	case answer != nil:
 		return answer, nil
-	case calls.Failures >= hibernationAttempts && !calls.Running:
-		return &FinalSnapshot{
-			Generation: etcd.Generation, Missing: SnapshotFailed,
-			Message: fmt.Sprintf("%d attempts failed, and the volumes are kept: %s", calls.Failures, calls.Error),
-		}, nil
+	case calls.spent() >= hibernationAttempts && !calls.Running && calls.Verified != nil:
+		// Older than it should be, and better than none.
+		return &FinalSnapshot{Generation: etcd.Generation, Snapshot: calls.Verified, Store: o.ManagedResource.StorePlace}, nil
+	case calls.spent() >= hibernationAttempts && !calls.Running:
+		failed := fmt.Sprintf("%d attempts failed", calls.Failures)
+		if calls.Late > 0 {
+			failed += fmt.Sprintf(" after %d snapshots that were too old before they could be acted upon", calls.Late)
+		}
+
+		return &FinalSnapshot{Generation: etcd.Generation, Missing: SnapshotFailed, Message: failed + ", and the volumes are kept: " + calls.Error}, nil
 	default:
-		plan.Reason = fmt.Sprintf("%s (attempt %d of %d)", plan.Reason, min(calls.Failures+1, hibernationAttempts), hibernationAttempts)
+		plan.Reason = fmt.Sprintf("%s (attempt %d of %d)", plan.Reason, min(calls.spent()+1, hibernationAttempts), hibernationAttempts)
 
 		return nil, &plan
 	}

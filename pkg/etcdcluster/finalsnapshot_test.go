@@ -5,6 +5,7 @@
 package etcdcluster_test
 
 import (
+	"errors"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +18,7 @@ import (
 
 var _ = Describe("PlanDiscard", func() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	slow := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute)}
 	taken := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
 
 	var (
@@ -84,7 +86,10 @@ var _ = Describe("PlanDiscard", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now.Add(-5 * time.Minute)}
 		}),
 		Entry("where the snapshot is too old to act upon", func() {
-			o.SnapshotCalls.Verified = &etcdcluster.VerifiedSnapshot{Name: "Full-1", At: now.Add(-5 * time.Minute)}
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute)}
+		}),
+		Entry("however often a snapshot became too old to act upon", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Late: 1000}
 		}),
 		Entry("where the members wrote after they hibernated last", func() {
 			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
@@ -116,8 +121,13 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeDone))
 			Expect(plan().FinalSnapshot).To(Equal(expected))
 		},
-		Entry("with a verified snapshot", func() { o.SnapshotCalls.Verified, o.ManagedResource.StorePlace = taken, "the store" },
-			&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
+		Entry("with a verified snapshot", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now}
+			o.ManagedResource.StorePlace = "the store"
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
+		Entry("with a verified snapshot that took longer than it is good for", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Snapshot: slow}),
 		Entry("with the snapshot from before the hibernation", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
 			o.ManagedResource.StorePlace = "the store"
@@ -144,5 +154,57 @@ var _ = Describe("PlanDiscard", func() {
 		plan := etcdcluster.PlanDiscard(etcd, o, true, now)
 		Expect(plan.Outcome()).To(Equal(etcdcluster.OutcomeDone))
 		Expect(plan.FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NamespaceTerminating", Message: "the namespace is being deleted"}))
+	})
+})
+
+var _ = Describe("A hibernation", func() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	verified := func(name string) *etcdcluster.VerifiedSnapshot {
+		return &etcdcluster.VerifiedSnapshot{Name: name, Revision: 42, At: now}
+	}
+	var calls etcdcluster.SnapshotCalls
+
+	BeforeEach(func() { calls = etcdcluster.SnapshotCalls{} })
+
+	plan := func(now time.Time) etcdcluster.Plan {
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 4
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+
+		return etcdcluster.PlanFor(etcd, etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Replicas: new(int32(1)), Size: 1, StorePlace: "the store"},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:            []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			MemberLeases:    []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+			SnapshotCalls:   calls,
+		}, now)
+	}
+
+	It("goes on with the newest snapshot when three were too old before anybody could act upon them", func() {
+		for attempt, name := range []string{"Full-1", "Full-2", "Full-3"} {
+			Expect(plan(now)).To(And(HaveField("Step.Kind", BeEquivalentTo("TakeSnapshot")), HaveField("Reason", HaveSuffix("(attempt %d of 3)", attempt+1))))
+			now = now.Add(6 * time.Minute)
+			calls = calls.Ended(verified(name), nil, now)
+			Expect(plan(now).Render).To(BeTrue(), "it is good at first")
+			now = now.Add(5 * time.Minute)
+		}
+		Expect(plan(now)).To(And(HaveField("Render", BeTrue()), HaveField("Replicas", BeZero()),
+			HaveField("FinalSnapshot", Equal(&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: calls.Verified, Store: "the store"}))))
+		Expect(calls.Verified.Name).To(Equal("Full-3"))
+	})
+
+	It("waits for the snapshot that is being taken, however many were too old", func() {
+		calls = etcdcluster.SnapshotCalls{Running: true, Verified: verified("Full-2"), EndedAt: now.Add(-time.Hour), Late: 7}
+		Expect(plan(now)).To(And(HaveField("WaitsFor", "a full snapshot to be stored and verified"), HaveField("Reason", HaveSuffix("(attempt 3 of 3)"))))
+	})
+
+	It("goes on without where snapshots were too old and then none could be taken", func() {
+		calls = calls.Ended(verified("Full-1"), nil, now.Add(-time.Hour)).Ended(verified("Full-2"), nil, now.Add(-30*time.Minute))
+		Expect(plan(now).Step).NotTo(BeNil())
+		calls = calls.Ended(nil, errors.New("the store is down"), now)
+		Expect(plan(now).FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{
+			Generation: 4, Missing: "Failed",
+			Message: "1 attempts failed after 2 snapshots that were too old before they could be acted upon, and the volumes are kept: the store is down",
+		}))
 	})
 })

@@ -79,6 +79,15 @@ var _ = Describe("Traces of one member", func() {
 		w.expectGolden("hibernate-with-store")
 	})
 
+	It("hibernates after a snapshot that took longer than it is good for", func() {
+		w := created(newWorld(withStore))
+		w.snapshotTakes = 6 * time.Minute
+		w.event("spec.replicas becomes 0", func() { w.etcd.Spec.Replicas = 0; w.respec() })
+		w.run()
+		Expect(w.seen.Pods).To(BeEmpty())
+		Expect(w.seen.SnapshotCalls).To(And(HaveField("Late", 0), HaveField("Verified.Revision", BeEquivalentTo(42))))
+	})
+
 	It("hibernates without a snapshot after three attempts, since the volumes stay", func() {
 		w := created(newWorld(withStore))
 		w.event("the store goes down", func() { w.storeDown = true })

@@ -5,6 +5,7 @@
 package etcdcluster_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,9 +36,12 @@ type world struct {
 	brokenImages map[string]bool
 	// storeDown keeps the sidecar from taking snapshots, and from starting etcd.
 	storeDown bool
-	nextUID   int
-	trace     []string
-	last      string
+	// snapshotTakes is how long it takes to take a full snapshot.
+	snapshotTakes time.Duration
+
+	nextUID int
+	trace   []string
+	last    string
 }
 
 // manifest stands for everything rendered.
@@ -225,11 +229,13 @@ func (w *world) endSnapshot(leads bool) bool {
 	}
 	switch {
 	case !leads:
-		*calls = etcdcluster.SnapshotCalls{Failures: calls.Failures + 1, Error: "no member leads", EndedAt: w.now}
+		*calls = calls.Ended(nil, errors.New("no member leads"), w.now)
 	case w.storeDown:
-		*calls = etcdcluster.SnapshotCalls{Failures: calls.Failures + 1, Error: "the store does not answer", EndedAt: w.now}
+		*calls = calls.Ended(nil, errors.New("the store does not answer"), w.now)
 	default:
-		*calls = etcdcluster.SnapshotCalls{EndedAt: w.now, Verified: &etcdcluster.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: w.now}}
+		asked := w.now
+		w.now = w.now.Add(w.snapshotTakes)
+		*calls = calls.Ended(&etcdcluster.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: asked}, nil, w.now)
 	}
 
 	return true

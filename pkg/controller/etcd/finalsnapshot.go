@@ -52,9 +52,8 @@ func (r *Reconciler) takeSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 		ctx, cancel := context.WithTimeout(ctx, helper.SnapshotTimeout(etcd)+time.Minute)
 		defer cancel()
 		verified, err := r.verifiedSnapshot(ctx, etcd, o.Leader())
-		call := SnapshotCall{generation: etcd.Generation, calls: etcdcluster.SnapshotCalls{Verified: verified, EndedAt: r.Clock.Now()}}
+		call := SnapshotCall{generation: etcd.Generation, calls: before.Ended(verified, err, r.Clock.Now())}
 		if err != nil {
-			call.calls.Failures, call.calls.Error = before.Failures+1, err.Error()
 			r.event(etcd, corev1.EventTypeWarning, "FinalSnapshotFailed", "Attempt %d: %s", call.calls.Failures, err)
 		} else {
 			r.event(etcd, corev1.EventTypeNormal, "FinalSnapshotTaken", "Took and verified %s", verified)
