@@ -9,15 +9,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// FinalSnapshotTaken is True when a full snapshot holds all that was written before the members stopped. Nil: the members
-// run, or there is no store. It belongs to the etcd controller, which has the snapshot taken.
+// FinalSnapshotTaken is True when a full snapshot holds all that was written before it was asked for, and the members were stopped
+// then. Nil: the members run, or there is no store. It belongs to the etcd controller, which has the snapshot taken.
 func FinalSnapshotTaken(snapshot *etcdcluster.FinalSnapshot) *druidv1alpha1.Condition {
 	if snapshot == nil {
 		return nil
 	}
-	status, reason := druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed
+	status, reason, rest := druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed, ""
 	switch {
 	case snapshot.Snapshot != nil:
+		rest = "; what was written after that is on the volumes alone"
 		status, reason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotVerified
 	case snapshot.Missing == etcdcluster.SnapshotSkipped:
 		reason = druidv1alpha1.ReasonSnapshotSkipped
@@ -25,7 +26,7 @@ func FinalSnapshotTaken(snapshot *etcdcluster.FinalSnapshot) *druidv1alpha1.Cond
 		reason = druidv1alpha1.ReasonSnapshotNoData
 	}
 
-	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, "The members were stopped with "+snapshot.String())
+	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, "The members were stopped with "+snapshot.String()+rest)
 }
 
 // FinalSnapshotPending says that a full snapshot is waited for, and what it failed with before.
@@ -41,10 +42,10 @@ func FinalSnapshotPending(plan etcdcluster.Plan, calls etcdcluster.SnapshotCalls
 // DeletionProceeds says with what snapshot the volumes of an Etcd may be deleted. It is what the deletion remembers, since all
 // else is deleted with the cluster.
 func DeletionProceeds(snapshot etcdcluster.FinalSnapshot) *druidv1alpha1.Condition {
-	status := druidv1alpha1.ConditionFalse
+	status, rest := druidv1alpha1.ConditionFalse, ""
 	if snapshot.Snapshot != nil {
-		status = druidv1alpha1.ConditionTrue
+		status, rest = druidv1alpha1.ConditionTrue, "; what was written after that is not in it"
 	}
 
-	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, druidv1alpha1.ReasonDeletionProceeds, "The volumes are deleted with "+snapshot.String())
+	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, druidv1alpha1.ReasonDeletionProceeds, "The volumes are deleted with "+snapshot.String()+rest)
 }

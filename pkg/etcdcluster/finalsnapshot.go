@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -230,6 +231,16 @@ func (o Observation) neverServed(etcd *druidv1alpha1.Etcd) bool {
 	return true
 }
 
+// deltaRevision is the revision of the newest delta snapshot; 0 where none is known.
+func (o Observation) deltaRevision() int64 {
+	revision, err := strconv.ParseInt(o.DeltaSnapshotLease.Holder, 10, 64)
+	if err != nil {
+		return 0
+	}
+
+	return revision
+}
+
 // isStopped is true when no member is told to run any more: what was decided before that stands.
 func (o Observation) isStopped() bool { return renderedReplicas(o) == 0 }
 
@@ -264,6 +275,23 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o Observation, now time.Time)
 	}
 }
 
+// hibernated returns the snapshot with which the members were stopped, if it holds all that they are known to have written, or else
+// why it does not count, to be added to a reason. Both are empty where there is none, or members run.
+func (o Observation) hibernated() (*FinalSnapshot, string) {
+	before, written := o.ManagedResource.FinalSnapshot, o.deltaRevision()
+	switch {
+	case !o.isStopped() || before == nil || before.Snapshot == nil || len(o.Pods) > 0:
+		return nil, ""
+	case before.Store != o.ManagedResource.StorePlace:
+		return nil, fmt.Sprintf(", and the snapshot from before the hibernation lies in %s, which is used no longer", cmp.Or(before.Store, "a store that was not noted"))
+	case written > before.Snapshot.Revision:
+		// They serve until the last of them has ended.
+		return nil, fmt.Sprintf(", and the members wrote up to revision %d at least after the snapshot from before the hibernation, which holds revision %d: wake the cluster up before it is deleted", written, before.Snapshot.Revision)
+	default:
+		return before, ""
+	}
+}
+
 // PlanDiscard decides whether the volumes of a canonical Etcd that is being deleted may go. Its outcome is Done, with the
 // FinalSnapshot that allows it, or else what has to happen before. terminating says that the namespace is being deleted, in
 // which no snapshot would ever succeed. Nil FinalSnapshot with the outcome Done: there are no volumes, or there is no store.
@@ -286,14 +314,13 @@ func PlanDiscard(etcd *druidv1alpha1.Etcd, o Observation, terminating bool, now 
 
 		return plan
 	}
-	if before := o.ManagedResource.FinalSnapshot; o.isStopped() && before != nil && before.Snapshot != nil && len(o.Pods) == 0 {
-		if before.Store == o.ManagedResource.StorePlace {
-			plan.FinalSnapshot = before // nobody could write since
+	before, butNot := o.hibernated()
+	if before != nil {
+		plan.FinalSnapshot = before
 
-			return plan
-		}
-		plan.Reason += fmt.Sprintf(", and the snapshot from before the hibernation lies in %s, which is used no longer", cmp.Or(before.Store, "a store that was not noted"))
+		return plan
 	}
+	plan.Reason += butNot
 	answer, plan := finalSnapshot(etcd, o, now, plan)
 	plan.FinalSnapshot = answer
 	if answer == nil {

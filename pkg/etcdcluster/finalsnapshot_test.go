@@ -74,6 +74,13 @@ var _ = Describe("PlanDiscard", func() {
 		Expect(plan().Reason).To(ContainSubstring("the snapshot from before the hibernation lies in the old store, which is used no longer, and a full snapshot comes before"))
 	})
 
+	It("says what to do where members wrote on after the snapshot from before the hibernation", func() {
+		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+		o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.DeltaSnapshotLease.Holder = "500"
+		Expect(plan().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: wake the cluster up before it is deleted"))
+	})
+
 	DescribeTable("tries again",
 		func(change func()) {
 			change()
@@ -98,6 +105,11 @@ var _ = Describe("PlanDiscard", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
 			o.ManagedResource.StorePlace = "the new store"
 			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+		}),
+		Entry("where members wrote on after the snapshot from before the hibernation, as a delta snapshot tells", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.DeltaSnapshotLease.Holder = "43"
 		}),
 		Entry("where the snapshot before the hibernation failed", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
@@ -133,6 +145,11 @@ var _ = Describe("PlanDiscard", func() {
 			o.ManagedResource.StorePlace = "the store"
 			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
 		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}),
+		Entry("with the snapshot from before the hibernation, which holds the newest delta snapshot", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.DeltaSnapshotLease.Holder = "42"
+		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}),
 		Entry("where an annotation says so", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
 		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = Describe("FinalSnapshotTaken", func() {
+	taken := etcdcluster.FinalSnapshot{Snapshot: &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
+	failed := etcdcluster.FinalSnapshot{Missing: "Failed", Message: "3 attempts failed"}
+
+	It("does not promise more than the snapshot holds", func() {
+		Expect(conditions.FinalSnapshotTaken(&taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified"),
+			HaveField("Message", "The members were stopped with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is on the volumes alone")))
+		Expect(conditions.DeletionProceeds(taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DeletionProceeds"),
+			HaveField("Message", "The volumes are deleted with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is not in it")))
+	})
+
+	It("says why there is none", func() {
+		Expect(conditions.FinalSnapshotTaken(&failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The members were stopped with no full snapshot: 3 attempts failed")))
+		Expect(conditions.DeletionProceeds(failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The volumes are deleted with no full snapshot: 3 attempts failed")))
+	})
+})
