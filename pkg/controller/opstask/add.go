@@ -115,8 +115,9 @@ func requestedOrGone() predicate.Predicate {
 // isRequested is true for an Etcd that is annotated with a task.
 func isRequested(etcd client.Object) bool {
 	_, asked := etcd.GetAnnotations()[druidv1alpha1.RunTaskAnnotation]
+	_, identified := etcd.GetAnnotations()[druidv1alpha1.RunTaskIDAnnotation]
 
-	return asked
+	return asked || identified
 }
 
 // queueOf are the tasks that wait for others of the same Etcd.

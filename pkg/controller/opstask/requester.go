@@ -34,7 +34,8 @@ type Requester struct {
 }
 
 // Reconcile makes the task that the annotation asks for, and removes the annotation. The metrics of an Etcd that is gone go with it. A task of the same kind that waits in the
-// queue because of the annotation is not made twice.
+// queue because of the annotation is not made twice, nor is one when this process dies before the annotation is removed: what
+// the task is named by is on the Etcd before it is made.
 func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
@@ -45,30 +46,48 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	kind, asked := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]
-	if !asked || etcd.DeletionTimestamp != nil {
+	_, identified := etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]
+	switch {
+	case etcd.DeletionTimestamp != nil, !asked && !identified:
 		return reconcile.Result{}, nil
+	case !asked: // somebody has taken the other one off: the next task is another one
+		return r.patch(ctx, etcd, operation{"remove", druidv1alpha1.RunTaskIDAnnotation, ""})
 	}
 	if !slices.Contains(helper.TaskKinds(), kind) {
 		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q asks for no task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.TaskKinds(), ", "))
-	} else if err := r.ensure(ctx, etcd, kind); err != nil {
+		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"remove", druidv1alpha1.RunTaskAnnotation, ""})
+	}
+	if !identified {
+		// It wakes this Etcd again.
+		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"add", druidv1alpha1.RunTaskIDAnnotation, etcd.ResourceVersion})
+	}
+	if err := r.ensure(ctx, etcd, kind); err != nil {
 		return reconcile.Result{}, err
 	}
 
-	err := r.Client.Patch(ctx, etcd, takeOff(kind))
+	return r.patch(ctx, etcd,
+		operation{"test", druidv1alpha1.RunTaskAnnotation, kind},
+		operation{"remove", druidv1alpha1.RunTaskAnnotation, ""},
+		operation{"remove", druidv1alpha1.RunTaskIDAnnotation, ""})
+}
+
+// operation is one on an annotation, in a JSON patch.
+type operation struct{ verb, annotation, value string }
+
+// patch changes annotations if the Etcd still asks for the same. Whatever else was written to it meanwhile is no reason to come back.
+func (r *Requester) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
+	var parts []string
+	for _, o := range operations {
+		path := "/metadata/annotations/" + strings.ReplaceAll(o.annotation, "/", "~1")
+		parts = append(parts, fmt.Sprintf(`{"op":%q,"path":%q,"value":%q}`, o.verb, path, o.value))
+	}
+	err := r.Client.Patch(ctx, etcd, client.RawPatch(types.JSONPatchType, []byte("["+strings.Join(parts, ",")+"]")))
 	if apierrors.IsInvalid(err) {
 		// Somebody asks for something else by now, or has taken it off.
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 
 	return reconcile.Result{}, client.IgnoreNotFound(err)
-}
-
-// takeOff removes the annotation if it still asks for this kind. Whatever else was written to the Etcd meanwhile is no reason to
-// come back: by then the task may have been begun, and another would be made.
-func takeOff(kind string) client.Patch {
-	path := "/metadata/annotations/" + strings.ReplaceAll(druidv1alpha1.RunTaskAnnotation, "/", "~1")
-
-	return client.RawPatch(types.JSONPatchType, fmt.Appendf(nil, `[{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`, path, kind, path))
 }
 
 // ensure makes a task of the kind unless one waits already.
@@ -92,8 +111,11 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 		task.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeDelta}}
 		err = r.Client.Create(ctx, task)
 	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
 	if err != nil {
-		return fmt.Errorf("creating an EtcdOpsTask: %w", err)
+		return fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
 	}
 	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskCreated", "RunTask", "EtcdOpsTask %s does what the annotation %s=%s asks for", task.Name, druidv1alpha1.RunTaskAnnotation, kind)
 
@@ -105,7 +127,7 @@ func taskOf(etcd *druidv1alpha1.Etcd, kind string) *druidv1alpha1.EtcdOpsTask {
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
 	task := &druidv1alpha1.EtcdOpsTask{
 		ObjectMeta: metav1.ObjectMeta{
-			GenerateName:    etcd.Name + "-" + kind + "-",
+			Name:            etcd.Name + "-" + kind + "-" + etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation],
 			Namespace:       etcd.Namespace,
 			Labels:          labels,
 			Annotations:     map[string]string{druidv1alpha1.TaskKindAnnotation: kind},

@@ -46,12 +46,9 @@ var _ = Describe("Requester", func() {
 		}).Build()
 		requester := &opstask.Requester{Client: c, Reader: c, Recorder: events.NewFakeRecorder(10)}
 
-		for range 3 {
-			result, err := requester.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+		for range 4 {
+			_, err := requester.Reconcile(ctx, reconcile.Request{NamespacedName: key})
 			Expect(err).NotTo(HaveOccurred())
-			if result.RequeueAfter == 0 {
-				break
-			}
 		}
 		tasks := &druidv1alpha1.EtcdOpsTaskList{}
 		Expect(c.List(ctx, tasks)).To(Succeed())
@@ -59,4 +56,73 @@ var _ = Describe("Requester", func() {
 		Expect(c.Get(ctx, key, etcd)).To(Succeed())
 		Expect(etcd.Annotations).To(Equal(map[string]string{"other": "stays"}))
 	})
+
+	DescribeTable("makes one task of one annotation, which has begun at once, although the operator dies",
+		func(write int, isDone bool) {
+			ctx := context.Background()
+			etcd := &druidv1alpha1.Etcd{}
+			etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/run-task": "compaction"}
+			key := client.ObjectKeyFromObject(etcd)
+			scheme := runtime.NewScheme()
+			Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+			writes := 0
+			die := func(do func() error) error {
+				if writes++; writes == write && !isDone {
+					panic("killed")
+				}
+				err := do()
+				if writes == write {
+					panic("killed")
+				}
+
+				return err
+			}
+			c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+					object.(*druidv1alpha1.EtcdOpsTask).Status.State = new(druidv1alpha1.TaskStateInProgress)
+
+					return die(func() error { return c.Create(ctx, object, options...) })
+				},
+				Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+					return die(func() error { return c.Patch(ctx, object, patch, options...) })
+				},
+			}).Build()
+			live := func() (died bool) {
+				defer func() { died = recover() != nil }()
+				requester := &opstask.Requester{Client: c, Reader: c, Recorder: events.NewFakeRecorder(10)}
+				for range 5 {
+					_, err := requester.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+					Expect(err).NotTo(HaveOccurred())
+				}
+
+				return false
+			}
+			Expect(live()).To(BeTrue(), "it never comes to write %d", write)
+			// Somebody else writes to the Etcd before it lives again.
+			Expect(c.Get(ctx, key, etcd)).To(Succeed())
+			etcd.Labels = map[string]string{"somebody": "was here"}
+			Expect(c.Update(ctx, etcd)).To(Succeed())
+			Expect(live()).To(BeFalse())
+
+			tasks := &druidv1alpha1.EtcdOpsTaskList{}
+			Expect(c.List(ctx, tasks)).To(Succeed())
+			Expect(tasks.Items).To(HaveLen(1))
+			read := &druidv1alpha1.Etcd{}
+			Expect(c.Get(ctx, key, read)).To(Succeed())
+			Expect(read.Annotations).To(BeEmpty())
+
+			read.Annotations = map[string]string{"druid.gardener.cloud/run-task": "compaction"}
+			Expect(c.Update(ctx, read)).To(Succeed())
+			Expect(live()).To(BeFalse())
+			Expect(c.List(ctx, tasks)).To(Succeed())
+			Expect(tasks.Items).To(HaveLen(2), "asked again it makes another")
+		},
+		Entry("before it notes what the task is named by", 1, false),
+		Entry("after it", 1, true),
+		Entry("before it makes the task", 2, false),
+		Entry("after it", 2, true),
+		Entry("before it removes the annotations", 3, false),
+		Entry("after it", 3, true),
+	)
 })

@@ -80,6 +80,9 @@ const (
 	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate, and volumes be discarded, without a snapshot
 	// taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
+	// RunTaskIDAnnotation is written beside RunTaskAnnotation, before the task is made: the task is named by it, so that it is not made
+	// twice.
+	RunTaskIDAnnotation = "etcd-druid.extensions.gardener.cloud/run-task-id"
 	// RestoreAnnotation asks for the cluster to be replaced by what its store holds: RestoreFromStore. It is ignored while a
 	// member serves.
 	RestoreAnnotation = "druid.gardener.cloud/restore"
