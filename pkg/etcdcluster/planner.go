@@ -34,6 +34,9 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 	if plan, is := planRestore(etcd, o, now); is {
 		return plan
 	}
+	if plan, waits := waitForClaimsLeft(etcd, o); waits {
+		return plan.withRestore(etcd, o, now)
+	}
 	if plan, waits := waitForExisting(etcd, o); waits {
 		return plan
 	}

@@ -306,6 +306,53 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-made-again-with-too-few-claims")
 	})
 
+	It("starts nothing of a cluster that is made again with fewer members than have left claims, until it is as large as it was", func() {
+		s := created(3)
+		s.keys = 100
+		s.event("the Etcd is deleted and its claims stay, and it is made again with one member", func() { s.etcd.Spec.Replicas = 1; s.makeAgainWithout() })
+		s.run()
+		Expect(s.seen.Pods).To(BeEmpty())
+		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3; s.respec() })
+		s.run()
+		s.expectDone()
+		Expect(s.keys).To(Equal(100))
+		s.expectGolden("three-made-again-as-one")
+	})
+
+	It("starts a member alone once the claims of the others are gone", func() {
+		s := created(3)
+		s.etcd.Spec.Replicas = 1
+		s.makeAgainWithout()
+		plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+		Expect(plan.WaitsFor).To(Equal("spec.replicas to be 3, or main-main-1 and main-main-2 to be deleted if the data there is worth nothing"))
+		s.makeAgainWithout(1, 2)
+		Expect(etcdcluster.PlanFor(s.etcd, s.seen, s.now).Stage).To(BeEquivalentTo("Wake"))
+	})
+
+	It("starts no five members where three are asked for and five have left claims", func() {
+		s := created(5)
+		s.etcd.Spec.Replicas = 3
+		s.makeAgainWithout()
+		plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+		Expect(plan.Render).To(BeFalse())
+		Expect(plan.WaitsFor).To(HavePrefix("spec.replicas to be 5, or main-main-3 and main-main-4 to be deleted"))
+	})
+
+	It("restores a single member from the store over claims of three, once a person asks for it", func() {
+		s := created(3, withStore)
+		s.keys = 100
+		s.snapshots()
+		s.etcd.Spec.Replicas = 1
+		s.makeAgainWithout()
+		s.run()
+		Expect(s.seen.Pods).To(BeEmpty())
+		s.etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store-unverified"}
+		s.run()
+		s.expectDone()
+		Expect(s.keys).To(Equal(100))
+		Expect(s.seen.ClaimFor(1).Exists).To(BeFalse(), "nothing of the earlier cluster is left")
+	})
+
 	It("lets the sidecar repair a volume that was corrupted", func() {
 		s := created(3)
 		s.event("the data of main-1 is corrupted", func() { s.volumes["main-main-1"].member = 0 })

@@ -18,6 +18,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
+// largestSize is the largest cluster that there ever was.
+const largestSize = 7
+
 // readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
 func (p *pass) readClaims(ctx context.Context, events bool) {
 	list := &corev1.PersistentVolumeClaimList{}
@@ -37,6 +40,19 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 			claim.Warnings = p.warningsOf(ctx, claim)
 		}
 		p.seen.Claims = append(p.seen.Claims, claim)
+	}
+	if p.seen.ManagedResource.Size == 0 && !p.seen.StatefulSet.Exists {
+		p.readClaimsLeft(ctx, byName)
+	}
+}
+
+// readClaimsLeft reads the claims above those of the spec that an earlier Etcd of the name may have left: nothing remembers how many
+// members it had.
+func (p *pass) readClaimsLeft(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim) {
+	for ordinal := len(p.seen.Claims); ordinal < largestSize && p.seen.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
+		if claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal); claim.Exists {
+			p.seen.Claims = append(p.seen.Claims, claim)
+		}
 	}
 }
 

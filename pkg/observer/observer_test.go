@@ -152,6 +152,18 @@ var _ = Describe("Observer", func() {
 		Expect(seen.Claims[1].CreationTime).To(BeTemporally("==", time.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)))
 	})
 
+	It("finds the claims of more members than the spec asks for, where nothing remembers how many there were", func() {
+		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-4")})
+		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
+		Expect(seen).To(HaveExactElements(HaveField("Name", "main-main-0"), HaveField("Name", "main-main-4")))
+		Expect(seen[1].Ordinal).To(Equal(4))
+
+		objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "1"},
+		}})
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims).To(HaveLen(1), "those of a member that never was")
+	})
+
 	It("takes no claim for missing that cannot be read", func() {
 		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, isClaim := object.(*corev1.PersistentVolumeClaim); isClaim {
