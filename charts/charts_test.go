@@ -5,8 +5,11 @@
 package charts_test
 
 import (
+	"cmp"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +23,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/version"
@@ -117,7 +121,17 @@ func names(objects []client.Object) []string {
 	return found
 }
 
-const standalone = "gardener: {enabled: false}\n"
+const (
+	standalone = "gardener: {enabled: false}\n"
+	inPlace    = "replicaCount: 0\nadditionalServiceAccounts: [{name: etcd-druid, namespace: garden}]\n"
+	// inGarden is what gardener-operator sets in the runtime cluster of a garden, the switch as a text.
+	inGarden = "gardener: {runtimeCluster: {enabled: 'true', priorityClassName: gardener-garden-system-200}}\n"
+)
+
+var (
+	ownPods        = map[string]string{"app.kubernetes.io/name": "gardener-extension-etcd-druid", "app.kubernetes.io/instance": "release"}
+	gardenletsPods = map[string]string{"gardener.cloud/role": "etcd-druid"}
+)
 
 var _ = Describe("the operator's chart", func() {
 	DescribeTable("renders what is in its golden file, and every field of it exists",
@@ -246,9 +260,55 @@ var _ = Describe("the operator's chart", func() {
 	})
 
 	It("runs with the priority of extensions in the runtime cluster of a garden", func() {
-		deployment := find[*appsv1.Deployment](objects(manifests("gardener: {runtimeCluster: {enabled: true, priorityClassName: gardener-garden-system-200}}")), "gardener-extension-etcd-druid")
+		deployment := find[*appsv1.Deployment](objects(manifests(inGarden)), "gardener-extension-etcd-druid")
 		Expect(deployment.Spec.Template.Spec.PriorityClassName).To(Equal("gardener-garden-system-200"))
 	})
+
+	DescribeTable("gives its metrics and alerts to one of Gardener's Prometheuses, which may reach it",
+		func(overwrite, prometheus, namespace string, pods map[string]string) {
+			rendered := objects(manifests(overwrite))
+			monitor := find[*monitoringv1.ServiceMonitor](rendered, "gardener-extension-etcd-druid")
+			Expect(monitor.Labels).To(HaveKeyWithValue("prometheus", prometheus))
+			Expect(find[*monitoringv1.PrometheusRule](rendered, "gardener-extension-etcd-druid").Labels).To(HaveKeyWithValue("prometheus", prometheus))
+
+			service := find[*corev1.Service](rendered, "gardener-extension-etcd-druid")
+			Expect(service.Annotations).To(HaveKeyWithValue("networking.resources.gardener.cloud/from-all-"+prometheus+"-scrape-targets-allowed-ports", `[{"port":8080,"protocol":"TCP"}]`))
+			Expect(labels.SelectorFromSet(monitor.Spec.Selector.MatchLabels).Matches(labels.Set(service.Labels))).To(BeTrue())
+			Expect(cmp.Or(strings.Join(monitor.Spec.NamespaceSelector.MatchNames, ","), monitor.Namespace)).To(Equal(namespace))
+			Expect(service.Namespace).To(Equal(namespace))
+			Expect(labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(pods))).To(BeTrue())
+		},
+		Entry("to that of the seed", "", "seed", "extension-etcd-druid", ownPods),
+		Entry("to that of the garden in its runtime cluster", inGarden, "garden", "extension-etcd-druid", ownPods),
+		Entry("not to that of the garden where a text says that this is none", "gardener: {runtimeCluster: {enabled: 'false'}}", "seed", "extension-etcd-druid", ownPods),
+		Entry("to that of the seed where gardenlet's Deployment runs it", inPlace, "seed", "garden", gardenletsPods),
+		Entry("to that of the garden where gardener-operator's Deployment runs it", inGarden+inPlace, "garden", "garden", gardenletsPods),
+	)
+
+	It("lets another Prometheus have them", func() {
+		rendered := objects(manifests("serviceMonitor: {labels: {prometheus: other, team: etcd}}\nprometheusRule: {labels: {prometheus: other}}\n"))
+		Expect(find[*monitoringv1.ServiceMonitor](rendered, "gardener-extension-etcd-druid").Labels).To(And(HaveKeyWithValue("prometheus", "other"), HaveKeyWithValue("team", "etcd")))
+		Expect(find[*monitoringv1.PrometheusRule](rendered, "gardener-extension-etcd-druid").Labels).To(HaveKeyWithValue("prometheus", "other"))
+	})
+
+	DescribeTable("alerts about the operator by the name that its series have",
+		func(overwrite string) {
+			rendered := objects(manifests(overwrite))
+			jobs := map[string]bool{}
+			for _, group := range find[*monitoringv1.PrometheusRule](rendered, "gardener-extension-etcd-druid").Spec.Groups {
+				for _, rule := range group.Rules {
+					for _, match := range regexp.MustCompile(`job="([^"]*)"`).FindAllStringSubmatch(rule.Expr.String(), -1) {
+						jobs[match[1]] = true
+					}
+				}
+			}
+			Expect(slices.Collect(maps.Keys(jobs))).To(HaveLen(1))
+			Expect(find[*monitoringv1.ServiceMonitor](rendered, "gardener-extension-etcd-druid").Spec.JobLabel).To(BeEmpty(), "so that it is the name of the Service")
+			find[*corev1.Service](rendered, slices.Collect(maps.Keys(jobs))[0])
+		},
+		Entry("in a seed", ""),
+		Entry("where gardenlet's Deployment runs it", inPlace),
+	)
 
 	DescribeTable("refuses settings that more depends on than the configuration",
 		func(overwrite, wayOut string) {
@@ -308,7 +368,7 @@ var _ = Describe("the operator's chart", func() {
 	)
 
 	It("grants the same rights to an operator that gardenlet starts in place of etcd-druid", func() {
-		rendered := objects(manifests("replicaCount: 0\nadditionalServiceAccounts: [{name: etcd-druid, namespace: garden}]"))
+		rendered := objects(manifests(inPlace))
 		binding := find[*rbacv1.ClusterRoleBinding](rendered, "extensions.gardener.cloud:gardener-extension-etcd-druid")
 		Expect(binding.Subjects).To(ContainElement(rbacv1.Subject{Kind: "ServiceAccount", Name: "etcd-druid", Namespace: "garden"}))
 		Expect(find[*rbacv1.RoleBinding](rendered, "gardener-extension-etcd-druid").Subjects).To(HaveLen(2))

@@ -255,6 +255,8 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Expect(ever).To(BeEmpty())
 	},
 		Entry("while one of two instances runs and leads", operatorRuns+"\n  "+`up{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`),
+		Entry("while gardenlet's Deployment runs it, whose pods have other names", strings.NewReplacer(
+			"druid-a", "etcd-druid-a", `pod=`, `namespace="garden",container="etcd-druid",pod=`).Replace(operatorRuns)),
 		Entry("while all stand by for the etcd-druid of gardenlet", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360
   etcd_druid_standing_by{pod="druid-a"} 1x360`),

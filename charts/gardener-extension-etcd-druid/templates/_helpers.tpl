@@ -37,6 +37,23 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
+{{- /* gardener-operator hands the switch over as a text. */ -}}
+{{- define "inGarden" -}}
+{{- eq (toString (dig "runtimeCluster" "enabled" false .Values.gardener)) "true" -}}
+{{- end -}}
+
+{{- /* Which of Gardener's Prometheuses looks after the operator. It looks for what has its name as label in all namespaces. */ -}}
+{{- define "prometheus" -}}
+{{- eq (include "inGarden" .) "true" | ternary "garden" "seed" -}}
+{{- end -}}
+
+{{- /* The namespace of gardenlet's Deployment where that runs the operator in place of etcd-druid. Empty: this chart's runs it. */ -}}
+{{- define "inPlaceOfEtcdDruid" -}}
+{{- if and .Values.gardener.enabled (eq (int .Values.replicaCount) 0) .Values.additionalServiceAccounts -}}
+{{- (first .Values.additionalServiceAccounts).namespace -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "embedded" -}}
 {{- include "enabled" (list .Values.embeddedResourceManager.enabled .) -}}
 {{- end -}}

@@ -179,6 +179,15 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Expect(env.Client.Create(ctx, pod)).To(Succeed(), "the operator's own pod")
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed()) })
 
+		By("finding it by the Service that Prometheus scrapes")
+		service := &corev1.Service{}
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: "garden", Name: "gardener-extension-etcd-druid"}, service)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, service)).To(Succeed()) })
+		for key, value := range service.Spec.Selector {
+			Expect(pod.Labels).To(HaveKeyWithValue(key, value))
+		}
+		Expect(deployment.Spec.Template.Spec.Containers[0].Ports).To(ContainElement(HaveField("ContainerPort", service.Spec.Ports[0].TargetPort.IntVal)))
+
 		operator, address := runAsEtcdDruid(ctx, deployment)
 		etcd := newEtcd(ctx)
 		beCarriedOut(ctx, etcd)
