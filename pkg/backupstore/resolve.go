@@ -37,6 +37,9 @@ type Question struct {
 	Gardener etcdcluster.Gardener
 	// Pinned is the place that was used until now. Nil: none.
 	Pinned *Pin
+	// Keeps is true where the question is what the cluster has, and not what it is to have: what is refused is not used, and the
+	// place that was used until now is, as long as it can be.
+	Keeps bool
 	// Path is the field that answers are about. Nil: the store of an Etcd.
 	Path *field.Path
 }
@@ -52,18 +55,18 @@ type Question struct {
 // newer. A cluster that runs keeps its store while its entry is in trouble.
 func Resolve(q Question) Resolution {
 	resolution := q.resolve()
-	if resolution.Store == nil && !resolution.Refused {
+	if resolution.Store != nil && q.Pinned != nil && !q.Pinned.IsPlaceOf(*resolution.Store) {
+		resolution = refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(q.path(), fmt.Sprintf(
+			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
+			*q.Pinned, PinFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
+	}
+	if resolution.Store == nil && (!resolution.Refused || q.Keeps) {
 		if store := q.keep(); store != nil {
 			kept := resolved(*store)
 			kept.Message += ", as before: " + resolution.Message
 
 			return kept
 		}
-	}
-	if resolution.Store != nil && q.Pinned != nil && !q.Pinned.IsPlaceOf(*resolution.Store) {
-		return refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(q.path(), fmt.Sprintf(
-			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
-			*q.Pinned, PinFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
 	}
 
 	return resolution

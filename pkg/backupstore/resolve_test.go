@@ -253,3 +253,25 @@ var _ = Describe("Pin", func() {
 		Expect(err).To(HaveOccurred())
 	})
 })
+
+var _ = Describe("Resolve, for what a cluster has already,", func() {
+	keeps := func(r row) backupstore.Resolution {
+		question := r.question()
+		question.Keeps = true
+
+		return backupstore.Resolve(question)
+	}
+	moved := entry(shootEntry, func(e *etcdcluster.BackupEntry) { e.BucketName = "other" })
+	pinned := `{"provider":"S3","container":"bucket","prefix":"p","secretName":"etcd-backup"}`
+
+	It("stays with the place that was used until now, though it is another one by now, and says so", func() {
+		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: seen(moved), secrets: made("etcd-backup", shootEntry), pinned: pinned})
+		Expect(resolution.Store).To(HaveValue(Equal(backupstore.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "etcd-backup"})))
+		Expect(resolution.Message).To(And(ContainSubstring(`container "bucket"`), ContainSubstring(", as before: "), ContainSubstring(`container "other"`)))
+	})
+
+	It("is refused where the credentials are gone", func() {
+		Expect(keeps(row{entry: shootEntry, prefix: "p", entries: seen(moved), pinned: `{"provider":"S3","container":"bucket","prefix":"p","secretName":"gone"}`, secrets: made("etcd-backup", shootEntry)})).
+			To(And(HaveField("Store", BeNil()), HaveField("Refused", BeTrue()), HaveField("Reason", "StoreChanged")))
+	})
+})

@@ -6,6 +6,7 @@ package etcdcluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,17 @@ func PlanFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 	}
 
 	return planSeveral(etcd, o, now).joining(o).withRestore(etcd, o, now)
+}
+
+// KeepFor decides what is to be done for a canonical Etcd as it was accepted last, while a later generation waits or is refused:
+// the same as PlanFor, but that volumes which cannot become any more what was accepted keep nothing else from being done.
+func KeepFor(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
+	o.Claims = slices.Clone(o.Claims)
+	for i := range o.Claims {
+		o.Claims[i].Growable = nil
+	}
+
+	return PlanFor(etcd, o, now)
 }
 
 // RepairFor decides what is to be done for a canonical Etcd whose spec is not carried out now, because it was refused or nobody

@@ -275,8 +275,17 @@ func (r Rotation) isToComplete(asked Asked) bool {
 	case asked.Annotation == druidv1alpha1.RotateCAComplete:
 		return true
 	default:
-		return r.Automatic && asked.Now.Sub(r.PreparedAt) >= automaticPause
+		return r.Automatic && !asked.Now.Before(r.CompletesAt())
 	}
+}
+
+// CompletesAt is when a rotation that began by itself is completed by itself. Zero: it is not, or not yet.
+func (r Rotation) CompletesAt() time.Time {
+	if !r.Automatic || r.Stage != StagePrepared {
+		return time.Time{}
+	}
+
+	return r.PreparedAt.Add(automaticPause)
 }
 
 // Observed returns the rotation after all members were seen to run what the stage renders and, where it NeedsProof, after

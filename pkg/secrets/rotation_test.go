@@ -114,6 +114,14 @@ var _ = Describe("Rotation", func() {
 		Expect(rotation.StartedAt).To(BeTemporally("==", now))
 	})
 
+	It("tells when it is completed by itself", func() {
+		rotation := secrets.Rotation{Stage: "Prepared", PreparedAt: now, Automatic: true}
+		Expect(rotation.CompletesAt()).To(BeTemporally("==", now.Add(7*24*time.Hour)))
+		rotation.Stage = "PrepareLeaves"
+		Expect(rotation.CompletesAt()).To(BeZero())
+		Expect(secrets.Rotation{Stage: "Prepared", PreparedAt: now}.CompletesAt()).To(BeZero(), "somebody asked for it, and has to go on")
+	})
+
 	DescribeTable("takes the annotation up",
 		func(stage, annotation string, expected bool) {
 			Expect(secrets.Rotation{Stage: secrets.Stage(stage)}.Takes(annotation)).To(Equal(expected))

@@ -24,7 +24,17 @@ type acceptance struct {
 	Defaults componentetcd.Defaults `json:"defaults"`
 	// CADataKeys are the keys of CA bundles that were found in Secrets whose reference names none.
 	CADataKeys map[string]string `json:"caDataKeys,omitempty"`
+	// Spec is the spec of that generation in its canonical form: what the cluster is kept at while a later generation waits
+	// or is refused. Nil: it was accepted before specs were remembered, or is too large for that.
+	Spec *druidv1alpha1.EtcdSpec `json:"spec,omitempty"`
+	// Over is true when the operation with that generation is known to have succeeded, though a later one is all that the
+	// status tells of.
+	Over bool `json:"over,omitempty"`
 }
+
+// longestMemory is the largest number of bytes to be remembered of a spec: the annotations of an object are limited to 256Ki
+// together.
+const longestMemory = 96 * 1024
 
 // acceptanceFor decides whether the current generation may be rolled out and with what. Nil: it has to wait for the
 // operation annotation; what was rolled out before stays. A generation is accepted
@@ -58,8 +68,20 @@ func parseAcceptance(pinned string) *acceptance {
 	return a
 }
 
+// of returns the acceptance with the spec that is carried out with it.
+func (a *acceptance) of(spec druidv1alpha1.EtcdSpec) *acceptance {
+	accepted := *a
+	accepted.Spec = &spec
+	return &accepted
+}
+
 func (a *acceptance) marshal() (string, error) {
 	data, err := json.Marshal(a)
+	if err == nil && len(data) > longestMemory {
+		short := *a
+		short.Spec = nil
+		data, err = json.Marshal(short)
+	}
 	if err != nil {
 		return "", fmt.Errorf("pinning the operator's defaults: %w", err)
 	}

@@ -6,6 +6,7 @@ package etcd_test
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
@@ -13,6 +14,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testclock "k8s.io/utils/clock/testing"
@@ -60,6 +62,8 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it adopts three members", story{when: func(w *world.World) { predecessors(3)(w); adopt(w) }, then: succeeded(3, 6)}),
 		Entry("while one member moves to another store", story{given: []func(*world.World){create(1, withStore)}, when: moveStore, then: hasMoved(1, 2)}),
 		Entry("while three members move to another store", story{given: []func(*world.World){create(3, withStore)}, when: moveStore, then: hasMoved(3, 7)}),
+		Entry("while it renews the certificates of three members although the newest generation is refused",
+			story{given: append(three[:1:1], refuse), when: yearsPass, then: hasNewCertificates}),
 		Entry("while it deletes a cluster and keeps its volumes", story{given: three, when: deleteEtcd, then: isGone}),
 		Entry("while it deletes a cluster and its volumes", story{given: []func(*world.World){create(3, deletingAll)}, when: deleteEtcd, then: isGone}),
 	)
@@ -147,6 +151,34 @@ func growVolumes(etcd *druidv1alpha1.Etcd) {
 }
 
 func withExpandableVolumes(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("expandable") }
+
+// refuse asks for what is refused, beside what would restart every member.
+func refuse(w *world.World) {
+	update(func(etcd *druidv1alpha1.Etcd) {
+		relabel(etcd)
+		etcd.Spec.Replicas = 4
+	})(w)
+}
+
+// yearsPass lets certificates grow so old that they are to be renewed; what is issued from now on is new.
+func yearsPass(w *world.World) {
+	before := secretsutils.Clock
+	DeferCleanup(func() { secretsutils.Clock = before })
+	w.Clock.SetTime(before.Now().Add(600 * 24 * time.Hour))
+	secretsutils.Clock = testclock.NewFakeClock(w.Clock.Now())
+}
+
+func hasNewCertificates(w *world.World) {
+	GinkgoHelper()
+	Expect(w.PodsMade).To(Equal(7), "pods made")
+	Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("spec.replicas"))))
+	pods := &corev1.PodList{}
+	must(w.Client(nil).List(context.Background(), pods))
+	Expect(pods.Items).To(And(HaveLen(3), HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main")))))
+	servers := &corev1.SecretList{}
+	must(w.Client(nil).List(context.Background(), servers, client.MatchingLabels{"name": "main-server"}))
+	Expect(servers.Items).To(ConsistOf(HaveField("Labels", HaveKeyWithValue("issued-at-time", fmt.Sprint(secretsutils.Clock.Now().Add(-time.Minute).Unix())))))
+}
 
 func deletingAll(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)

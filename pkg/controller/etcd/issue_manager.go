@@ -64,10 +64,10 @@ func startTimes(p *pass) map[string]time.Time {
 	return map[string]time.Time{names.ClientCA: startedAt, names.PeerCA: startedAt}
 }
 
-// renewal is the time until the first certificate is to be renewed, plus a little, so that it is renewed then; at least a
-// minute. 0: there is none.
+// renewal is the time until the first certificate is to be renewed, or the rotation of CAs goes on by itself, plus a little, so
+// that it is done then; at least a minute. 0: there is none.
 func (i *issued) renewal(now time.Time) time.Duration {
-	var first time.Time
+	first := i.rotation.CompletesAt()
 	for _, secret := range i.secrets {
 		notBefore, notAfter := timeOf(secret.Labels[secretsmanager.LabelKeyIssuedAtTime]), timeOf(secret.Labels[secretsmanager.LabelKeyValidUntilTime])
 		if notAfter.IsZero() {

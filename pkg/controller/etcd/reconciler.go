@@ -96,13 +96,21 @@ type pass struct {
 	finalSnapshotSeen bool
 	// store is what looking for the store came to; nil if nobody looked.
 	store *conditions.StoreAnswer
+	// accepted is what the generation is rendered with; nil if nobody accepted it yet.
+	accepted *acceptance
+	// keeps is true where the generation is an earlier one, at which the cluster is kept.
+	keeps bool
+	// kept is the pass that keeps the cluster at what was accepted last, since the newest generation is not carried out, and
+	// what it came to. Nil: there is none.
+	kept *keeping
 }
 
 // Reconcile carries out the spec of one Etcd as far as it can be carried out now, and never blocks:
 //
 //  1. It reads the Etcd; what is gone is left alone, what is being deleted is taken apart (reconciler_delete.go).
 //  2. It maps the older manifest form, and reads the world once (the observer).
-//  3. It stops where the spec is suspended, waits for the operation annotation, or is invalid.
+//  3. It stops where the spec is suspended, waits for the operation annotation, or is invalid. Whatever ends it before the
+//     plan's step, what was accepted last is carried out instead (keep.go).
 //  4. It lets the plan say what to render and whether a step is due (etcdcluster).
 //  5. It finds the store (backupstore), and has certificates issued that nobody gave (secrets, issue.go).
 //  6. It renders, tries the outcome on the API server without writing it, and writes leases and ManagedResource.
@@ -133,10 +141,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	o := outcomeOf(err)
 	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
+	o.besides(p.kept)
 	o.keepRepairing(ctx, p.repairing)
-	if o.err == nil && p.comeBack > 0 && (o.result.RequeueAfter == 0 || p.comeBack < o.result.RequeueAfter) {
-		o.result.RequeueAfter = p.comeBack
-	}
+	o.comeBack(p.comeBack)
 	return r.report(ctx, p, o)
 }
 

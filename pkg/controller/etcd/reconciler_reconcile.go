@@ -13,6 +13,7 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -33,13 +34,45 @@ type rendering struct {
 	resource    desiredResource
 }
 
-// carryOut does the phases 2 to 6 of Reconcile. Its error says why it ended early, nil that the cluster is as the spec
+// carryOut does the phases 2 to 7 of Reconcile. Its error says why it ended early, nil that the cluster is as the spec
 // describes it.
 func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
+	err := r.carryOutNewest(ctx, p)
+	if err == nil || p.reached || helper.IsSuspended(p.etcd) || apierrors.IsConflict(err) {
+		return err
+	}
+	return r.keep(ctx, p, err)
+}
+
+// carryOutNewest carries out the newest generation, if it may be.
+func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 	canonical, errs := helper.Canonical(p.etcd)
 	if len(errs) > 0 {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
+	if err := r.observe(ctx, p, canonical); err != nil {
+		return err
+	}
+	if helper.IsSuspended(canonical) {
+		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
+	}
+	accepted := r.acceptanceFor(canonical, p.observation)
+	if accepted == nil {
+		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it",
+			canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+	}
+	p.accepted = accepted.of(canonical.Spec)
+	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+	}
+	if err := r.prepare(ctx, p, canonical); err != nil {
+		return err
+	}
+	return r.rollOut(ctx, p)
+}
+
+// observe reads the world once.
+func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
 	p.canonical = canonical
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
@@ -48,28 +81,7 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
 	}
 	p.observation.Defragmentation = etcdcluster.DefragmentationOf(canonical, tasks.Items)
-
-	if helper.IsSuspended(canonical) {
-		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
-	}
-	accepted := r.acceptanceFor(canonical, p.observation)
-	if accepted == nil {
-		return r.repairBeside(ctx, p, &skippedError{
-			reason:  druidv1alpha1.ReasonOperationAnnotationMissing,
-			message: fmt.Sprintf("Generation %d is carried out when the annotation %s=%s asks for it", canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile),
-		})
-	}
-	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
-		return r.repairBeside(ctx, p, refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate()))
-	}
-	if err := r.prepare(ctx, p, canonical); err != nil {
-		return err
-	}
-	err := r.rollOut(ctx, p, accepted)
-	if err == nil || p.reached {
-		return err
-	}
-	return r.repairBeside(ctx, p, err)
+	return nil
 }
 
 // prepare makes an Etcd ours: from here on it is not gone before everything of it is.
@@ -86,8 +98,8 @@ func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alp
 }
 
 // rollOut renders what the plan asks for, writes it, and does the plan's step when there was nothing to write.
-func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance) error {
-	plan := etcdcluster.PlanFor(p.canonical, p.observation, r.Clock.Now())
+func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
+	plan := p.plan(r.Clock.Now())
 	p.seeFinalSnapshot(plan)
 	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
 	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
@@ -102,7 +114,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 		return waitingFor(plan)
 	}
 
-	rendered, err := r.provide(ctx, p, plan, accepted)
+	rendered, err := r.provide(ctx, p, plan)
 	if err != nil {
 		return err
 	}
@@ -126,7 +138,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass, accepted *acceptance)
 	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
 	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
 	if plan.Outcome() == etcdcluster.OutcomeGrow {
-		return r.grow(ctx, p, current, accepted, plan.Grown())
+		return r.grow(ctx, p, current, plan.Grown())
 	}
 	p.applied = isFinal(p.canonical, plan) && isApplied(plan, rendered, current, p.observation)
 	if drifted, err := r.repairIfApplied(ctx, p, current, rendered); err != nil || drifted {
@@ -147,7 +159,7 @@ func (r *Reconciler) repairIfApplied(ctx context.Context, p *pass, current *reso
 }
 
 // provide finds the store, has certificates issued, and renders with both.
-func (r *Reconciler) provide(ctx context.Context, p *pass, plan etcdcluster.Plan, accepted *acceptance) (rendering, error) {
+func (r *Reconciler) provide(ctx context.Context, p *pass, plan etcdcluster.Plan) (rendering, error) {
 	store, answer, err := r.resolveStore(ctx, p)
 	p.store = &answer
 	if err != nil {
@@ -156,18 +168,18 @@ func (r *Reconciler) provide(ctx context.Context, p *pass, plan etcdcluster.Plan
 	if err := r.issue(ctx, p); err != nil {
 		return rendering{}, err
 	}
-	return r.render(p, plan, accepted, store)
+	return r.render(p, plan, store)
 }
 
 // render is the pure part: the plan and the accepted defaults in, objects and payload out.
-func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (rendering, error) {
+func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, store *backupstore.Store) (rendering, error) {
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
 		Etcd:        p.canonical,
 		Replicas:    plan.Replicas,
 		ClusterSize: plan.ClusterSize,
-		Defaults:    accepted.Defaults,
+		Defaults:    p.accepted.Defaults,
 		Store:       store,
-		CADataKeys:  accepted.CADataKeys,
+		CADataKeys:  p.accepted.CADataKeys,
 
 		InitialClusterToken: p.observation.InitialClusterToken,
 	})
@@ -189,7 +201,7 @@ func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, accepted *acceptance
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncStatefulSet, fmt.Errorf("rendering: there is no StatefulSet among the objects"))
 	}
 
-	annotations, err := annotationsFor(p, plan, accepted, store)
+	annotations, err := annotationsFor(p, plan, store)
 	if err != nil {
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
@@ -198,8 +210,8 @@ func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, accepted *acceptance
 }
 
 // annotationsFor is what the ManagedResource remembers.
-func annotationsFor(p *pass, plan etcdcluster.Plan, accepted *acceptance, store *backupstore.Store) (map[string]string, error) {
-	defaults, err := accepted.marshal()
+func annotationsFor(p *pass, plan etcdcluster.Plan, store *backupstore.Store) (map[string]string, error) {
+	defaults, err := p.accepted.marshal()
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	// What the spec asked for is done: a pod that was made before somebody else changed the StatefulSet stays until the next
 	// operation. Seeds hold hundreds of clusters. Certificates that were issued anew do not wait for one,
 	// and a restore goes on to its end.
-	if isOver(p.etcd) && plan.Stage == etcdcluster.StageReplacePod && plan.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) {
+	if p.isOver() && plan.Stage == etcdcluster.StageReplacePod && plan.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) {
 		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
 	switch plan.Outcome() {
@@ -52,6 +52,11 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 		return waitForMembers("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
 	}
 	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
+}
+
+// isOver says whether the generation that is carried out was carried out to its end before.
+func (p *pass) isOver() bool {
+	return isOver(p.etcd) || p.keeps && p.accepted.Over
 }
 
 // isOver says whether the last operation succeeded with the current generation, and none is asked for. Whatever happens

@@ -240,12 +240,12 @@ func isFinal(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) bool {
 }
 
 // grow writes the rendering with which the next member joins.
-func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, accepted *acceptance, plan etcdcluster.Plan) error {
+func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, plan etcdcluster.Plan) error {
 	store, _, err := r.resolveStore(ctx, p)
 	if err != nil {
 		return err
 	}
-	rendered, err := r.render(p, plan, accepted, store)
+	rendered, err := r.render(p, plan, store)
 	if err != nil {
 		return err
 	}

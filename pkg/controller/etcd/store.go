@@ -32,6 +32,7 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 		Etcd:     p.canonical,
 		Gardener: p.observation.Gardener,
 		Pinned:   pinned,
+		Keeps:    p.keeps,
 	})
 	answer := conditions.StoreAnswer{Reason: resolution.Reason, Message: resolution.Message}
 	switch {

@@ -135,8 +135,8 @@ const (
 	// ManagedResourceAnnotationInitialClusterToken is the key, on the ManagedResource of an Etcd, of the token that its cluster
 	// was formed with by a predecessor.
 	ManagedResourceAnnotationInitialClusterToken = "etcd-druid.extensions.gardener.cloud/initial-cluster-token"
-	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the operator's defaults (JSON)
-	// that the current generation was rendered with.
+	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the generation that was
+	// accepted last, and of all that it is rendered with (JSON).
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"
 )
 

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// keeping is what keeping a cluster at what was accepted last came to.
+type keeping struct {
+	// generation that was accepted last.
+	generation int64
+	// err is what is left to be done or waited for. Nil: nothing.
+	err error
+}
+
+// keep carries out what was accepted last, since the newest generation is not carried out: a cluster that runs keeps what it has,
+// its certificates are renewed, its CAs are rotated, and what was begun is brought to its end. It returns why the newest
+// generation is not carried out. Where it is not known what was accepted last, lost volumes alone are replaced.
+func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
+	kept, err := r.passToKeep(ctx, p)
+	if err != nil {
+		return err
+	}
+	if kept == nil {
+		return r.repairBeside(ctx, p, why)
+	}
+	err = r.observe(ctx, kept, kept.canonical)
+	if err == nil {
+		err = r.rollOut(ctx, kept)
+	}
+	if apierrors.IsConflict(err) {
+		return err
+	}
+	if err != nil && kept.observed && !kept.reached {
+		_ = r.repairBeside(ctx, kept, why)
+	}
+	p.take(kept, err)
+
+	return why
+}
+
+// passToKeep returns the pass that carries out what was accepted last, as if the Etcd had that spec still. Annotations of the
+// Etcd that describe it, and have never needed to be accepted, count as they are; those that ask for something are about the
+// newest generation. Nil: nothing is known, or somebody wants another store to be used, which an earlier spec says nothing about.
+func (r *Reconciler) passToKeep(ctx context.Context, p *pass) (*pass, error) {
+	mr, err := r.currentManagedResource(ctx, p.etcd)
+	if err != nil || mr == nil || mr.DeletionTimestamp != nil {
+		return nil, err
+	}
+	accepted := parseAcceptance(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults])
+	if accepted == nil || accepted.Spec == nil {
+		return nil, nil
+	}
+	if accepted.Spec.Backup.Store != nil && mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore] == "" {
+		return nil, nil
+	}
+	etcd := p.etcd.DeepCopy()
+	etcd.Generation, etcd.Spec = accepted.Generation, *accepted.Spec.DeepCopy()
+	helper.RemoveOperationAnnotations(etcd)
+	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
+	if !p.observed {
+		delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation) // nobody would take it away
+	}
+	// What comes of the newest generation is all that the status tells of in a moment.
+	accepted.Over = accepted.Over || isOver(etcd)
+
+	return &pass{etcd: etcd, canonical: etcd.DeepCopy(), accepted: accepted, keeps: true}, nil
+}
+
+// take takes over what the pass that keeps a cluster has learned.
+func (p *pass) take(kept *pass, err error) {
+	p.kept = &keeping{generation: kept.etcd.Generation, err: err}
+	p.comeBack, p.repairing = kept.comeBack, kept.repairing
+	if kept.issued != nil {
+		p.issued = kept.issued
+	}
+	if kept.finalSnapshotSeen {
+		p.finalSnapshot, p.finalSnapshotSeen = kept.finalSnapshot, true
+	}
+}
+
+// plan asks the planner. What was accepted is not judged again.
+func (p *pass) plan(now time.Time) etcdcluster.Plan {
+	if p.keeps {
+		return etcdcluster.KeepFor(p.canonical, p.observation, now)
+	}
+
+	return etcdcluster.PlanFor(p.canonical, p.observation, now)
+}
+
+// besides adds what is done for the generation that was accepted last, while the newest one is not carried out.
+func (o *outcome) besides(kept *keeping) {
+	if kept == nil || kept.err == nil {
+		return
+	}
+	beside := outcomeOf(kept.err)
+	if beside.keepOperation || beside.description == o.description {
+		return
+	}
+	o.description += fmt.Sprintf("; generation %d is kept meanwhile: %s", kept.generation, beside.description)
+	if !o.keepOperation {
+		o.errors = append(o.errors, beside.errors...)
+	}
+	after := beside.result.RequeueAfter
+	if beside.err != nil {
+		after = safetyNet
+	}
+	o.comeBack(after)
+}
+
+// comeBack has the queue come back in time for what no event tells of. 0: nothing is. A failure is tried again sooner anyway.
+func (o *outcome) comeBack(after time.Duration) {
+	if after <= 0 {
+		return
+	}
+	if errors.Is(o.err, reconcile.TerminalError(nil)) {
+		o.err = nil // it is told by the status
+	}
+	if o.err == nil && (o.result.RequeueAfter == 0 || after < o.result.RequeueAfter) {
+		o.result.RequeueAfter = after
+	}
+}

@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+const day = 24 * time.Hour
+
+var _ = Describe("A generation that is not carried out", func() {
+	var (
+		ctx   = context.Background()
+		w     *world.World
+		drive *operator
+		acts  []string
+	)
+
+	get := func(obj client.Object, name string) {
+		GinkgoHelper()
+		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
+	}
+	pods := func() []corev1.Pod {
+		GinkgoHelper()
+		list := &corev1.PodList{}
+		Expect(w.Client(nil).List(ctx, list)).To(Succeed())
+		return list.Items
+	}
+	uids := func() []types.UID {
+		var all []types.UID
+		for _, pod := range pods() {
+			all = append(all, pod.UID)
+		}
+		return all
+	}
+	// mounted are the Secrets that pods mount for a purpose, each once.
+	mounted := func(volume string) []string {
+		var names []string
+		for _, pod := range pods() {
+			for _, v := range pod.Spec.Volumes {
+				if v.Name == volume {
+					names = append(names, v.Secret.SecretName)
+				}
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	}
+	issued := func(config string) []string {
+		var names []string
+		list := &corev1.SecretList{}
+		Expect(w.Client(nil).List(ctx, list, client.MatchingLabels{"name": config})).To(Succeed())
+		for _, secret := range list.Items {
+			names = append(names, secret.Name)
+		}
+		return names
+	}
+	connection := func() map[string][]byte {
+		secret := &corev1.Secret{}
+		get(secret, "main-connection")
+		return secret.Data
+	}
+	remembered := func(key string) string {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		get(mr, "druid-main")
+		return mr.Annotations["etcd-druid.extensions.gardener.cloud/"+key]
+	}
+	progress := func() string {
+		for _, condition := range w.EtcdObject().Status.Conditions {
+			if condition.Type == "Progressing" {
+				return string(condition.Status) + " " + condition.Reason + ": " + condition.Message
+			}
+		}
+		return ""
+	}
+	// change changes the spec, and asks for that unless it says so itself.
+	change := func(mutate func(*druidv1alpha1.Etcd)) {
+		etcd := w.EtcdObject().DeepCopy()
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
+		mutate(etcd)
+		must(w.Client(nil).Update(ctx, etcd))
+	}
+	notAskedFor := func(etcd *druidv1alpha1.Etcd) { etcd.Annotations = nil }
+	later := func(after time.Duration) {
+		GinkgoHelper()
+		Expect(drive.due).To(BeTemporally("<=", w.Clock.Now().Add(after)), "nobody would look by then")
+		w.Clock.Step(after)
+		drive.run()
+		Expect(w.Violations).To(BeEmpty())
+	}
+	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
+		GinkgoHelper()
+		w, acts = world.New(scheme), nil
+		before := secretsutils.Clock
+		secretsutils.Clock = w.Clock
+		DeferCleanup(func() { secretsutils.Clock = before })
+		create(replicas, options...)(w)
+		startOperator(w, nil).run()
+		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		drive = startOperator(w, func(write world.Write) {
+			if write.Done && (strings.HasPrefix(write.What, "evict ") || strings.HasPrefix(write.What, "delete Pod") || strings.HasPrefix(write.What, "move ")) {
+				acts = append(acts, write.What)
+			}
+		})
+	}
+
+	DescribeTable("leaves the cluster with what it has, which is renewed in time, where",
+		func(change_ func(*druidv1alpha1.Etcd), why string) {
+			start(3, withStore)
+			before := uids()
+			change(func(etcd *druidv1alpha1.Etcd) {
+				relabel(etcd)
+				change_(etcd)
+			})
+			drive.run()
+			Expect(progress()).To(ContainSubstring(why))
+			Expect(uids()).To(Equal(before))
+
+			server, application := mounted("etcd-server-tls"), connection()
+			Expect(server).To(HaveLen(1))
+			later(600 * day)
+			Expect(acts).To(HaveLen(4), "each member is replaced once, and the leader hands over: %v", acts)
+			Expect(mounted("etcd-server-tls")).To(HaveLen(1))
+			Expect(mounted("etcd-server-tls")).NotTo(Equal(server))
+			Expect(issued("main-server")).To(Equal(mounted("etcd-server-tls")), "the old one is gone")
+			Expect(connection()["tls.crt"]).NotTo(Equal(application["tls.crt"]))
+			Expect(connection()["ca.crt"]).To(Equal(application["ca.crt"]))
+			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))), "nothing else has changed")
+			Expect(w.Cluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
+			Expect(remembered("defaults")).To(ContainSubstring(`"generation":1`))
+			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
+			Expect(drive.due.Sub(w.Clock.Now())).To(BeNumerically("<", 600*day), "and the next time as well")
+
+			By("carrying the generation out when it can be")
+			etcd := w.EtcdObject().DeepCopy()
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
+			etcd.Spec = druidv1alpha1.EtcdSpec{Replicas: 3, Labels: map[string]string{"role": "other"}}
+			withStore(etcd)
+			must(w.Client(nil).Update(ctx, etcd))
+			drive.due = w.Clock.Now()
+			drive.run()
+			Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
+			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "other"))))
+		},
+		Entry("nobody asks for it", notAskedFor, "OperationAnnotationMissing: Generation 2"),
+		Entry("validation refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 }, "InvalidSpec: spec.replicas"),
+		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }, "InvalidSpec: spec.replicas"),
+		Entry("it contradicts itself", func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.ImageVersion = new("v2")
+		}, "InvalidSpec: spec.etcd.imageRepository"),
+		Entry("its Secrets do not exist", func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
+				TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: "missing-ca"}},
+				ServerTLSSecretRef: corev1.SecretReference{Name: "missing-server"},
+				ClientTLSSecretRef: corev1.SecretReference{Name: "missing-client"},
+			}
+		}, "missing-ca"),
+		Entry("its store is not known", func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "x", BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: "missing-entry"}}
+		}, "missing-entry"),
+		Entry("its store is another one", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Container = new("other") }, "snapshots went to"),
+	)
+
+	It("lets CAs be rotated before they expire, each stage seen by every member", func() {
+		start(3)
+		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); notAskedFor(etcd) })
+		drive.run()
+		old := connection()["ca.crt"]
+		for range 5 { // the certificates
+			later(600 * day)
+		}
+		Expect(remembered("ca-rotation")).To(And(ContainSubstring(`"stage":"Prepared"`), ContainSubstring(`"automatic":true`)))
+		Expect(string(connection()["ca.crt"])).To(And(ContainSubstring(string(old)), Not(Equal(string(old)))))
+		later(8 * day)
+		Expect(remembered("ca-rotation")).NotTo(ContainSubstring("stage"))
+		Expect(string(connection()["ca.crt"])).NotTo(ContainSubstring(string(old)))
+		Expect(issued("main-client-ca")).To(HaveLen(1))
+		Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))))
+		Expect(progress()).To(ContainSubstring("OperationAnnotationMissing: Generation 2"))
+	})
+
+	It("lets a generation that was accepted before be carried out to its end", func() {
+		start(1)
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		for len(pods()) < 2 {
+			drive.pass()
+			w.Tick()
+		}
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5; relabel(etcd); notAskedFor(etcd) })
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(w.Cluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
+		Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))))
+		Expect(progress()).To(Equal("False OperationAnnotationMissing: Generation 3 is carried out when the annotation druid.gardener.cloud/operation=reconcile asks for it"))
+	})
+
+	It("does nothing at all while it is suspended", func() {
+		start(3)
+		before, server := uids(), issued("main-server")
+		change(func(etcd *druidv1alpha1.Etcd) {
+			relabel(etcd)
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/suspend-etcd-spec-reconcile", "")
+		})
+		drive.run()
+		w.Clock.Step(600 * day)
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(uids()).To(Equal(before))
+		Expect(issued("main-server")).To(Equal(server))
+	})
+
+	It("does not wake a cluster that hibernates, whose certificates are renewed", func() {
+		start(3)
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(pods()).To(BeEmpty())
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		drive.due = w.Clock.Now()
+		drive.run()
+		server := issued("main-server")
+		later(600 * day)
+		Expect(pods()).To(BeEmpty())
+		Expect(issued("main-server")).To(And(HaveLen(1), Not(Equal(server))))
+		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
+	})
+
+	It("does not bring back a store that somebody has made the operator forget", func() {
+		start(1, withStore)
+		moveStore(w)
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 2 })
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
+		Expect(remembered("store")).To(BeEmpty())
+	})
+
+	It("leaves an Etcd to be deleted", func() {
+		start(3)
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })
+		drive.due = w.Clock.Now()
+		drive.run()
+		deleteEtcd(w)
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(w.EtcdObject()).To(BeNil())
+		Expect(issued("main-server")).To(BeEmpty())
+	})
+})
