@@ -32,7 +32,8 @@ func (p Plan) Against(rendering Rendering, o Observation) Plan {
 	if grows, is := p.growVolume(rendering, o); is {
 		return grows
 	}
-	if differences := o.StatefulSet.Rendering.Fixed.Differences(rendering.Fixed); len(differences) > 0 {
+	p.Hindered = o.hindersGrowth(rendering)
+	if differences := o.Outstanding(rendering); len(differences) > 0 {
 		p.Stage, p.WaitsFor, p.Step, p.Growth = StageRecreateStatefulSet, "", nil, nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
 		if !managedResource.GenerationObserved && managedResource.Applied.Status != "False" {

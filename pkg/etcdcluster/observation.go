@@ -172,6 +172,10 @@ type Claim struct {
 	// RemountSince is since when the file system waits to be made as large as the volume, which is when a pod mounts it or, where the
 	// driver can do it in use, any moment. Zero: it does not wait.
 	RemountSince time.Time
+	// RefusedSize is the number of bytes that the API server has lately refused to let it be asked for, and RefusedWhy what it said,
+	// as of a quota. 0: it has refused none, or nobody has asked for a while.
+	RefusedSize int64
+	RefusedWhy  string
 	// Growable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
 	Growable *bool
 	// Warnings are the messages of the newest warning events of a claim that is not bound or is to grow, sorted, each once.

@@ -36,6 +36,8 @@ type Plan struct {
 	Lively bool
 	// Refusal is set when the spec cannot be carried out and its author has to act.
 	Refusal *Refusal
+	// Hindered is set when a part of the spec cannot be carried out for now, though all else is. It is found by Against.
+	Hindered *Refusal
 }
 
 // Stage names what is being done to a cluster.
@@ -180,6 +182,8 @@ const (
 	OutcomeGrow Outcome = "Grow"
 	// OutcomeWaiting means to wait for WaitsFor.
 	OutcomeWaiting Outcome = "Waiting"
+	// OutcomeHindered means that nothing is left to do but what cannot be done for now, see Hindered.
+	OutcomeHindered Outcome = "Hindered"
 	// OutcomeRefused means that the author of the spec has to act, see Refusal.
 	OutcomeRefused Outcome = "Refused"
 )
@@ -204,6 +208,8 @@ func (p Plan) Outcome() Outcome {
 		return OutcomeGrow
 	case p.WaitsFor != "":
 		return OutcomeWaiting
+	case p.Hindered != nil:
+		return OutcomeHindered
 	default:
 		return OutcomeDone
 	}

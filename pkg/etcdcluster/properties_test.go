@@ -61,6 +61,8 @@ type randomWorld struct {
 	random *rand.Rand
 	faults int
 	images int
+	// short is true where a quota never has room again at the end.
+	short bool
 	// awake is the size that it had before it went to sleep.
 	awake int32
 }
@@ -76,6 +78,7 @@ func newRandomWorld(number int64) *randomWorld {
 	w.catchUp = random.Intn(6)
 	w.remote = random.Intn(4) == 0
 	w.rigid = random.Intn(4) == 0
+	w.short = random.Intn(4) == 0
 	for random.Intn(3) == 0 && len(w.nodes) > 5 {
 		w.nodes = w.nodes[:len(w.nodes)-1]
 	}
@@ -98,7 +101,7 @@ func (w *randomWorld) live() {
 		for _, node := range w.nodes {
 			node.partitioned = node.partitioned && node.outOfService
 		}
-		w.refuseEvictions, w.storeDown, w.notAskedFor, w.strange = 0, false, false, nil
+		w.refuseEvictions, w.storeDown, w.notAskedFor, w.strange, w.quotaFull = 0, false, false, nil, w.short
 		if templates := w.seen.StatefulSet.Rendering.Fixed.ClaimTemplates; w.rigid && len(templates) > 0 {
 			w.etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
 		}
@@ -119,7 +122,8 @@ func (w *randomWorld) expectConverged() {
 	plan = plan.Against(w.manifestFor(plan).rendering(), w.seen)
 	alive, all := w.voters()
 	whole := int(w.etcd.Spec.Replicas)
-	if len(w.violations) > 0 || plan.Outcome() != etcdcluster.OutcomeDone || alive != whole || all != whole {
+	isDone := plan.Outcome() == etcdcluster.OutcomeDone || w.quotaFull && (plan.Outcome() == etcdcluster.OutcomeHindered || plan.Stage == etcdcluster.StageGrowVolume)
+	if len(w.violations) > 0 || !isDone || alive != whole || all != whole {
 		Fail(fmt.Sprintf("world %d (repeat it by WORLD=%d): %s; at the end %s, %d of %d alive, waits for %s\n%s",
 			w.number, w.number, strings.Join(w.violations, "; "), plan.Stage, alive, all, plan.WaitsFor, strings.Join(w.trace, "\n")))
 	}
@@ -130,7 +134,7 @@ func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
 		w.imageChanges, w.imageBreaks, w.sidecarBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
-		w.isMadeAgain, w.volumesGrow, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
+		w.isMadeAgain, w.volumesGrow, w.quotaChanges, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
 	if what != "" {
@@ -383,6 +387,15 @@ func (w *randomWorld) volumesGrow() string {
 	w.etcd.Spec.StorageCapacity = resource.NewQuantity(size, resource.BinarySI)
 
 	return "spec.storageCapacity becomes " + w.etcd.Spec.StorageCapacity.String()
+}
+
+func (w *randomWorld) quotaChanges() string {
+	w.quotaFull = !w.quotaFull
+	if w.quotaFull {
+		return "the quota has no room for larger volumes"
+	}
+
+	return "the quota has room for larger volumes"
 }
 
 // keepPeers has whoever makes the Etcd again write what its members were: nothing but their data tells how they know each other.

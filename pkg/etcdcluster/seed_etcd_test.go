@@ -358,6 +358,15 @@ func (s *seed) growClaim(step etcdcluster.Step) {
 		if s.rigid || !claim.Bound || step.Size <= claim.Requested {
 			s.broken("claim %s is asked to become %d, which the API server refuses", claim.Name, step.Size)
 		}
+		if at, refused := s.refusedAt[claim.UID]; refused && claim.RefusedSize == step.Size {
+			s.broken("claim %s is asked again to become %d, which was refused at %s", claim.Name, step.Size, at.Format("15:04:05"))
+		}
+		if s.quotaFull {
+			s.note("> the quota refuses that claim %s grows", claim.Name)
+			s.refusedAt[claim.UID], claim.RefusedSize, claim.RefusedWhy = s.now, step.Size, "exceeded quota"
+
+			return
+		}
 		claim.Requested = step.Size
 	}
 }

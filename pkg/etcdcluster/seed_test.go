@@ -37,6 +37,9 @@ type seed struct {
 	patience int
 	// remote is true where volumes can be used on any node, rigid where they cannot grow.
 	remote, rigid bool
+	// quotaFull is true while the API server refuses that claims ask for more; refusedAt is when it last did so, by their UIDs.
+	quotaFull bool
+	refusedAt map[types.UID]time.Time
 	// offline is true where file systems grow when they are mounted, and no sooner.
 	offline bool
 	// violations are broken promises.
@@ -87,7 +90,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -417,6 +420,10 @@ func (s *seed) see() {
 	for i := range s.seen.Claims {
 		claim := &s.seen.Claims[i]
 		claim.Lost, claim.Nodes = false, nil
+		if at, refused := s.refusedAt[claim.UID]; refused && s.now.Sub(at) >= time.Minute {
+			delete(s.refusedAt, claim.UID)
+			claim.RefusedSize, claim.RefusedWhy = 0, ""
+		}
 		if volume := s.volumes[claim.Name]; volume != nil && claim.Exists {
 			claim.Lost, claim.Bound = volume.lost, !volume.lost
 			if !s.remote {

@@ -426,6 +426,31 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.expectGolden("three-volumes-grow-when-mounted")
 	})
 
+	It("replaces pods and grows while a quota refuses that volumes grow, and lets them grow when it has room", func() {
+		s.quotaFull = true
+		s.event("spec.storageCapacity becomes 20Gi, for which the quota has no room, the image v2, and spec.replicas 5", func() {
+			s.image, s.etcd.Spec.Replicas = "v2", 5
+			capacity("20Gi")()
+		})
+		s.runFor(30)
+		Expect(s.violations).To(BeEmpty())
+		alive, all := s.voters()
+		Expect([]int{alive, all}).To(Equal([]int{5, 5}))
+		for _, pod := range s.seen.Pods {
+			Expect(pod.RevisionHash).To(HavePrefix("rev-v2"))
+			Expect(s.seen.Claims[pod.Ordinal].Requested).To(BeEquivalentTo(16 << 30))
+		}
+		Expect(s.steps).NotTo(HaveKey(etcdcluster.StepRecreateStatefulSet), "its template says how large the volumes are")
+
+		s.event("the quota has room", func() { s.quotaFull = false })
+		s.run()
+		s.expectDone()
+		for ordinal := range 5 {
+			Expect(s.seen.Claims[ordinal].Requested).To(BeEquivalentTo(20 << 30))
+		}
+		s.expectGolden("three-volumes-refused-by-a-quota")
+	})
+
 	It("refuses that volumes grow that cannot, and goes on when that is taken back", func() {
 		s.rigid = true
 		s.event("spec.storageCapacity becomes 20Gi, which the StorageClass does not allow, and the image v2", func() {

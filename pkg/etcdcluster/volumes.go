@@ -54,16 +54,63 @@ func (c Claim) refuse(etcd *druidv1alpha1.Etcd, template ClaimTemplate) *Refusal
 	}
 }
 
-// growVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
-// it comes before everything else: a member whose volume is full may be what everything else waits for.
-func (p Plan) growVolume(rendering Rendering, o Observation) (Plan, bool) {
-	if len(rendering.Fixed.ClaimTemplates) == 0 {
-		return p, false
+// volumeSize is the number of bytes that volumes are rendered with. 0: there are none.
+func (r Rendering) volumeSize() int64 {
+	if len(r.Fixed.ClaimTemplates) == 0 {
+		return 0
 	}
-	size := rendering.Fixed.ClaimTemplates[0].Request
-	i := slices.IndexFunc(o.Claims, func(c Claim) bool {
-		return c.Exists && c.Bound && !c.Deleting && c.Requested < size && c.Growable != nil && *c.Growable
+
+	return r.Fixed.ClaimTemplates[0].Request
+}
+
+// isToGrow is true when a claim has a volume that is smaller than rendered.
+func (c Claim) isToGrow(size int64) bool {
+	return c.Exists && c.Bound && !c.Deleting && c.Requested < size
+}
+
+// mayGrow is true when the claim may be asked for a volume of that size now.
+func (c Claim) mayGrow(size int64) bool {
+	return c.Growable != nil && *c.Growable && c.RefusedSize != size
+}
+
+// hindersGrowth says which volume cannot be as large as rendered for now, since the API server refuses to ask for it, as where
+// a quota has no room. Nil: none.
+func (o Observation) hindersGrowth(rendering Rendering) *Refusal {
+	size := rendering.volumeSize()
+	for _, claim := range o.Claims {
+		if claim.isToGrow(size) && claim.RefusedSize == size {
+			return &Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the API server refuses to let the volume of claim %s grow from %s to %s, and is asked again each minute: %s",
+				claim.Name, formatBytes(claim.Requested), formatBytes(size), claim.RefusedWhy)}
+		}
+	}
+
+	return nil
+}
+
+// Outstanding names, as paths in its spec, the fields in which the StatefulSet has to become another one to be as rendered. Its
+// claim templates have time while there is a volume that cannot grow: they say how large its volumes are.
+func (o Observation) Outstanding(rendering Rendering) []string {
+	live, wanted := o.StatefulSet.Rendering.Fixed, rendering.Fixed
+	size := rendering.volumeSize()
+	isHeld := slices.ContainsFunc(o.Claims, func(c Claim) bool {
+		return c.isToGrow(size) && (c.RefusedSize == size || c.Growable != nil && !*c.Growable)
 	})
+	if isHeld && len(live.ClaimTemplates) == len(wanted.ClaimTemplates) {
+		wanted.ClaimTemplates = slices.Clone(wanted.ClaimTemplates)
+		for i := range wanted.ClaimTemplates {
+			wanted.ClaimTemplates[i].Request = live.ClaimTemplates[i].Request
+		}
+	}
+
+	return live.Differences(wanted)
+}
+
+// growVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
+// it comes before everything else: a member whose volume is full may be what everything else waits for. What was refused
+// lately is left for later, and everything else goes on.
+func (p Plan) growVolume(rendering Rendering, o Observation) (Plan, bool) {
+	size := rendering.volumeSize()
+	i := slices.IndexFunc(o.Claims, func(c Claim) bool { return c.isToGrow(size) && c.mayGrow(size) })
 	if i < 0 {
 		return p, false
 	}

@@ -90,6 +90,49 @@ var _ = Describe("Volumes", func() {
 		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-uid"}))
 	})
 
+	Describe("that the API server refuses to let grow", func() {
+		BeforeEach(func() {
+			size("20Gi")
+			o.Claims[0].Growable, o.Claims[0].RefusedSize, o.Claims[0].RefusedWhy = new(true), 20*gibi, "exceeded quota"
+		})
+
+		It("are told of, and left as they are with their StatefulSet", func() {
+			Expect(plan()).To(And(HaveField("Step", BeNil()), HaveField("Stage", etcdcluster.StageDone)))
+			Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeHindered))
+			Expect(plan().Hindered).To(MatchError("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 10Gi to 20Gi, and is asked again each minute: exceeded quota"))
+		})
+
+		It("hold back no pod", func() {
+			o.Pods[0].RevisionHash = "older"
+			Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepDeletePod))
+			Expect(plan().Hindered).To(MatchError(ContainSubstring("exceeded quota")))
+		})
+
+		It("hold back no other field of the StatefulSet", func() {
+			rendering.Fixed.ServiceName = "other"
+			Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepRecreateStatefulSet))
+		})
+
+		It("hold back no volume that may grow", func() {
+			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-main-1", Ordinal: 1, Exists: true, Bound: true, UID: "other-uid", Requested: 10 * gibi, Growable: new(true)})
+			Expect(plan().Step).To(HaveField("Object", "main-main-1"))
+		})
+
+		It("are asked for another size at once", func() {
+			size("12Gi")
+			Expect(plan().Step).To(HaveField("Size", 12*gibi))
+		})
+	})
+
+	It("keep what was accepted from being carried out no more when they cannot grow any more", func() {
+		size("20Gi")
+		o.Claims[0].Growable, o.Pods[0].RevisionHash = new(false), "older"
+		rendering.Fixed.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main", Request: 20 * gibi}}
+		Expect(etcdcluster.PlanFor(etcd, o, time.Time{}).Outcome()).To(Equal(etcdcluster.OutcomeRefused))
+		Expect(etcdcluster.KeepFor(etcd, o, time.Time{}).Against(rendering, o).Step).To(HaveField("Kind", etcdcluster.StepDeletePod))
+		Expect(o.Claims[0].Growable).To(HaveValue(BeFalse()), "what was observed stays as it is")
+	})
+
 	Describe("that were asked to grow", func() {
 		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 

@@ -174,8 +174,13 @@ func (w *world) noteOf(plan etcdcluster.Plan) {
 		line += fmt.Sprintf(" | grows to replicas=%d size=%d", plan.Growth.Replicas, plan.Growth.ClusterSize)
 	case etcdcluster.OutcomeWaiting:
 		line += " | waits for " + plan.WaitsFor
+	case etcdcluster.OutcomeHindered:
+		line += " | done but for what cannot be"
 	case etcdcluster.OutcomeDone:
 		line += " | done"
+	}
+	if plan.Hindered != nil {
+		line += " | hindered: " + plan.Hindered.Error()
 	}
 	w.note("%s", line)
 }

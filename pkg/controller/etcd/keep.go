@@ -30,7 +30,7 @@ type keeping struct {
 // its certificates are renewed, its CAs are rotated, and what was begun is brought to its end. It returns why the newest
 // generation is not carried out. Where it is not known what was accepted last, lost volumes alone are replaced.
 func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
-	kept, err := r.passToKeep(ctx, p)
+	kept, err := r.passToKeep(ctx, p, why)
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
 // passToKeep returns the pass that carries out what was accepted last, as if the Etcd had that spec still. Annotations of the
 // Etcd that describe it, and have never needed to be accepted, count as they are; those that ask for something are about the
 // newest generation. Nil: nothing is known, or somebody wants another store to be used, which an earlier spec says nothing about.
-func (r *Reconciler) passToKeep(ctx context.Context, p *pass) (*pass, error) {
+func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass, error) {
 	mr, err := r.currentManagedResource(ctx, p.etcd)
 	if err != nil || mr == nil || mr.DeletionTimestamp != nil {
 		return nil, err
@@ -74,8 +74,9 @@ func (r *Reconciler) passToKeep(ctx context.Context, p *pass) (*pass, error) {
 	if !p.observed {
 		delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation) // nobody would take it away
 	}
-	// What comes of the newest generation is all that the status tells of in a moment.
-	accepted.Over = accepted.Over || isOver(etcd)
+	if !outcomeOf(why).keepOperation { // what comes of the newest generation is all that the status tells of in a moment
+		accepted.Over = accepted.Over || isOver(etcd)
+	}
 
 	return &pass{etcd: etcd, canonical: etcd.DeepCopy(), accepted: accepted, keeps: true}, nil
 }

@@ -69,6 +69,8 @@ type Reconciler struct {
 
 	// operations are those that go on, for the metrics.
 	operations operations
+	// growths are the larger volumes that were refused lately.
+	growths growths
 }
 
 // pass is what one reconciliation learns on its way to the status.

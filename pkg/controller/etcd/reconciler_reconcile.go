@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -76,6 +77,7 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alp
 	p.canonical = canonical
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
+	r.growths.tell(p.observation.Claims, r.Clock.Now())
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(canonical.Namespace)); err != nil {
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
@@ -134,28 +136,37 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
 	p.reached = true
+	return r.goOn(ctx, p, current, rendered, plan)
+}
 
-	plan = plan.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
+// goOn does what a plan comes to when everything is written that it renders. What the API server refuses of it, though the
+// planner could not know, keeps nothing else from being done.
+func (r *Reconciler) goOn(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering, planned etcdcluster.Plan) error {
+	plan := planned.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
 	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
+	err := r.doDue(ctx, p, current, rendered, plan)
+	if errors.Is(err, errGrowthRefused) {
+		return r.goOn(ctx, p, current, rendered, planned) // the refusal is a fact now
+	}
+	return p.hinder(plan, err)
+}
+
+// doDue does what is due of a plan that was held against its rendering.
+func (r *Reconciler) doDue(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
 	if plan.Outcome() == etcdcluster.OutcomeGrow {
 		return r.grow(ctx, p, current, plan.Grown())
 	}
-	p.applied = isFinal(p.canonical, plan) && isApplied(plan, rendered, current, p.observation)
-	if drifted, err := r.repairIfApplied(ctx, p, current, rendered); err != nil || drifted {
-		return err
+	isShown := isFinal(p.canonical, plan) && isApplied(plan, rendered, current, p.observation)
+	p.applied = isShown && plan.Hindered == nil
+	if isShown {
+		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
+			return err
+		}
 	}
 	if err := r.step(ctx, p, current, rendered, plan); err != nil {
 		return err
 	}
 	return r.settleSecrets(ctx, p, current)
-}
-
-// repairIfApplied looks for drift where everything is applied, and returns whether there was any.
-func (r *Reconciler) repairIfApplied(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
-	if !p.applied {
-		return false, nil
-	}
-	return r.repairDrift(ctx, p, current, rendered)
 }
 
 // provide finds the store, has certificates issued, and renders with both.
@@ -296,5 +307,5 @@ func isApplied(plan etcdcluster.Plan, rendered rendering, current *resourcesv1al
 	return plan.Render && rendered.resource.carries(current) && current.Status.ObservedGeneration == current.Generation &&
 		o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
 		o.StatefulSet.Rendering.Checksum == shown.Checksum &&
-		len(o.StatefulSet.Rendering.Fixed.Differences(shown.Fixed)) == 0
+		len(o.Outstanding(shown)) == 0
 }

@@ -30,7 +30,7 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
 	switch plan.Outcome() {
-	case etcdcluster.OutcomeDone:
+	case etcdcluster.OutcomeDone, etcdcluster.OutcomeHindered:
 		return nil
 	case etcdcluster.OutcomeRefused:
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)

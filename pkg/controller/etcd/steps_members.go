@@ -15,9 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -104,29 +102,6 @@ func (r *Reconciler) doToMembers(ctx context.Context, p *pass, plan etcdcluster.
 	default:
 		return fmt.Errorf("unknown step %q", step.Kind)
 	}
-}
-
-// growClaim asks for a larger volume. Where the API server knows better than its StorageClass that it cannot grow, the spec is
-// refused.
-func (r *Reconciler) growClaim(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
-	etcd, step := p.canonical, plan.Step
-	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, step.UID, size)
-	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
-	err := r.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(patch)))
-	switch {
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
-		// A quota may have room later, and volumes that are lost do not wait for that.
-		p.reached, p.repairing = false, safetyNet
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("spec.storageCapacity: the API server refuses to let the volume of claim %s grow: %w", step.Object, err))
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return nil // it is another claim by now
-	case err != nil:
-		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
-	}
-	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, plan.Reason)
-
-	return nil
 }
 
 // evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -266,6 +267,44 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 
+	It("replace pods and let the cluster grow although a quota refuses that volumes grow, and let them when it has room", func() {
+		w = world.New(scheme)
+		create(3, withExpandableVolumes)(w)
+		startOperator(w, nil).run()
+		drive = startOperator(w, watched)
+		full := &quota{Client: drive.reconciler.Client, full: true}
+		drive.reconciler.Client = full
+		update(func(etcd *druidv1alpha1.Etcd) {
+			growVolumes(etcd)
+			relabel(etcd)
+			etcd.Spec.Replicas = 5
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
+		})(w)
+		begun := w.Clock.Now()
+		drive.run()
+		Expect(w.Violations).To(BeEmpty())
+		Expect(w.Cluster().Members()).To(And(HaveLen(5), HaveEach(HaveField("Learner", false))))
+		pod := &corev1.Pod{}
+		for _, name := range []string{"main-0", "main-1", "main-2", "main-3", "main-4"} {
+			get(pod, name)
+			Expect(pod.Labels).To(HaveKeyWithValue("role", "other"))
+		}
+		mr := &resourcesv1alpha1.ManagedResource{}
+		get(mr, "druid-main")
+		Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"]).To(ContainSubstring(`"stage":"Prepared"`))
+		const refusal = "spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 16Gi to 32Gi"
+		Expect(progress()).To(HavePrefix(refusal))
+		Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix(refusal))))
+		Expect(w.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "it is not carried out")
+		Expect(full.refused).To(BeNumerically("<=", 5*(2+int(w.Clock.Since(begun).Minutes()))), "each is asked for once a minute")
+		Expect(drive.due.Sub(w.Clock.Now())).To(BeNumerically("<=", time.Minute), "it is tried again")
+
+		full.full = false
+		drive.run()
+		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
+		Expect(w.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
+	})
+
 	It("leave a claim alone that somebody else has replaced meanwhile", func() {
 		var replaced string
 		meanwhile["PersistentVolumeClaim"] = func() {
@@ -318,10 +357,13 @@ type quota struct {
 	client.Client
 
 	full bool
+	// refused counts what was refused.
+	refused int
 }
 
 func (q *quota) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 	if _, isClaim := obj.(*corev1.PersistentVolumeClaim); isClaim && q.full {
+		q.refused++
 		return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), obj.GetName(), errors.New("no room"))
 	}
 	return q.Client.Patch(ctx, obj, patch, opts...)

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// growthPause is when a larger volume that was refused is asked for again: a quota may have room later.
+const growthPause = time.Minute
+
+// errGrowthRefused says that the API server refuses a larger volume, which the observation tells by now.
+var errGrowthRefused = errors.New("a larger volume is refused")
+
+// growths remembers which larger volumes the API server has refused lately, by the UIDs of their claims. The zero value is ready.
+// An operator that starts anew asks once more.
+type growths struct {
+	lock    sync.Mutex
+	refused map[types.UID]refusedGrowth
+}
+
+type refusedGrowth struct {
+	size int64
+	why  string
+	at   time.Time
+}
+
+// tell writes into claims what was refused lately.
+func (g *growths) tell(claims []etcdcluster.Claim, now time.Time) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	for i := range claims {
+		if known, found := g.refused[claims[i].UID]; found && now.Sub(known.at) < growthPause {
+			claims[i].RefusedSize, claims[i].RefusedWhy = known.size, known.why
+		}
+	}
+}
+
+// remember remembers a refusal, and forgets what was refused long ago.
+func (g *growths) remember(claim types.UID, refused refusedGrowth) {
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	maps.DeleteFunc(g.refused, func(_ types.UID, known refusedGrowth) bool { return refused.at.Sub(known.at) >= growthPause })
+	if g.refused == nil {
+		g.refused = map[types.UID]refusedGrowth{}
+	}
+	g.refused[claim] = refused
+}
+
+// growClaim asks for a larger volume. What the API server refuses, which may know better than the StorageClass, is told to
+// the planner.
+func (r *Reconciler) growClaim(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
+	etcd, step := p.canonical, plan.Step
+	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, step.UID, size)
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
+	err := r.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(patch)))
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
+		r.growths.remember(step.UID, refusedGrowth{size: step.Size, why: err.Error(), at: r.Clock.Now()})
+		r.growths.tell(p.observation.Claims, r.Clock.Now())
+		return errGrowthRefused
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return nil // it is another claim by now
+	case err != nil:
+		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
+	}
+	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, plan.Reason)
+
+	return nil
+}
+
+// hinder adds to what a pass came to what of the spec cannot be carried out for now: beside what is waited for, or as a refusal
+// where that is all that is left.
+func (p *pass) hinder(plan etcdcluster.Plan, err error) error {
+	if plan.Hindered == nil {
+		return err
+	}
+	if p.comeBack == 0 || growthPause < p.comeBack {
+		p.comeBack = growthPause
+	}
+	var waiting *waitingError
+	switch {
+	case err == nil:
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Hindered)
+	case errors.As(err, &waiting):
+		told := *waiting
+		told.message += "; " + plan.Hindered.Error()
+
+		return &told
+	default:
+		return err
+	}
+}
