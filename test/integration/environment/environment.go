@@ -51,7 +51,10 @@ func Start() *Environment {
 			},
 		},
 		ErrorIfCRDPathMissing: true,
+		// On a busy machine the defaults of 20 and 10 seconds are short.
+		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: 2 * time.Minute,
 	}}
+	env.CRDInstallOptions.MaxTime = 2 * time.Minute
 	_, err := env.Environment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
@@ -71,7 +74,7 @@ func (e *Environment) WithoutExtensions() {
 		Expect(e.Client.Delete(context.Background(), definition)).To(Succeed())
 		Eventually(func() bool {
 			return apierrors.IsNotFound(e.Client.Get(context.Background(), client.ObjectKeyFromObject(definition), definition))
-		}, 20*time.Second).Should(BeTrue(), name)
+		}, 2*time.Minute).Should(BeTrue(), name)
 	}
 }
 
