@@ -243,6 +243,18 @@ var _ = Describe("the operator's chart", func() {
 		}}))
 	})
 
+	It("loses no object where gardenlet makes a Secret of it, which has one of a kind and name for each file", func() {
+		rendered, err := render("gardener: {enabled: true}\nadditionalServiceAccounts: [{name: etcd-druid, namespace: garden}]\n")
+		Expect(err).NotTo(HaveOccurred())
+
+		kept := 0
+
+		for _, content := range rendered.AsSecretData() {
+			kept += strings.Count("\n"+string(content), "\nkind: ")
+		}
+		Expect(kept).To(Equal(strings.Count("\n"+string(rendered.Manifest()), "\nkind: ")))
+	})
+
 	DescribeTable("refuses values that do not exist, and says which",
 		func(overwrite, key string) {
 			_, err := render(overwrite)
