@@ -27,7 +27,8 @@ const staleTime = time.Minute
 
 // BoundPeers says whether the members have to talk to each other with TLS or without it, whatever the spec says: as most of them
 // know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
-// never find together. Nil: they are free to change.
+// never find together. Where as many are known by one as by the other, they find together either way, and those that start are
+// correcting their URLs to what was rendered: it stays. Nil: they are free to change.
 func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
 	size := lastSize(o)
 	if size <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
@@ -36,7 +37,7 @@ func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
 	known, withTLS := 0, 0
 	for ordinal := range int(size) {
 		for _, lease := range o.MemberLeases {
-			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil || isOutlived(o, ordinal, lease) {
+			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil || isOutlived(o, ordinal, lease) || hasNoVolume(o, ordinal) {
 				continue
 			}
 			known++
@@ -49,7 +50,18 @@ func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
 		return nil
 	}
 
+	if 2*withTLS == known && o.StatefulSet.Exists {
+		return new(o.StatefulSet.TLS.PeerCA != "")
+	}
+
 	return new(2*withTLS > known)
+}
+
+// hasNoVolume is true for a member whose claim is gone: it is made anew, and what its lease tells with it.
+func hasNoVolume(o Observation, ordinal int) bool {
+	claim := o.ClaimFor(ordinal)
+
+	return claim != nil && !claim.Exists
 }
 
 // isOutlived is true for a lease that tells of the pod before the one that runs, while a cluster grows from a first member that was

@@ -213,6 +213,23 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }),
 			Entry("when they wake up", func() { o.Pods, o.ManagedResource.Replicas = nil, new(int32(0)) }),
 		)
+
+		It("stays with what was rendered where as many are known by one as by the other", func() {
+			o.Pods[0].Ready, o.Pods[1].Ready = false, false
+			knownBy(false, true)
+			o.StatefulSet.TLS.PeerCA = "peer-ca"
+			Expect(bound()).To(HaveValue(BeTrue()))
+			o.StatefulSet.TLS.PeerCA = ""
+			Expect(bound()).To(HaveValue(BeFalse()))
+		})
+
+		It("does not listen to a member that has lost its volume", func() {
+			o.Pods[0].Ready, o.Pods[1].Ready = false, false
+			knownBy(true, false, false)
+			o.StatefulSet.TLS.PeerCA = "peer-ca"
+			o.Claims = []etcdcluster.Claim{{Ordinal: 1}}
+			Expect(bound()).To(HaveValue(BeTrue()))
+		})
 	})
 
 	It("names both clusters where members are of two", func() {
