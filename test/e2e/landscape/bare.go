@@ -29,7 +29,7 @@ func (l *Landscape) Bare(ctx context.Context) *Landscape {
 	l.seed(ctx, "bare", "down") // what somebody left
 	_, _ = GinkgoWriter.Write([]byte(l.seed(ctx, "bare", "up")))
 
-	bare := &Landscape{environment: os.Environ()}
+	bare := &Landscape{environment: os.Environ(), operatorNamespace: "etcd-druid"} // where the page installs it
 	given := map[string]string{}
 
 	for line := range strings.Lines(l.seed(ctx, "bare", "env")) {

@@ -65,12 +65,14 @@ type Landscape struct {
 
 	// environment is that of programs that are run against the cluster. Nil: that of this process.
 	environment []string
+	// operatorNamespace is where the operator was installed.
+	operatorNamespace string
 }
 
 // Find finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
 // no operator runs on it.
 func Find(ctx context.Context) (*Landscape, error) {
-	l := &Landscape{}
+	l := &Landscape{operatorNamespace: "extension-etcd-druid"}
 	var kubeconfig string
 
 	for _, setting := range []struct {
@@ -135,15 +137,12 @@ func (l *Landscape) as(user string, scheme *runtime.Scheme) (client.Client, erro
 	return client.New(config, client.Options{Scheme: scheme})
 }
 
-// The operator's Deployment, and where hack/seed installs it.
-const (
-	operatorName      = "gardener-extension-etcd-druid"
-	operatorNamespace = "extension-etcd-druid"
-)
+// operatorName is the name of the operator's Deployment.
+const operatorName = "gardener-extension-etcd-druid"
 
-// Operator is the operator that the seed was installed with. Stories that install another one do that in another namespace.
+// Operator is the operator that the cluster was installed with. Stories that install another one do that in another namespace.
 func (l *Landscape) Operator(ctx context.Context) (*Operator, error) {
-	key := client.ObjectKey{Namespace: operatorNamespace, Name: operatorName}
+	key := client.ObjectKey{Namespace: l.operatorNamespace, Name: operatorName}
 
 	err := l.Client.Get(ctx, key, &appsv1.Deployment{})
 	if apierrors.IsNotFound(err) {
