@@ -41,13 +41,14 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 		}
 		p.seen.Claims = append(p.seen.Claims, claim)
 	}
-	if p.seen.ManagedResource.Size == 0 && !p.seen.StatefulSet.Exists {
+	isNew, isDiscarded := p.seen.ManagedResource.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.ManagedResource.Restore == string(etcdcluster.RestoreDiscard)
+	if isNew || isDiscarded {
 		p.readClaimsLeft(ctx, byName)
 	}
 }
 
 // readClaimsLeft reads the claims above those of the spec that an earlier Etcd of the name may have left: nothing remembers how many
-// members it had.
+// members it had. What a restore leaves of them would be mounted by the members that are added later.
 func (p *pass) readClaimsLeft(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim) {
 	for ordinal := len(p.seen.Claims); ordinal < largestSize && p.seen.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
 		if claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal); claim.Exists {

@@ -162,6 +162,9 @@ var _ = Describe("Observer", func() {
 			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "1"},
 		}})
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims).To(HaveLen(1), "those of a member that never was")
+
+		metav1.SetMetaDataAnnotation(&objects[len(objects)-1].(*resourcesv1alpha1.ManagedResource).ObjectMeta, "etcd-druid.extensions.gardener.cloud/restore", "discard")
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims).To(HaveLen(2), "what a restore discards")
 	})
 
 	It("takes no claim for missing that cannot be read", func() {
