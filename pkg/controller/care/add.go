@@ -36,7 +36,7 @@ const defaultConcurrency = 15
 // Config says when to look and how to judge.
 type Config struct {
 	// SyncPeriod is the time between two looks without an event, plus a little of chance. Clusters of several members are
-	// looked at every four seconds where it is longer.
+	// looked at every four seconds where it is longer, and every two while members are missing.
 	SyncPeriod time.Duration
 	// UnknownThreshold is how long a member may be silent before its state is unknown.
 	UnknownThreshold time.Duration

@@ -7,6 +7,7 @@ package care
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -32,6 +33,9 @@ const conflictPause = 200 * time.Millisecond
 // look before somebody fell silent saw nothing, and the next is over after four seconds at most (observer), so that less than ten
 // seconds pass.
 const severalPeriod = 4 * time.Second
+
+// troubledPeriod is the same while members are missing already: whoever falls silent next may be one too many.
+const troubledPeriod = 2 * time.Second
 
 // shortestPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period,
 // and the period itself is not shorter.
@@ -98,11 +102,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 // periodFor is the time between two looks. A member that falls silent while others serve is seen by no watch for most of a
 // minute, and its repair begins when it is seen. Of a single member there is nothing that could be done.
 func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
-	if etcd.Spec.Replicas > 1 {
+	switch {
+	case etcd.Spec.Replicas <= 1:
+		return r.Config.SyncPeriod
+	case slices.ContainsFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool {
+		return c.Type == druidv1alpha1.ConditionTypeAllMembersReady && c.Status != druidv1alpha1.ConditionTrue
+	}):
+		return min(r.Config.SyncPeriod, troubledPeriod)
+	default:
 		return min(r.Config.SyncPeriod, severalPeriod)
 	}
-
-	return r.Config.SyncPeriod
 }
 
 // care brings the status of the stored Etcd up to date; etcd is its canonical form.

@@ -36,11 +36,14 @@ func (t takes) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) e
 }
 
 var _ = DescribeTable("A cluster of several members is looked at again",
-	func(ctx SpecContext, period, took, atLeast, atMost time.Duration) {
+	func(ctx SpecContext, period, took, atLeast, atMost time.Duration, members ...druidv1alpha1.ConditionStatus) {
 		scheme := runtime.NewScheme()
 		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Namespace, etcd.Name, etcd.Spec.Replicas = "demo", "main", 3
+		for _, status := range members {
+			etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{Type: "AllMembersReady", Status: status})
+		}
 		clock := testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 		r := &care.Reconciler{
 			Client: fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build(),
@@ -53,6 +56,8 @@ var _ = DescribeTable("A cluster of several members is looked at again",
 		Expect(result.RequeueAfter).To(And(BeNumerically(">=", atLeast), BeNumerically("<=", atMost)))
 	},
 	Entry("after four seconds and a bit, where all answer at once", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond),
+	Entry("no sooner, where all members are ready", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond, druidv1alpha1.ConditionTrue),
+	Entry("after two seconds and a bit, where members are missing already", time.Minute, time.Duration(0), 2*time.Second, 2200*time.Millisecond, druidv1alpha1.ConditionFalse),
 	Entry("that much after the last look began, where one is waited for", time.Minute, 2*time.Second, 2*time.Second, 2400*time.Millisecond),
 	Entry("after a second, where looking took as long as that", time.Minute, 4*time.Second, time.Second, time.Second),
 	Entry("sooner, where that is configured", 100*time.Millisecond, time.Duration(0), 100*time.Millisecond, 110*time.Millisecond),
