@@ -103,7 +103,7 @@ func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 	}
 	i.names = i.mounted(p.canonical.Name)
 	p.comeBack = i.renewal(r.Clock.Now())
-	if text := i.rotation.String(); i.modes.Provisions() && secrets.Next(text, askedFor(p, r.Clock.Now())).Begins(text) {
+	if text := i.rotation.String(); p.observation.ManagedResource.Exists && i.modes.Provisions() && secrets.Next(text, askedFor(p, r.Clock.Now())).Begins(text) {
 		p.comeBack = stagePeriod // this pass has to remember first that none is under way
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -54,11 +55,15 @@ func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
 
 // passToKeep returns the pass that carries out what was accepted last, as if the Etcd had that spec still. Annotations of the
 // Etcd that describe it, and have never needed to be accepted, count as they are; those that ask for something are about the
-// newest generation. Nil: nothing is known, or somebody wants another store to be used, which an earlier spec says nothing about.
+// newest generation. Nil: nothing is known, the Etcd is being given back, or somebody wants another store to be used, which an
+// earlier spec says nothing about.
 func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass, error) {
 	mr, err := r.currentManagedResource(ctx, p.etcd)
 	if err != nil || mr == nil || mr.DeletionTimestamp != nil {
 		return nil, err
+	}
+	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] != "" {
+		return nil, nil // its Secrets may be etcd-druid's already, and others would be issued
 	}
 	accepted := parseAcceptance(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults])
 	if accepted == nil || accepted.Spec == nil {
@@ -102,8 +107,9 @@ func (p *pass) plan(now time.Time) etcdcluster.Plan {
 	return etcdcluster.PlanFor(p.canonical, p.observation, now)
 }
 
-// besides adds what is done for the generation that was accepted last, while the newest one is not carried out.
-func (o *outcome) besides(kept *keeping) {
+// besides adds what is done for the generation that was accepted last, while the newest one is not carried out. The steps of a roll
+// or of a rotation do not wait ever longer for a newest one that fails.
+func (o *outcome) besides(ctx context.Context, kept *keeping) {
 	if kept == nil || kept.err == nil {
 		return
 	}
@@ -118,16 +124,21 @@ func (o *outcome) besides(kept *keeping) {
 	after := beside.result.RequeueAfter
 	if beside.err != nil {
 		after = safetyNet
+	} else if after > 0 && o.err != nil {
+		logf.FromContext(ctx).Error(o.err, "The spec is not carried out, and what was accepted last is gone on with", "generation", kept.generation, "after", after)
+		o.err = nil
 	}
-	o.comeBack(after)
+	o.comeBack(ctx, after)
 }
 
-// comeBack has the queue come back in time for what no event tells of. 0: nothing is. A failure is tried again sooner anyway.
-func (o *outcome) comeBack(after time.Duration) {
+// comeBack has the queue come back in time for what no event tells of. 0: nothing is. What failed is tried again as the queue has
+// it.
+func (o *outcome) comeBack(ctx context.Context, after time.Duration) {
 	if after <= 0 {
 		return
 	}
 	if errors.Is(o.err, reconcile.TerminalError(nil)) {
+		logf.FromContext(ctx).Error(o.err, "The spec is not carried out", "after", after)
 		o.err = nil // it is told by the status
 	}
 	if o.err == nil && (o.result.RequeueAfter == 0 || after < o.result.RequeueAfter) {

@@ -226,6 +226,23 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(issued("main-server")).To(Equal(server))
 	})
 
+	It("issues nothing for an Etcd that is being given back", func() {
+		start(3)
+		mr := &resourcesv1alpha1.ManagedResource{}
+		get(mr, "druid-main")
+		metav1.SetMetaDataAnnotation(&mr.ObjectMeta, "etcd-druid.extensions.gardener.cloud/giving-back", "2026-01-01T12:00:00Z")
+		Expect(w.Client(nil).Update(ctx, mr)).To(Succeed())
+		server := issued("main-server")
+		change(func(etcd *druidv1alpha1.Etcd) {
+			relabel(etcd)
+			notAskedFor(etcd)
+		})
+		w.Clock.Step(600 * day)
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(issued("main-server")).To(Equal(server))
+	})
+
 	It("does not wake a cluster that hibernates, whose certificates are renewed", func() {
 		start(3)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })

@@ -39,7 +39,7 @@ func etcdChanged() predicate.Predicate {
 			return newEtcd.Generation != oldEtcd.Generation ||
 				helper.IsReconcileRequested(newEtcd) && !helper.IsReconcileRequested(oldEtcd) ||
 				newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != oldEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] ||
-				newEtcd.Annotations[druidv1alpha1.RestoreAnnotation] != "" && oldEtcd.Annotations[druidv1alpha1.RestoreAnnotation] == "" ||
+				newEtcd.Annotations[druidv1alpha1.RestoreAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RestoreAnnotation] != oldEtcd.Annotations[druidv1alpha1.RestoreAnnotation] ||
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
 				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||

@@ -143,9 +143,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	o := outcomeOf(err)
 	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
-	o.besides(p.kept)
+	o.besides(ctx, p.kept)
 	o.keepRepairing(ctx, p.repairing)
-	o.comeBack(p.comeBack)
+	o.comeBack(ctx, p.comeBack)
 	return r.report(ctx, p, o)
 }
 
