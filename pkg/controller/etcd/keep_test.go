@@ -20,6 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
 )
 
@@ -269,6 +272,35 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(remembered("store")).To(BeEmpty())
 	})
 
+	DescribeTable("does not bring back a store that somebody makes the operator forget while it looks at the Etcd",
+		func(replicas int32, at look) {
+			start(1, withStore)
+			looks := 0
+			drive.reconciler.Observer = &lookout{Observer: drive.reconciler.Observer, see: func(over bool) {
+				if !over {
+					looks++
+				}
+				if at == (look{number: looks, over: over}) {
+					moveStore(w)
+				}
+			}}
+			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
+			drive.pass()
+			Expect(looks).To(Equal(at.number))
+			Expect(remembered("store")).To(BeEmpty())
+			Expect(drive.due).NotTo(BeZero(), "it looks again")
+
+			By("using the other store once the spec can be carried out")
+			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+			drive.due = w.Clock.Now()
+			drive.run()
+			Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
+			Expect(remembered("store")).To(ContainSubstring("other"))
+		},
+		Entry("after the spec was read", int32(1), look{number: 1}),
+		Entry("after it was observed for what is kept", int32(2), look{number: 2, over: true}),
+	)
+
 	It("leaves an Etcd to be deleted", func() {
 		start(3)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })
@@ -281,3 +313,21 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(issued("main-server")).To(BeEmpty())
 	})
 })
+
+// look is a moment: the beginning or the end of one of an observer's looks.
+type look struct {
+	number int
+	over   bool
+}
+
+// lookout tells of an observer's looks, when they begin and when they are over.
+type lookout struct {
+	etcd.Observer
+	see func(over bool)
+}
+
+func (l *lookout) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation {
+	l.see(false)
+	defer l.see(true)
+	return l.Observer.Observe(ctx, etcd, request)
+}

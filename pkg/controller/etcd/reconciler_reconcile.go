@@ -124,6 +124,9 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
+	if err := r.checkPin(ctx, p, current, rendered.resource); err != nil {
+		return err
+	}
 	written, err := r.write(ctx, p.canonical, current, rendered)
 	if written {
 		p.reached = true

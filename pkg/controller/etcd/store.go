@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -52,4 +54,33 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 		store.HostPath = string(secret.Data[backupstore.KeyHostPath])
 	}
 	return store, answer, nil
+}
+
+// checkPin keeps a place from being remembered that somebody has the operator forget at this moment: it may have been observed
+// before that, and the Etcd may have been read before its spec named another place. The pass is made anew then. What is remembered
+// already is not written again, so that nothing comes back that is removed from here on.
+func (r *Reconciler) checkPin(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, desired desiredResource) error {
+	place := desired.annotations[druidv1alpha1.ManagedResourceAnnotationStore]
+	if current == nil || place == "" {
+		return nil
+	}
+	pinned := current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
+	isAsObserved := pinned == p.observation.ManagedResource.Store
+	if isAsObserved && pinned == place {
+		delete(desired.annotations, druidv1alpha1.ManagedResourceAnnotationStore)
+		return nil
+	}
+	isNewest := isAsObserved && !p.keeps
+	if isNewest && pinned == "" {
+		etcd := &druidv1alpha1.Etcd{}
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(p.etcd), etcd); err != nil {
+			return failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("reading the Etcd before its store is remembered: %w", err))
+		}
+		isNewest = etcd.UID == p.etcd.UID && etcd.Generation == p.etcd.Generation
+	}
+	if !isNewest {
+		return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), current.Name, errors.New("the store that it remembers has changed"))
+	}
+
+	return nil
 }
