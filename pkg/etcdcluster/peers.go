@@ -28,14 +28,32 @@ const staleTime = time.Minute
 // BoundPeers says whether the members have to talk to each other with TLS or without it, whatever the spec says: as most of them
 // know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
 // never find together. Where as many are known by one as by the other, they find together either way, and those that start are
-// correcting their URLs to what was rendered: it stays. Nil: they are free to change.
-func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
+// correcting their URLs to what was rendered: it stays. A lease tells how a member was known when it was written, so that most of
+// them may be wrong where they differ: members that do not find together in the one way try the other. Nil: they are free to change.
+func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *bool {
 	size := lastSize(o)
 	if size <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
 		return nil
 	}
-	known, withTLS := 0, 0
-	for ordinal := range int(size) {
+	known, withTLS := countKnown(etcd, o, int(size))
+	rendered, differ := o.StatefulSet.TLS.PeerCA != "", 0 < withTLS && withTLS < known
+	switch {
+	case known == 0:
+		return nil
+	case !o.StatefulSet.Exists || !differ:
+		return new(2*withTLS > known)
+	case haveFailedToMeet(o, int(size), rendered, now):
+		return new(!rendered)
+	case tryToMeet(o, rendered, now), 2*withTLS == known:
+		return new(rendered)
+	default:
+		return new(2*withTLS > known)
+	}
+}
+
+// countKnown counts the members of which a lease tells how others know them, and those that are known with TLS.
+func countKnown(etcd *druidv1alpha1.Etcd, o Observation, size int) (known, withTLS int) {
+	for ordinal := range size {
 		for _, lease := range o.MemberLeases {
 			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil || isOutlived(o, ordinal, lease) || hasNoVolume(o, ordinal) {
 				continue
@@ -46,15 +64,40 @@ func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation) *bool {
 			}
 		}
 	}
-	if known == 0 {
-		return nil
+
+	return known, withTLS
+}
+
+// haveFailedToMeet is true for members that all run as rendered, with TLS or without, and have not found together for so long that they
+// will not.
+func haveFailedToMeet(o Observation, size int, rendered bool, now time.Time) bool {
+	failed := 0
+	for _, pod := range o.Pods {
+		if pod.Ordinal < size && pod.PeerTLS == rendered && isAloneFor(pod, now) {
+			failed++
+		}
 	}
 
-	if 2*withTLS == known && o.StatefulSet.Exists {
-		return new(o.StatefulSet.TLS.PeerCA != "")
+	return failed == size
+}
+
+// tryToMeet is true for members none of which serves, and that start as rendered: those that do not are left from the other way, in
+// which they have not found together.
+func tryToMeet(o Observation, rendered bool, now time.Time) bool {
+	for _, pod := range o.Pods {
+		if pod.Ready || pod.PeerTLS != rendered && !isAloneFor(pod, now) {
+			return false
+		}
 	}
 
-	return new(2*withTLS > known)
+	return len(o.Pods) > 0
+}
+
+// isAloneFor is true for a pod whose etcd runs, and has not been ready for as long as members may take to start.
+func isAloneFor(pod Pod, now time.Time) bool {
+	isRunning := !pod.ContainersReady && len(pod.Containers) > 0 && pod.Containers[0].State == ContainerRunning
+
+	return !pod.Ready && (isRunning || pod.Deleting) && now.Sub(later(pod.ReadyChangedAt, pod.CreationTime)) >= startTime
 }
 
 // hasNoVolume is true for a member whose claim is gone: it is made anew, and what its lease tells with it.

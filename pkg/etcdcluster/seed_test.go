@@ -177,7 +177,7 @@ func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
 
 // peerTLS is whether members are rendered that have certificates for each other.
 func (s *seed) peerTLS() bool {
-	if bound := etcdcluster.BoundPeers(s.etcd, s.seen); bound != nil {
+	if bound := etcdcluster.BoundPeers(s.etcd, s.seen, s.now); bound != nil {
 		return *bound
 	}
 

@@ -170,7 +170,7 @@ var _ = Describe("PlanFor of several members", func() {
 	})
 
 	Describe("BoundPeers", func() {
-		bound := func() *bool { return etcdcluster.BoundPeers(etcd, o) }
+		bound := func() *bool { return etcdcluster.BoundPeers(etcd, o, now) }
 		knownBy := func(tls ...bool) {
 			o.MemberLeases = nil
 			for ordinal, enabled := range tls {
@@ -221,6 +221,54 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(bound()).To(HaveValue(BeTrue()))
 			o.StatefulSet.TLS.PeerCA = ""
 			Expect(bound()).To(HaveValue(BeFalse()))
+		})
+
+		Describe("where they do not find together", func() {
+			BeforeEach(func() {
+				knownBy(true, false, false)
+				for ordinal := range 3 {
+					silent(ordinal)
+					o.Pods[ordinal].ContainersReady = false
+					o.Pods[ordinal].CreationTime, o.Pods[ordinal].ReadyChangedAt = now.Add(-time.Hour), now.Add(-2*time.Minute)
+				}
+			})
+			become := func(tls bool, ordinals ...int) {
+				for _, ordinal := range ordinals {
+					o.Pods[ordinal].PeerTLS = tls
+					o.Pods[ordinal].CreationTime, o.Pods[ordinal].ReadyChangedAt = now, now
+				}
+			}
+
+			It("has them try the other way, for as long as it takes", func() {
+				Expect(bound()).To(HaveValue(BeTrue()))
+				o.StatefulSet.TLS.PeerCA = "peer-ca"
+				Expect(bound()).To(HaveValue(BeTrue()), "none is replaced yet")
+				o.Pods[0].Deleting = true
+				Expect(bound()).To(HaveValue(BeTrue()), "the first is on its way out")
+				become(true, 0, 1)
+				Expect(bound()).To(HaveValue(BeTrue()), "two are replaced")
+				become(true, 2)
+				Expect(bound()).To(HaveValue(BeTrue()), "all start")
+				Expect(etcdcluster.BoundPeers(etcd, o, now.Add(2*time.Minute-time.Second))).To(HaveValue(BeTrue()))
+				Expect(etcdcluster.BoundPeers(etcd, o, now.Add(2*time.Minute))).To(HaveValue(BeFalse()), "and then the first again")
+			})
+
+			DescribeTable("leaves them as most know each other",
+				func(change func()) {
+					change()
+					Expect(bound()).To(HaveValue(BeFalse()))
+				},
+				Entry("before they had the time to", func() { o.Pods[1].ReadyChangedAt = now.Add(-2*time.Minute + time.Second) }),
+				Entry("while one does not even run", func() { o.Pods[1].Containers[0].State = "Waiting" }),
+				Entry("while one is not there", func() { o.Pods = o.Pods[:2] }),
+				Entry("while one runs, and its node is cut off", func() { o.Pods[1].ContainersReady = true }),
+				Entry("where all leases say the same", func() { knownBy(false, false, false) }),
+				Entry("where one that has certificates stopped to serve a moment ago", func() {
+					o.StatefulSet.TLS.PeerCA = "peer-ca"
+					become(true, 0)
+					o.Pods[1].ReadyChangedAt = now
+				}),
+			)
 		})
 
 		It("does not listen to a member that has lost its volume", func() {

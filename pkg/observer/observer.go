@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,8 @@ type Observer struct {
 	MembersTimeout time.Duration
 	// Sidecars connects to the sidecars beside members. Nil: sidecars are never asked.
 	Sidecars sidecar.Connector
+	// Clock tells for how long members have not found together. Nil: the real one.
+	Clock clock.PassiveClock
 
 	once    sync.Once
 	secrets *lru.Cache
@@ -114,12 +117,20 @@ type pass struct {
 // effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know
 // spec.etcd.enableTLS has pruned the field since, no pod needs the Secrets that the spec still names.
 func (p *pass) effective() *druidv1alpha1.Etcd {
-	modes, errs := secrets.Decide(p.etcd, secrets.ParseModes(p.seen.ManagedResource.TLSMode), etcdcluster.BoundPeers(p.etcd, p.seen))
+	modes, errs := secrets.Decide(p.etcd, secrets.ParseModes(p.seen.ManagedResource.TLSMode), etcdcluster.BoundPeers(p.etcd, p.seen, p.now()))
 	if len(errs) > 0 {
 		return p.etcd
 	}
 
 	return secrets.Effective(p.etcd, modes, secrets.Names{})
+}
+
+func (o *Observer) now() time.Time {
+	if o.Clock == nil {
+		return time.Now()
+	}
+
+	return o.Clock.Now()
 }
 
 // failed records what could not be read.

@@ -75,7 +75,8 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := rendererFor(etcd, observation, defaults)
+	now := s.clock.Now()
+	r, err := rendererFor(etcd, observation, defaults, now)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,9 +88,9 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	if err != nil {
 		return nil, nil, err
 	}
-	question := forecast.Question{Etcd: r.etcd, Observation: observation, Now: s.clock.Now(), Render: r.render}
+	question := forecast.Question{Etcd: r.etcd, Observation: observation, Now: now, Render: r.render}
 	if len(differences) == 0 {
-		if question.Running, err = running(stored, observation, defaults); err != nil {
+		if question.Running, err = running(stored, observation, defaults, now); err != nil {
 			return nil, nil, err
 		}
 	}

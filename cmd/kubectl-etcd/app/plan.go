@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -130,13 +131,14 @@ func (s *session) forecast(ctx context.Context, stored, wanted *druidv1alpha1.Et
 	if err != nil {
 		return nil, err
 	}
-	next, err := rendererFor(wanted, observation, defaults)
+	now := s.clock.Now()
+	next, err := rendererFor(wanted, observation, defaults, now)
 	if err != nil {
 		return nil, err
 	}
-	question := forecast.Question{Etcd: next.etcd, Observation: observation, Now: s.clock.Now(), Render: next.render}
+	question := forecast.Question{Etcd: next.etcd, Observation: observation, Now: now, Render: next.render}
 	if stored != nil && observation.StatefulSet.Exists {
-		if question.Running, err = running(stored, observation, defaults); err != nil {
+		if question.Running, err = running(stored, observation, defaults, now); err != nil {
 			return nil, fmt.Errorf("the spec as it is stored: %w", err)
 		}
 	}
@@ -145,12 +147,12 @@ func (s *session) forecast(ctx context.Context, stored, wanted *druidv1alpha1.Et
 }
 
 // running renders what runs, by the stored spec.
-func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults) (forecast.Rendered, error) {
+func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults, now time.Time) (forecast.Rendered, error) {
 	canonical, errs := helper.Canonical(stored)
 	if len(errs) > 0 {
 		return forecast.Rendered{}, errs.ToAggregate()
 	}
-	r, err := rendererFor(canonical, o, defaults)
+	r, err := rendererFor(canonical, o, defaults, now)
 	if err != nil {
 		return forecast.Rendered{}, err
 	}

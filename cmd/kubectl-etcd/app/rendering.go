@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 
@@ -30,9 +31,9 @@ type renderer struct {
 
 // rendererFor prepares a canonical spec for rendering: what the operator would have issued keeps its name where the cluster mounts
 // it already, and gets a stand-in where it does not exist yet.
-func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults) (*renderer, error) {
+func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults, now time.Time) (*renderer, error) {
 	running := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
-	modes, errs := secrets.Decide(etcd, running, etcdcluster.BoundPeers(etcd, o))
+	modes, errs := secrets.Decide(etcd, running, etcdcluster.BoundPeers(etcd, o, now))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}

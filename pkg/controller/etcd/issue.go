@@ -52,7 +52,7 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 		}
 	}
 	running := secrets.RunningModes(p.canonical.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
-	modes, errs := secrets.Decide(p.canonical, running, etcdcluster.BoundPeers(p.canonical, o))
+	modes, errs := secrets.Decide(p.canonical, running, etcdcluster.BoundPeers(p.canonical, o, r.Clock.Now()))
 	if len(errs) > 0 {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}

@@ -46,7 +46,7 @@ func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 	o.reconciler = &etcd.Reconciler{
 		Client:   client,
 		Reader:   client,
-		Observer: &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite)},
+		Observer: &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite), Clock: w.Clock},
 		Clock:    w.Clock,
 		Recorder: o,
 		Payloads: payloads,
