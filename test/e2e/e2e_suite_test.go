@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e_test tells stories of users on a real seed: a file a story, each in a namespace of its own, side by side. They run
-// by `make test-e2e`. Stories that touch the operator itself are Serial and come last.
+// by `make test-e2e`. Stories that touch the operator itself, or promise something in seconds, are Serial and come last.
 //
 // What may not live here: tables of cases, which are for unit tests, and anything that a fake could show as well.
 package e2e_test

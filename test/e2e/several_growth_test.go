@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("A cluster grows", func() {
-	It("to three members when it is created, and to five without a restart", SpecPriority(9), func(ctx SpecContext) {
+	It("to three members when it is created, and to five without a restart", Serial, func(ctx SpecContext) {
 		story := seed.Begin(ctx, "growth")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		timeline := story.Watch(ctx, etcd)
@@ -46,7 +46,7 @@ var _ = Describe("A cluster grows", func() {
 		expectShortGaps(users.End(ctx))
 	}, SpecTimeout(storyTimeout))
 
-	It("from one member to three, with peer TLS switched on before", SpecPriority(9), func(ctx SpecContext) {
+	It("from one member to three, with peer TLS switched on before", Serial, func(ctx SpecContext) {
 		story := seed.Begin(ctx, "growth-tls")
 		clients, peers := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
