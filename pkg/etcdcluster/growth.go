@@ -48,6 +48,22 @@ func hasCaughtUp(learner, leader MemberAnswer) bool {
 	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
 }
 
+// makeRoom runs the next member where it has joined already and others have lost their place, such as in a cluster that hibernated while
+// it grew: a cluster takes one learner at a time, and this one gets its vote only when it runs.
+func (v view) makeRoom(plan Plan) (Plan, bool) {
+	next := helper.MemberName(v.etcd, len(v.members))
+	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m ListedMember) bool { return m.Learner && m.Name == next })
+	isKeptOut := slices.ContainsFunc(v.members, func(m Member) bool { return m.Listed == nil })
+	if !v.isSeen() || !v.isGrowing() || !hasJoined || !isKeptOut {
+		return plan, false
+	}
+	plan.Stage = StageGrow
+	plan.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.arithmetic(), next)
+	plan.Growth = &Growth{Replicas: plan.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
+
+	return plan, true
+}
+
 // settle waits for members that are not back.
 func (v view) settle(plan Plan) (Plan, bool) {
 	for _, member := range v.members {

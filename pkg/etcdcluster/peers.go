@@ -68,8 +68,8 @@ func countKnown(etcd *druidv1alpha1.Etcd, o Observation, size int) (known, withT
 	return known, withTLS
 }
 
-// haveFailedToMeet is true for members that all run as rendered, with TLS or without, and have not found together for so long that they
-// will not.
+// haveFailedToMeet is true where as many members as are a quorum run as rendered, with TLS or without, and have not found together for
+// so long that they will not.
 func haveFailedToMeet(o Observation, size int, rendered bool, now time.Time) bool {
 	failed := 0
 	for _, pod := range o.Pods {
@@ -78,14 +78,14 @@ func haveFailedToMeet(o Observation, size int, rendered bool, now time.Time) boo
 		}
 	}
 
-	return failed == size
+	return IsQuorate(failed, size)
 }
 
-// tryToMeet is true for members none of which serves, and that start as rendered: those that do not are left from the other way, in
-// which they have not found together.
+// tryToMeet is true where no member serves, and those that run start as rendered: what runs still in the other way has not found
+// together in that.
 func tryToMeet(o Observation, rendered bool, now time.Time) bool {
 	for _, pod := range o.Pods {
-		if pod.Ready || pod.PeerTLS != rendered && !isAloneFor(pod, now) {
+		if pod.Ready || pod.PeerTLS != rendered && isRunning(pod) && !isAloneFor(pod, now) {
 			return false
 		}
 	}
@@ -95,9 +95,11 @@ func tryToMeet(o Observation, rendered bool, now time.Time) bool {
 
 // isAloneFor is true for a pod whose etcd runs, and has not been ready for as long as members may take to start.
 func isAloneFor(pod Pod, now time.Time) bool {
-	isRunning := !pod.ContainersReady && len(pod.Containers) > 0 && pod.Containers[0].State == ContainerRunning
+	return isRunning(pod) && !pod.Ready && !pod.ContainersReady && now.Sub(later(pod.ReadyChangedAt, pod.CreationTime)) >= startTime
+}
 
-	return !pod.Ready && (isRunning || pod.Deleting) && now.Sub(later(pod.ReadyChangedAt, pod.CreationTime)) >= startTime
+func isRunning(pod Pod) bool {
+	return slices.ContainsFunc(pod.Containers, func(c Container) bool { return c.Name == ContainerEtcd && c.State == ContainerRunning })
 }
 
 // hasNoVolume is true for a member whose claim is gone: it is made anew, and what its lease tells with it.
@@ -107,14 +109,14 @@ func hasNoVolume(o Observation, ordinal int) bool {
 	return claim != nil && !claim.Exists
 }
 
-// isOutlived is true for a lease that tells of the pod before the one that runs, while a cluster grows from a first member that was
-// restarted with other peer URLs: its sidecar writes the lease after ten seconds for the first time, and the next member joins
+// isOutlived is true for the lease of a first member that tells of the pod before the one that runs, while a cluster begins to grow from
+// it: it was restarted with other peer URLs, its sidecar writes the lease after ten seconds for the first time, and the next member joins
 // before that.
 func isOutlived(o Observation, ordinal int, lease Lease) bool {
 	rendered, pod := o.ManagedResource.Replicas, o.PodFor(ordinal)
-	grows := rendered != nil && *rendered > 0 && *rendered < lastSize(o)
+	grows := rendered != nil && *rendered > 0 && *rendered <= 2 && *rendered < lastSize(o)
 
-	return grows && pod != nil && pod.PeerTLS != *lease.TLSEnabled
+	return grows && ordinal == 0 && pod != nil && pod.PeerTLS != *lease.TLSEnabled
 }
 
 // isServedByPods is true while a quorum of the pods that were rendered is ready.

@@ -262,13 +262,30 @@ func (w *randomWorld) volumeGoes() string {
 // isMadeAgain keeps the claims but for one that is not the last, and no lease tells who the members were.
 func (w *randomWorld) isMadeAgain() string {
 	ordinal, volume := w.anyVolume()
-	if volume == nil || w.etcd.Spec.Replicas < 3 || ordinal+1 >= len(w.members) || w.random.Intn(3) > 0 {
+	if volume == nil || w.etcd.Spec.Replicas < 3 || ordinal+1 >= len(w.members) || w.random.Intn(3) > 0 || !w.isToldByClaimsWithout(ordinal) {
 		return ""
 	}
 	w.makeAgainWithout(ordinal)
 	w.keepPeers()
 
 	return fmt.Sprintf("the Etcd is deleted and made again, without claim %d", ordinal)
+}
+
+// isToldByClaimsWithout is true where the claims of the others are enough to tell what the cluster was, which nothing else does once
+// the Etcd is made again.
+func (w *randomWorld) isToldByClaimsWithout(ordinal int) bool {
+	claims, data := 0, 0
+	for _, claim := range w.seen.Claims {
+		if !claim.Exists || claim.Ordinal == ordinal {
+			continue
+		}
+		claims = max(claims, claim.Ordinal+1)
+		if volume := w.volumes[claim.Name]; volume != nil && !volume.lost {
+			data++
+		}
+	}
+
+	return etcdcluster.IsQuorate(data, claims)
 }
 
 func (w *randomWorld) volumeRots() string {

@@ -430,7 +430,8 @@ func (s *seed) checkSaved(plan etcdcluster.Plan) {
 	}
 }
 
-// checkRendered checks that a cluster grows by one member at a time, and never shrinks but to hibernate.
+// checkRendered checks that a cluster grows by one member at a time, and never shrinks but to hibernate. A member that has joined
+// before is no growth.
 func (s *seed) checkRendered(wanted manifest) {
 	if s.written == nil || s.written.replicas == 0 || wanted.replicas == 0 {
 		return
@@ -440,7 +441,7 @@ func (s *seed) checkRendered(wanted manifest) {
 		s.broken("the cluster shrinks from %d to %d", s.written.replicas, wanted.replicas)
 	case wanted.replicas > s.written.replicas+1:
 		s.broken("the cluster grows from %d to %d at once", s.written.replicas, wanted.replicas)
-	case wanted.replicas > s.written.replicas:
+	case wanted.replicas > s.written.replicas && s.listed(int(s.written.replicas)) == nil:
 		for ordinal := range int(s.written.replicas) {
 			if member := s.alive(ordinal); member == nil || member.learner {
 				s.broken("the cluster grows to %d while member %d is no voter that serves", wanted.replicas, ordinal)

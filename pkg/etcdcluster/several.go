@@ -36,7 +36,7 @@ func planSeveral(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 
 		return plan
 	}
-	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.promote, v.correctURLs, v.replace, v.settle} {
+	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.promote, v.correctURLs, v.makeRoom, v.replace, v.settle} {
 		if decided, is := decide(plan); is {
 			return decided
 		}

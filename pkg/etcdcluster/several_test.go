@@ -57,6 +57,18 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(plan().Outcome()).To(Equal(etcdcluster.OutcomeDone), plan().WaitsFor)
 	})
 
+	It("runs a member that has joined before where others have to join again, and lets no other join", func() {
+		etcd.Spec.Replicas, o.ManagedResource.Size = 5, 5
+		o.Etcd.MemberList[2] = etcdcluster.ListedMember{ID: 0xa4, Name: "main-3", Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}}
+		silent(2)
+		Expect(plan().Growth).To(Equal(&etcdcluster.Growth{Replicas: 4, ClusterSize: 5}), plan().Reason)
+		Expect(plan().Reason).To(Equal("2 of 2 healthy; main-3 has joined as a learner before, and keeps others out that have to join again until it has its vote"))
+		o.Etcd.MemberList[2].Name = "main-4"
+		Expect(plan().Growth).To(BeNil(), plan().Reason)
+		etcd.Spec.Replicas, o.Etcd.MemberList[2].Name = 3, "main-3"
+		Expect(plan().Growth).To(BeNil(), "the spec asks for no other")
+	})
+
 	It("gives every step on a pod the UID that was seen", func() {
 		o.Pods[1].RevisionHash = "old"
 		Expect(plan().Step).To(Equal(&etcdcluster.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}))
@@ -247,6 +259,8 @@ var _ = Describe("PlanFor of several members", func() {
 				Expect(bound()).To(HaveValue(BeTrue()), "the first is on its way out")
 				become(true, 0, 1)
 				Expect(bound()).To(HaveValue(BeTrue()), "two are replaced")
+				o.Pods[2].Containers[0].State = "Waiting"
+				Expect(bound()).To(HaveValue(BeTrue()), "the third does not run anyway")
 				become(true, 2)
 				Expect(bound()).To(HaveValue(BeTrue()), "all start")
 				Expect(etcdcluster.BoundPeers(etcd, o, now.Add(2*time.Minute-time.Second))).To(HaveValue(BeTrue()))
@@ -258,10 +272,12 @@ var _ = Describe("PlanFor of several members", func() {
 					change()
 					Expect(bound()).To(HaveValue(BeFalse()))
 				},
-				Entry("before they had the time to", func() { o.Pods[1].ReadyChangedAt = now.Add(-2*time.Minute + time.Second) }),
-				Entry("while one does not even run", func() { o.Pods[1].Containers[0].State = "Waiting" }),
-				Entry("while one is not there", func() { o.Pods = o.Pods[:2] }),
-				Entry("while one runs, and its node is cut off", func() { o.Pods[1].ContainersReady = true }),
+				Entry("before enough of them had the time to", func() {
+					o.Pods[1].ReadyChangedAt, o.Pods[2].ReadyChangedAt = now.Add(-2*time.Minute+time.Second), now
+				}),
+				Entry("while too few run", func() { o.Pods[1].Containers[0].State, o.Pods[2].Containers[0].State = "Waiting", "Waiting" }),
+				Entry("while too few are there", func() { o.Pods = o.Pods[:1] }),
+				Entry("while the nodes of too many are cut off", func() { o.Pods[1].ContainersReady, o.Pods[2].ContainersReady = true, true }),
 				Entry("where all leases say the same", func() { knownBy(false, false, false) }),
 				Entry("where one that has certificates stopped to serve a moment ago", func() {
 					o.StatefulSet.TLS.PeerCA = "peer-ca"
