@@ -57,6 +57,8 @@ type Pod struct {
 	TLS MountedTLS
 	// ClientTLS names the Secrets with which its clients connect. Nil: it serves plaintext.
 	ClientTLS *ClientSecrets
+	// ClientPort is the port at which it serves clients. 0: not known.
+	ClientPort int32
 	// PeerTLS is true when it talks to its peers by TLS.
 	PeerTLS bool
 }

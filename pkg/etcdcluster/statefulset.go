@@ -41,6 +41,8 @@ type StatefulSet struct {
 	Store string
 	// TLS are the Secrets that its pod template mounts for TLS.
 	TLS MountedTLS
+	// ClientPort is the port at which its pods serve clients. 0: not known.
+	ClientPort int32
 }
 
 // MountedTLS are the names of Secrets that pods mount for TLS. Each is empty where none is mounted.

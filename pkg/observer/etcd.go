@@ -22,7 +22,7 @@ import (
 type endpoint struct {
 	ordinal int
 	host    string
-	// port. Empty: that of the members.
+	// port. Empty: that of the spec.
 	port string
 	// serverName that its certificate has to carry. Empty: the one in every member's certificate.
 	serverName string
@@ -114,11 +114,20 @@ func (p *pass) endpoints() []endpoint {
 	}
 	for _, pod := range p.seen.Pods {
 		if len(pod.IPs) > 0 && !pod.Deleting {
-			endpoints = append(endpoints, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], secrets: with(pod.ClientTLS)})
+			endpoints = append(endpoints, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], port: portOf(pod), secrets: with(pod.ClientTLS)})
 		}
 	}
 
 	return endpoints
+}
+
+// portOf is the port at which a pod was made to serve: the spec may have changed since. Empty: not known.
+func portOf(pod etcdcluster.Pod) string {
+	if pod.ClientPort == 0 {
+		return ""
+	}
+
+	return strconv.Itoa(int(pod.ClientPort))
 }
 
 func (p *pass) secretsOfSpec() *etcdcluster.ClientSecrets {

@@ -23,7 +23,7 @@ func (o *Observer) Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etc
 		return nil, fmt.Errorf("connecting to the member in pod %s: it has no address", pod.Name)
 	}
 	p := &pass{Observer: o, etcd: etcd}
-	target, err := p.target(ctx, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], secrets: pod.ClientTLS})
+	target, err := p.target(ctx, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], port: portOf(pod), secrets: pod.ClientTLS})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the member in pod %s: %w", pod.Name, err)
 	}

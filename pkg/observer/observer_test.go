@@ -330,6 +330,29 @@ var _ = Describe("Observer", func() {
 			Expect(seen.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
 		})
 
+		It("is asked at the port at which a pod was made to serve, also where the spec says something new", func() {
+			etcd.Spec.Etcd.ClientPort = new(int32(12379))
+			for _, object := range objects {
+				object.(*corev1.Pod).Spec.Containers = []corev1.Container{
+					{Name: "backup-restore", Ports: []corev1.ContainerPort{{Name: "client", ContainerPort: 1}}},
+					{Name: "etcd", Ports: []corev1.ContainerPort{{Name: "server", ContainerPort: 2380}, {Name: "client", ContainerPort: 2379}}},
+				}
+			}
+			o := newObserver()
+			seen := o.Observe(ctx, etcd, observer.Request{AskEtcd: true})
+			Expect(seen.Etcd.Members).To(HaveEach(HaveField("Serves", true)))
+			member, err := o.Member(ctx, etcd, seen.Pods[0])
+			Expect(err).NotTo(HaveOccurred())
+			_, _, err = member.Status(ctx)
+			Expect(err).NotTo(HaveOccurred())
+
+			seen.Pods[0].ClientPort = 0
+			member, err = o.Member(ctx, etcd, seen.Pods[0])
+			Expect(err).NotTo(HaveOccurred())
+			_, _, err = member.Status(ctx)
+			Expect(err).To(HaveOccurred(), "the spec's is all that is known")
+		})
+
 		It("is met anew where it did not answer, without the delays of a lost connection", func() {
 			members.Stop(2)
 			o := newObserver()

@@ -64,6 +64,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		Store:           etcdcluster.StoreFingerprint(object.Spec),
 		TLS:             mountedTLSFor(object.Spec.Volumes),
 		ClientTLS:       clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),
+		ClientPort:      clientPortFor(object.Spec.Containers),
 		PeerTLS:         mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 	}
 	for _, ip := range object.Status.PodIPs {
@@ -91,6 +92,19 @@ func clientSecretsFor(mounted etcdcluster.MountedTLS) *etcdcluster.ClientSecrets
 	}
 
 	return &etcdcluster.ClientSecrets{CA: mounted.ClientCA, Client: mounted.Client}
+}
+
+// clientPortFor knows the port by its name, which older versions of etcd-druid gave it too. 0: there is none.
+func clientPortFor(containers []corev1.Container) int32 {
+	for _, container := range containers {
+		for _, port := range container.Ports {
+			if container.Name == etcdcluster.ContainerEtcd && port.Name == "client" {
+				return port.ContainerPort
+			}
+		}
+	}
+
+	return 0
 }
 
 // mountedTLSFor knows the volumes by their names, also by those of older versions of etcd-druid.

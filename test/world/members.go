@@ -7,7 +7,9 @@ package world
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +71,7 @@ func (w *World) connect() {
 			w.cluster.Stop(member.ID)
 			continue
 		}
-		w.cluster.Move(member.ID, pod.Status.PodIP+":2379")
+		w.cluster.Move(member.ID, clientAddress(pod))
 		w.cluster.Start(member.ID)
 	}
 }
@@ -128,9 +130,9 @@ func (w *World) join(pod *corev1.Pod, volume string, learner bool) {
 	w.counter++
 	id := 0xa000 + w.counter
 	if learner {
-		w.cluster.AddLearner(id, pod.Name, pod.Status.PodIP+":2379")
+		w.cluster.AddLearner(id, pod.Name, clientAddress(pod))
 	} else {
-		w.cluster.AddMember(id, pod.Name, pod.Status.PodIP+":2379")
+		w.cluster.AddMember(id, pod.Name, clientAddress(pod))
 	}
 	w.cluster.SetPeerURLs(id, peerURL(pod))
 	w.data[volume] = id
@@ -171,6 +173,16 @@ func peerURL(pod *corev1.Pod) string {
 	}
 	name := pod.Name[:strings.LastIndex(pod.Name, "-")]
 	return fmt.Sprintf("%s://%s.%s-peer.%s.svc:2380", scheme, pod.Name, name, pod.Namespace)
+}
+
+// clientAddress is where the member of a pod serves clients.
+func clientAddress(pod *corev1.Pod) string {
+	for _, port := range pod.Spec.Containers[0].Ports {
+		if port.Name == "client" {
+			return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port.ContainerPort)))
+		}
+	}
+	return net.JoinHostPort(pod.Status.PodIP, "2379")
 }
 
 // probes tell of pods whose members serve.

@@ -59,6 +59,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it completes the rotation of the CAs of three members", story{given: append(three[:1:1], rotating), when: update(completeRotation), then: succeeded(3, 16)}),
 		Entry("while it replaces the volume of a member whose node is gone", story{given: three, when: loseNode, then: hasNewVolume}),
 		Entry("while volumes grow", story{given: []func(*world.World){create(3, withExpandableVolumes)}, when: update(growVolumes), then: succeeded(3, 4)}),
+		Entry("while three members come to serve clients at another port", story{given: three, when: update(otherPort), then: succeeded(3, 7)}),
 		Entry("while it adopts three members", story{when: func(w *world.World) { predecessors(3)(w); adopt(w) }, then: succeeded(3, 6)}),
 		Entry("while one member moves to another store", story{given: []func(*world.World){create(1, withStore)}, when: moveStore, then: hasMoved(1, 2)}),
 		Entry("while three members move to another store", story{given: []func(*world.World){create(3, withStore)}, when: moveStore, then: hasMoved(3, 7)}),
@@ -145,6 +146,8 @@ func isPrepared(w *world.World) {
 	must(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: "druid-" + w.Etcd.Name}, mr))
 	Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/ca-rotation", And(ContainSubstring(`"stage":"Prepared"`), ContainSubstring(`"automatic":true`))))
 }
+
+func otherPort(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ClientPort = new(int32(12379)) }
 
 func growVolumes(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
