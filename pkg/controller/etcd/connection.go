@@ -5,6 +5,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -27,7 +28,8 @@ const (
 	connectionCA        = "ca.crt"
 )
 
-// ensureConnection writes the Secret with which applications connect: the same name for ever, whatever was renewed.
+// ensureConnection writes the Secret with which applications connect: the same name for ever, whatever was renewed. Its port is
+// that at which members serve, which may be another one than that of the spec.
 func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
 	configs := secrets.ConfigNamesFor(p.canonical.Name)
 	bundle, found := p.issued.manager.Get(configs.ClientCA, secretsmanager.Bundle)
@@ -36,6 +38,7 @@ func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
 		return fmt.Errorf("there is no CA or no client certificate for Secret %s", secrets.ConnectionName(p.canonical))
 	}
 
+	port := cmp.Or(p.observation.ServedClientPort(), helper.ClientPort(p.canonical))
 	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.canonical.Namespace, Name: secrets.ConnectionName(p.canonical)}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Client, connection, func() error {
 		if connection.ResourceVersion != "" && !isConnectionOf(connection, p.etcd) {
@@ -46,7 +49,7 @@ func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
 		connection.OwnerReferences = []metav1.OwnerReference{helper.OwnerReference(p.canonical)}
 		connection.Type = corev1.SecretTypeOpaque
 		connection.Data = map[string][]byte{
-			connectionEndpoints:     []byte(fmt.Sprintf("https://%s.%s.svc:%d", helper.ClientServiceName(p.canonical), p.canonical.Namespace, helper.ClientPort(p.canonical))),
+			connectionEndpoints:     []byte(fmt.Sprintf("https://%s.%s.svc:%d", helper.ClientServiceName(p.canonical), p.canonical.Namespace, port)),
 			connectionCA:            bundle.Data[secretsutils.DataKeyCertificateBundle],
 			corev1.TLSCertKey:       certificate.Data[corev1.TLSCertKey],
 			corev1.TLSPrivateKeyKey: certificate.Data[corev1.TLSPrivateKeyKey],

@@ -7,6 +7,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	extensionssecretsmanager "github.com/gardener/gardener/extensions/pkg/util/secret/manager"
@@ -69,20 +70,28 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 		}
 	}
 	p.canonical = secrets.Effective(p.canonical, modes, p.issued.names)
-	if modes.Client == secrets.ModeProvisioned && !servesPlaintext(o) {
+	if modes.Client == secrets.ModeProvisioned && servesProvisioned(p.canonical.Name, o) {
 		return failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureConnection(ctx, p))
 	}
 	return nil
 }
 
-// servesPlaintext is true while a member was not restarted since TLS was switched on. Applications are told when all were.
-func servesPlaintext(o etcdcluster.Observation) bool {
-	for _, pod := range o.Pods {
-		if pod.ClientTLS == nil {
-			return true
-		}
+// servesProvisioned is true when every member serves clients with certificates of ours, or none does yet of a new cluster: what a
+// spec asks for may never come to be, and applications are told of what is. Where TLS is switched on they are told when all members
+// were restarted.
+func servesProvisioned(etcdName string, o etcdcluster.Observation) bool {
+	var mounted []etcdcluster.MountedTLS
+	if o.StatefulSet.Exists {
+		mounted = append(mounted, o.StatefulSet.TLS)
+	} else if remembered := secrets.ParseModes(o.ManagedResource.TLSMode); remembered.IsKnown() && remembered.Client != secrets.ModeProvisioned {
+		return false
 	}
-	return false
+	for _, pod := range o.Pods {
+		mounted = append(mounted, pod.TLS)
+	}
+	return !slices.ContainsFunc(mounted, func(tls etcdcluster.MountedTLS) bool {
+		return secrets.RunningModes(etcdName, "", true, tls.ClientCA, tls.PeerCA).Client != secrets.ModeProvisioned
+	})
 }
 
 // generate has the certificates issued, in the stage that the rotation of their CAs has reached.

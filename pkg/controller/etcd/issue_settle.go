@@ -108,6 +108,9 @@ func (r *Reconciler) tidy(ctx context.Context, p *pass) error {
 		return err
 	}
 	current := i.current(p.canonical.Name)
+	if p.newest != nil && i.rotation.Stage != secrets.StageCompleteBundle && slices.ContainsFunc(p.newest.current(p.canonical.Name), func(name string) bool { return !slices.Contains(current, name) }) {
+		return nil // the next pass would issue them again
+	}
 	if i.rotation.Stage != secrets.StageCompleteBundle && !slices.ContainsFunc(p.observation.Issued, func(secret etcdcluster.IssuedSecret) bool { return !slices.Contains(current, secret.Name) }) {
 		return nil
 	}

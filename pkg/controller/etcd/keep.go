@@ -83,7 +83,7 @@ func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass,
 		accepted.Over = accepted.Over || isOver(etcd)
 	}
 
-	return &pass{etcd: etcd, canonical: etcd.DeepCopy(), accepted: accepted, keeps: true}, nil
+	return &pass{etcd: etcd, canonical: etcd.DeepCopy(), accepted: accepted, keeps: true, newest: p.issued}, nil
 }
 
 // take takes over what the pass that keeps a cluster has learned.

@@ -100,6 +100,8 @@ type pass struct {
 	store *conditions.StoreAnswer
 	// accepted is what the generation is rendered with; nil if nobody accepted it yet.
 	accepted *acceptance
+	// newest is what was issued for a newer generation, which is not carried out; nil: nothing.
+	newest *issued
 	// keeps is true where the generation is an earlier one, at which the cluster is kept.
 	keeps bool
 	// kept is the pass that keeps the cluster at what was accepted last, since the newest generation is not carried out, and

@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+var _ = Describe("The Secret with which applications connect", func() {
+	var (
+		ctx   = context.Background()
+		w     *world.World
+		drive *operator
+		trial *trialClient
+		// told are the ports that were written, each with those at which pods were made to serve by then.
+		told []string
+		// touched are the writes to Secrets.
+		touched []string
+
+		isInvalid = apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, "main", nil)
+		isBusy    = apierrors.NewInternalError(fmt.Errorf("a webhook does not answer"))
+	)
+
+	connection := func() map[string][]byte {
+		GinkgoHelper()
+		secret := &corev1.Secret{}
+		if err := w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-connection"}, secret); err != nil {
+			Expect(err).To(MatchError(apierrors.IsNotFound, "is not found"))
+		}
+		return secret.Data
+	}
+	// ports are those at which pods were made to serve; where there are none, the next will.
+	ports := func() []string {
+		var all []string
+		add := func(spec corev1.PodSpec) {
+			for _, port := range spec.Containers[0].Ports {
+				if port.Name == "client" {
+					all = append(all, fmt.Sprint(port.ContainerPort))
+				}
+			}
+		}
+		list := &corev1.PodList{}
+		must(w.Client(nil).List(ctx, list))
+		for _, pod := range list.Items {
+			add(pod.Spec)
+		}
+		if len(list.Items) == 0 {
+			statefulSet := &appsv1.StatefulSet{}
+			must(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, statefulSet))
+			add(statefulSet.Spec.Template.Spec)
+		}
+		return all
+	}
+	issued := func() map[string]string {
+		uids := map[string]string{}
+		list := &corev1.SecretList{}
+		must(w.Client(nil).List(ctx, list, client.MatchingLabels{"managed-by": "secrets-manager"}))
+		for _, secret := range list.Items {
+			uids[secret.Name] = string(secret.UID)
+		}
+		return uids
+	}
+	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
+		GinkgoHelper()
+		w, told, touched = world.New(scheme), nil, nil
+		before := secretsutils.Clock
+		secretsutils.Clock = w.Clock
+		DeferCleanup(func() { secretsutils.Clock = before })
+		create(replicas, options...)(w)
+		startOperator(w, nil).run()
+		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		drive = startOperator(w, func(write world.Write) {
+			if write.Done && strings.Contains(write.What, " Secret ") {
+				touched = append(touched, write.What)
+				Expect(len(touched)).To(BeNumerically("<", 50), "the passes never end: %v", touched)
+			}
+			if write.Done && strings.HasSuffix(write.What, " Secret main-connection") && connection() != nil {
+				endpoint := string(connection()["endpoints"])
+				told = append(told, endpoint[strings.LastIndex(endpoint, ":")+1:]+" of "+strings.Join(slices.Compact(slices.Sorted(slices.Values(ports()))), ","))
+			}
+		})
+		trial = &trialClient{Client: drive.reconciler.Client}
+		drive.reconciler.Client = trial
+	}
+	ask := func(mutate func(*druidv1alpha1.Etcd)) {
+		update(func(etcd *druidv1alpha1.Etcd) {
+			relabel(etcd)
+			mutate(etcd)
+		})(w)
+		drive.due = w.Clock.Now()
+		drive.run()
+	}
+	carryOut := func() {
+		GinkgoHelper()
+		trial.answer = nil
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", w.EtcdObject().Status)
+		Expect(w.Violations).To(BeEmpty())
+	}
+
+	DescribeTable("has the port at which members serve, while another one", func(answer error) {
+		start(3)
+		trial.answer = answer
+		ask(otherPort)
+		Expect(trial.tried).To(BeNumerically(">", 0))
+		Expect(touched).To(BeEmpty())
+
+		By("having renewed certificates all the same")
+		before := connection()
+		w.Clock.Step(600 * 24 * time.Hour)
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(connection()["tls.crt"]).NotTo(Equal(before["tls.crt"]))
+		Expect(told).To(ConsistOf("2379 of 2379"))
+
+		By("having the other port as soon as a member serves there")
+		told = nil
+		carryOut()
+		Expect(told).To(ConsistOf("12379 of 12379,2379"))
+		Expect(ports()).To(HaveEach("12379"))
+	},
+		Entry("is refused", isInvalid),
+		Entry("cannot be tried", isBusy),
+	)
+
+	It("has the port at which a cluster that hibernates will serve, when that is applied", func() {
+		start(1)
+		ask(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+		told = nil
+		ask(otherPort)
+		Expect(told).To(ConsistOf("12379 of 12379"))
+	})
+
+	DescribeTable("is not there before members serve TLS with certificates that were issued, and these stay while that", func(answer error) {
+		start(3, plaintext)
+		trial.answer = answer
+		ask(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
+		Expect(trial.tried).To(BeNumerically(">", 0))
+		Expect(connection()).To(BeNil())
+		before := issued()
+		Expect(before).NotTo(BeEmpty())
+
+		touched = nil
+		for range 3 {
+			drive.pass()
+		}
+		Expect(touched).To(BeEmpty())
+		Expect(issued()).To(Equal(before))
+
+		By("issuing nothing else when it can be carried out")
+		carryOut()
+		Expect(issued()).To(Equal(before))
+		Expect(connection()).NotTo(BeNil())
+
+		By("deleting what nobody mounts when nobody asks for it any more")
+		trial.answer = answer
+		ask(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: "main-0", URLs: []string{"https://main.example.com:2380"}}}
+		})
+		Expect(len(issued())).To(BeNumerically(">", len(before)))
+		ask(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = nil })
+		Expect(issued()).To(Equal(before))
+	},
+		Entry("is refused", isInvalid),
+		Entry("cannot be tried", isBusy),
+	)
+
+	It("is not there for a cluster whose own Secrets are to be replaced by issued ones, before all members serve with these", func() {
+		w = world.New(scheme)
+		predecessors(3)(w)
+		adopt(w)
+		startOperator(w, nil).run()
+		seen := 0
+		drive = startOperator(w, func(write world.Write) {
+			if write.Done && strings.HasSuffix(write.What, " Secret main-connection") {
+				list := &corev1.PodList{}
+				must(w.Client(nil).List(ctx, list))
+				for _, pod := range list.Items {
+					Expect(pod.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret", HaveField("SecretName", HavePrefix("main-client-ca-bundle-")))))
+				}
+				seen++
+			}
+		})
+		ask(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, new(true)
+		})
+		Expect(seen).To(BeNumerically(">", 0), "%+v", w.EtcdObject().Status)
+	})
+})
+
+// trialClient answers where pods of another role are tried.
+type trialClient struct {
+	client.Client
+	// answer is the answer. Nil: that of the API server.
+	answer error
+	tried  int
+}
+
+// Create implements client.Client.
+func (c *trialClient) Create(ctx context.Context, obj client.Object, opts ...client.CreateOption) error {
+	options := client.CreateOptions{}
+	options.ApplyOptions(opts)
+	statefulSet, is := obj.(*appsv1.StatefulSet)
+	if is && len(options.DryRun) > 0 && c.answer != nil && statefulSet.Spec.Template.Labels["role"] == "other" {
+		c.tried++
+		return c.answer
+	}
+	return c.Client.Create(ctx, obj, opts...)
+}
