@@ -166,15 +166,15 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 	r.tell(before, next, o.eventReason)
 
 	rotationTaken := r.takeRotationAnnotation(p, next)
-	restoreTaken, err := r.takeRestoreAnnotation(ctx, p, next)
-	if err != nil {
-		return conflictOr(err)
-	}
+	restoreTaken := r.takeRestoreAnnotation(p, next)
 	operationDone := p.applied && helper.RemoveOperationAnnotations(next)
 	if rotationTaken || restoreTaken || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return conflictOr(fmt.Errorf("removing annotations: %w", err))
 		}
+	}
+	if err := r.ignoreRestore(ctx, p); err != nil {
+		return conflictOr(err)
 	}
 	if operationDone {
 		r.event(p.etcd, corev1.EventTypeNormal, "Applied", "Generation %d is applied", p.etcd.Generation)

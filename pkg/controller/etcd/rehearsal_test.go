@@ -107,6 +107,45 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		Expect(isAsked()).To(BeFalse())
 	})
 
+	It("is ignored for good where it is said to be, although somebody else writes to the Etcd just then", func() {
+		ask()
+		until(func() bool { return job() != nil })
+		first := job().UID
+		end(batchv1.JobFailed)
+		disturbed := false
+		drive = startOperator(w, func(write world.Write) {
+			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
+				etcd := w.EtcdObject().DeepCopy()
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "example.com/somebody", "was here")
+				Expect(w.Client(nil).Update(ctx, etcd)).To(Succeed())
+				disturbed = true
+			}
+		})
+		until(func() bool { return !isAsked() })
+		Expect(disturbed).To(BeTrue())
+		Expect(drive.events).To(ContainElement(HavePrefix("RestoreIgnored")))
+		drive.run()
+		Expect(job().UID).To(Equal(first), "no other looks into the store")
+		Expect(deleted).To(BeEmpty())
+		Expect(w.EtcdObject().Annotations).To(HaveKey("example.com/somebody"))
+	})
+
+	It("leaves what somebody asks for instead", func() {
+		ask()
+		until(func() bool { return job() != nil })
+		end(batchv1.JobFailed)
+		drive = startOperator(w, func(write world.Write) {
+			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
+				etcd := w.EtcdObject().DeepCopy()
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store-unverified")
+				Expect(w.Client(nil).Update(ctx, etcd)).To(Succeed())
+			}
+		})
+		until(func() bool { return !isAsked() })
+		Expect(drive.events).NotTo(ContainElement(HavePrefix("RestoreIgnored")))
+		Expect(drive.events).To(ContainElement(HavePrefix("Restoring: ")))
+	})
+
 	It("looks into the store once more after the operator died between noting that it told of a failure and telling it", func() {
 		ask()
 		until(func() bool { return job() != nil })

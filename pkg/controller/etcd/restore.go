@@ -11,33 +11,73 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered, or
-// when it is ignored: it must not come into force later, when somebody has forgotten it. It returns whether anything was removed.
-func (r *Reconciler) takeRestoreAnnotation(ctx context.Context, p *pass, etcd *druidv1alpha1.Etcd) (bool, error) {
-	value, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
-	if !found || !p.observed {
-		return false, nil
+// takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered. It
+// returns whether anything was removed.
+func (r *Reconciler) takeRestoreAnnotation(p *pass, etcd *druidv1alpha1.Etcd) bool {
+	_, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+	if !found || !p.observed || !isDiscarding(p) {
+		return false
 	}
-	if phase := etcdcluster.RestorePhase(p.observation.ManagedResource.Restore); phase == etcdcluster.RestoreDiscard {
-		r.event(p.etcd, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
-		delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
-		return true, nil
+	r.event(p.etcd, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
+	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
+	return true
+}
+
+func isDiscarding(p *pass) bool {
+	return etcdcluster.RestorePhase(p.observation.ManagedResource.Restore) == etcdcluster.RestoreDiscard
+}
+
+// ignoreRestore removes the annotation that asks for a restore when it is ignored: it must not come into force later, when somebody
+// has forgotten it. That is told once it is so.
+func (r *Reconciler) ignoreRestore(ctx context.Context, p *pass) error {
+	if !p.observed || isDiscarding(p) {
+		return nil
 	}
 	_, ignored := etcdcluster.JudgeRestore(p.canonical, p.observation, r.Clock.Now())
 	if ignored == "" {
-		return false, nil
+		return nil
 	}
 	if err := r.recordRehearsal(ctx, p); err != nil {
-		return false, err
+		return err
 	}
-	r.event(p.etcd, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RestoreAnnotation, value, ignored)
-	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
-	return true, nil
+	value := p.canonical.Annotations[druidv1alpha1.RestoreAnnotation]
+	removed, err := r.removeRestore(ctx, p.etcd, value)
+	if removed {
+		r.event(p.etcd, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RestoreAnnotation, value, ignored)
+	}
+	return err
+}
+
+// removeRestore removes the annotation if it asks for the same still, and returns whether it did. That somebody else has written to
+// the Etcd meanwhile is no reason to leave it: the next pass would rehearse once more.
+func (r *Reconciler) removeRestore(ctx context.Context, judged *druidv1alpha1.Etcd, value string) (removed bool, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		etcd := &druidv1alpha1.Etcd{}
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(judged), etcd); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if asked, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; !found || asked != value || etcd.UID != judged.UID {
+			return nil
+		}
+		before := etcd.DeepCopy()
+		delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
+		if err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		removed = true
+		return nil
+	})
+	if err != nil {
+		return false, fmt.Errorf("removing the annotation %s: %w", druidv1alpha1.RestoreAnnotation, err)
+	}
+	return removed, nil
 }
 
 // discard deletes a claim, or a lease that tells of a member; the lease is made anew with the next rendering.
