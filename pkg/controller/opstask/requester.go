@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,11 +59,15 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"remove", druidv1alpha1.RunTaskAnnotation, ""})
 	}
 	if !identified {
-		// It wakes this Etcd again.
-		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"add", druidv1alpha1.RunTaskIDAnnotation, etcd.ResourceVersion})
+		// It wakes this Etcd again. A cache that does not show yet how the task is named must not name another.
+		return r.patchCurrent(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"add", druidv1alpha1.RunTaskIDAnnotation, etcd.ResourceVersion})
 	}
-	if err := r.ensure(ctx, etcd, kind); err != nil {
+	isOurs, err := r.ensure(ctx, etcd, kind)
+	if err != nil {
 		return reconcile.Result{}, err
+	}
+	if !isOurs { // the Etcd was made from another one, with all annotations of it: it is to be named anew
+		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskIDAnnotation, etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]}, operation{"remove", druidv1alpha1.RunTaskIDAnnotation, ""})
 	}
 
 	return r.patch(ctx, etcd,
@@ -76,7 +81,16 @@ type operation struct{ verb, annotation, value string }
 
 // patch changes annotations if the Etcd still asks for the same. Whatever else was written to it meanwhile is no reason to come back.
 func (r *Requester) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
-	var parts []string
+	return r.apply(ctx, etcd, nil, operations)
+}
+
+// patchCurrent changes annotations if nothing was written to the Etcd since it was read.
+func (r *Requester) patchCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
+	return r.apply(ctx, etcd, []string{fmt.Sprintf(`{"op":"test","path":"/metadata/resourceVersion","value":%q}`, etcd.ResourceVersion)}, operations)
+}
+
+// apply applies a JSON patch of parts that are written already, and of operations.
+func (r *Requester) apply(ctx context.Context, etcd *druidv1alpha1.Etcd, parts []string, operations []operation) (reconcile.Result, error) {
 	for _, o := range operations {
 		path := "/metadata/annotations/" + strings.ReplaceAll(o.annotation, "/", "~1")
 		parts = append(parts, fmt.Sprintf(`{"op":%q,"path":%q,"value":%q}`, o.verb, path, o.value))
@@ -90,17 +104,17 @@ func (r *Requester) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, operati
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
-// ensure makes a task of the kind unless one waits already.
-func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string) error {
+// ensure makes a task of the kind unless one waits already, and returns false where somebody else's has its name.
+func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string) (bool, error) {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Reader.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
-		return fmt.Errorf("listing EtcdOpsTasks: %w", err)
+		return false, fmt.Errorf("listing EtcdOpsTasks: %w", err)
 	}
 	for i := range tasks.Items {
 		task := &tasks.Items[i]
 		state := ptr.Deref(task.Status.State, druidv1alpha1.TaskStatePending)
 		if task.Annotations[druidv1alpha1.TaskKindAnnotation] == kind && metav1.IsControlledBy(task, etcd) && state == druidv1alpha1.TaskStatePending {
-			return nil
+			return true, nil
 		}
 	}
 	task := taskOf(etcd, kind)
@@ -112,14 +126,29 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 		err = r.Client.Create(ctx, task)
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return nil
+		return r.tellOfFormer(ctx, etcd, kind, client.ObjectKeyFromObject(task))
 	}
 	if err != nil {
-		return fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
+		return false, fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
 	}
 	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskCreated", "RunTask", "EtcdOpsTask %s does what the annotation %s=%s asks for", task.Name, druidv1alpha1.RunTaskAnnotation, kind)
 
-	return nil
+	return true, nil
+}
+
+// tellOfFormer says that there is a task of that name already, and returns whether it is one of the Etcd: it was made before this
+// process lived, or before somebody wrote annotations anew that they had read then.
+func (r *Requester) tellOfFormer(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string, key client.ObjectKey) (bool, error) {
+	former := &druidv1alpha1.EtcdOpsTask{}
+	if err := r.Reader.Get(ctx, key, former); err != nil {
+		return false, fmt.Errorf("reading EtcdOpsTask %s: %w", key.Name, err)
+	}
+	if !metav1.IsControlledBy(former, etcd) {
+		return false, nil
+	}
+	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskExists", "RunTask", "EtcdOpsTask %s of %s is what the annotation %s=%s asks for: set the annotation again for another", former.Name, former.CreationTimestamp.UTC().Format(time.RFC3339), druidv1alpha1.RunTaskAnnotation, kind)
+
+	return true, nil
 }
 
 func taskOf(etcd *druidv1alpha1.Etcd, kind string) *druidv1alpha1.EtcdOpsTask {

@@ -6,10 +6,15 @@ package opstask_test
 
 import (
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -56,6 +61,94 @@ var _ = Describe("Requester", func() {
 		Expect(c.Get(ctx, key, etcd)).To(Succeed())
 		Expect(etcd.Annotations).To(Equal(map[string]string{"other": "stays"}))
 	})
+
+	It("names a task once, also when a cache does not show that yet", func() {
+		ctx := context.Background()
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/run-task": "full-snapshot"}
+		key := client.ObjectKeyFromObject(etcd)
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		var cached *druidv1alpha1.Etcd
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if into, is := object.(*druidv1alpha1.Etcd); is && cached != nil {
+					cached.DeepCopyInto(into)
+
+					return nil
+				}
+
+				return c.Get(ctx, key, object, options...)
+			},
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+				err := c.Patch(ctx, object, patch, options...)
+				if err != nil && strings.Contains(err.Error(), "test failed") {
+					return apierrors.NewInvalid(schema.GroupKind{}, object.GetName(), nil) // as the API server says it
+				}
+
+				return err
+			},
+		}).Build()
+		requester := &opstask.Requester{Client: c, Reader: c, Recorder: events.NewFakeRecorder(10)}
+		reconcileOnce := func() reconcile.Result {
+			GinkgoHelper()
+			result, err := requester.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+			Expect(err).NotTo(HaveOccurred())
+
+			return result
+		}
+		read := func() *druidv1alpha1.Etcd {
+			GinkgoHelper()
+			cached = nil
+			etcd := &druidv1alpha1.Etcd{}
+			Expect(c.Get(ctx, key, etcd)).To(Succeed())
+
+			return etcd
+		}
+
+		before := read()
+		before.Labels = map[string]string{"somebody": "was here"}
+		Expect(c.Update(ctx, before)).To(Succeed())
+		reconcileOnce()
+		named := read().Annotations["etcd-druid.extensions.gardener.cloud/run-task-id"]
+		Expect(named).NotTo(BeEmpty())
+		cached = before.DeepCopy()
+		Expect(reconcileOnce().RequeueAfter).To(BeNumerically(">", 0))
+		Expect(read().Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/run-task-id", named))
+	})
+
+	DescribeTable("does not lose what is asked for with a name that was read from an Etcd, where the task of that name is",
+		func(owner types.UID, tasks int, told string) {
+			ctx := context.Background()
+			etcd := &druidv1alpha1.Etcd{}
+			etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/run-task": "full-snapshot", "etcd-druid.extensions.gardener.cloud/run-task-id": "7"}
+			former := &druidv1alpha1.EtcdOpsTask{}
+			former.Name, former.Namespace = "main-full-snapshot-7", "demo"
+			former.OwnerReferences = []metav1.OwnerReference{{APIVersion: "druid.gardener.cloud/v1alpha1", Kind: "Etcd", Name: "main", UID: owner, Controller: new(true)}}
+			former.Status.State = new(druidv1alpha1.TaskStateSucceeded)
+			scheme := runtime.NewScheme()
+			Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+			c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd, former).Build()
+			recorder := events.NewFakeRecorder(10)
+			requester := &opstask.Requester{Client: c, Reader: c, Recorder: recorder}
+			for range 5 {
+				_, err := requester.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+				Expect(err).NotTo(HaveOccurred())
+			}
+			list := &druidv1alpha1.EtcdOpsTaskList{}
+			Expect(c.List(ctx, list)).To(Succeed())
+			Expect(list.Items).To(HaveLen(tasks))
+			Expect(recorder.Events).To(HaveLen(1))
+			Expect(<-recorder.Events).To(ContainSubstring(told))
+			read := &druidv1alpha1.Etcd{}
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), read)).To(Succeed())
+			Expect(read.Annotations).To(BeEmpty())
+		},
+		Entry("its own", types.UID("etcd-uid"), 1, "TaskExists EtcdOpsTask main-full-snapshot-7"),
+		Entry("that of an Etcd that is gone", types.UID("former-uid"), 2, "TaskCreated"),
+	)
 
 	DescribeTable("makes one task of one annotation, which has begun at once, although the operator dies",
 		func(write int, isDone bool) {
