@@ -5,10 +5,10 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 
@@ -87,13 +87,10 @@ func (s *session) etcdctlEnvironment(ctx context.Context, etcd *druidv1alpha1.Et
 		if !pod.ContainersReady && !pod.Ready {
 			continue
 		}
-		local, err := s.forward(ctx, pod.Name, int(helper.ClientPort(etcd)))
-		if err != nil {
-			return nil, err
-		}
 		secrets = pod.ClientTLS
-		_, port, _ := net.SplitHostPort(local) // forward has joined it
-		endpoint, err := etcdctl.Endpoint(ctx, port, secrets != nil)
+		endpoint, err := etcdctl.Endpoint(ctx, func(ctx context.Context) (string, error) {
+			return s.forward(ctx, pod.Name, int(cmp.Or(pod.ClientPort, helper.ClientPort(etcd))))
+		}, secrets != nil)
 		if err != nil {
 			return nil, fmt.Errorf("etcd in pod %s: %w", pod.Name, err)
 		}

@@ -23,19 +23,39 @@ import (
 // patience is how long a member may take to show its certificate.
 const patience = 5 * time.Second
 
-// Endpoint is the URL of the member that a port of this machine leads to. etcdctl verifies a member by the host of the URL and
-// cannot be told another name, so that it is one for which the member's certificate is valid; an error where there is none. What
-// a member is like that shows none in time, etcdctl may find out.
-func Endpoint(ctx context.Context, port string, secured bool) (string, error) {
-	address := net.JoinHostPort("127.0.0.1", port)
-	if !secured {
-		return "http://" + address, nil
+// Endpoint is the URL of the member to which open opens a way, an address of this machine, until the context ends. etcdctl verifies a
+// member by the host of the URL and cannot be told another name, so that it is one for which the member's certificate is valid; an error
+// where there is none. What a member is like that shows none in time, etcdctl may find out. The certificate is looked at by a way of
+// its own: a member that wants to see one as well breaks that connection, and a forwarded port ends with any that breaks.
+func Endpoint(ctx context.Context, open func(context.Context) (string, error), secured bool) (string, error) {
+	scheme, host := "http://", "127.0.0.1"
+	if secured {
+		look, cancel := context.WithCancel(ctx)
+		defer cancel()
+		address, err := open(look)
+		if err != nil {
+			return "", err
+		}
+		if host, err = hostOf(certificateAt(look, address)); err != nil {
+			return "", err
+		}
+		scheme = "https://"
 	}
-	certificate := certificateAt(ctx, address)
-	// Those that gardenlet has issued are for the address alone, those of others may be for the name alone.
+	address, err := open(ctx)
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(address)
+
+	return scheme + net.JoinHostPort(host, port), err
+}
+
+// hostOf is the host for which a certificate is valid. Those that gardenlet has issued are for the address alone, those of others may be
+// for the name alone.
+func hostOf(certificate *x509.Certificate) (string, error) {
 	for _, host := range []string{"127.0.0.1", "localhost"} {
 		if certificate == nil || certificate.VerifyHostname(host) == nil {
-			return "https://" + net.JoinHostPort(host, port), nil
+			return host, nil
 		}
 	}
 

@@ -5,7 +5,9 @@
 package etcdctl_test
 
 import (
+	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -40,15 +42,23 @@ var _ = Describe("Endpoint", func() {
 		server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
 		server.StartTLS()
 		DeferCleanup(server.Close)
-		_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+
+		return server.Listener.Addr().String()
+	}
+	portOf := func(address string) string {
+		GinkgoHelper()
+		_, port, err := net.SplitHostPort(address)
 		Expect(err).NotTo(HaveOccurred())
 
 		return port
 	}
+	always := func(address string) func(context.Context) (string, error) {
+		return func(context.Context) (string, error) { return address, nil }
+	}
 
 	DescribeTable("has a host for which the member's certificate is valid", func(ctx SpecContext, host string, dnsNames []string, ips ...string) {
-		port := serve(dnsNames, ips...)
-		Expect(etcdctl.Endpoint(ctx, port, true)).To(Equal("https://" + host + ":" + port))
+		member := serve(dnsNames, ips...)
+		Expect(etcdctl.Endpoint(ctx, always(member), true)).To(Equal("https://" + host + ":" + portOf(member)))
 	},
 		Entry("one that gardenlet has issued", "127.0.0.1", []string{"etcd-main-local", "*.etcd-main-peer"}, "127.0.0.1", "::1"),
 		Entry("one that the operator has issued", "127.0.0.1", []string{"localhost", "main-local"}, "127.0.0.1", "::1"),
@@ -56,21 +66,44 @@ var _ = Describe("Endpoint", func() {
 	)
 
 	It("says for which names the certificate is valid where none leads here", func(ctx SpecContext) {
-		_, err := etcdctl.Endpoint(ctx, serve([]string{"main-local", "main-client"}), true)
+		_, err := etcdctl.Endpoint(ctx, always(serve([]string{"main-local", "main-client"})), true)
 		Expect(err).To(MatchError(And(ContainSubstring("neither 127.0.0.1 nor localhost"), ContainSubstring("[main-local main-client]"))))
 	})
 
 	It("leaves it to etcdctl to say that nobody answers", func(ctx SpecContext) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
-		_, port, err := net.SplitHostPort(listener.Addr().String())
-		Expect(err).NotTo(HaveOccurred())
+		address := listener.Addr().String()
 		Expect(listener.Close()).To(Succeed())
-		Expect(etcdctl.Endpoint(ctx, port, true)).To(Equal("https://127.0.0.1:" + port))
+		Expect(etcdctl.Endpoint(ctx, always(address), true)).To(Equal("https://127.0.0.1:" + portOf(address)))
+	})
+
+	It("looks at the certificate by a way of its own, since the member breaks that", func(ctx SpecContext) {
+		member := serve([]string{"localhost"})
+		var ways []context.Context
+		open := func(ctx context.Context) (string, error) {
+			ways = append(ways, ctx)
+			if len(ways) == 1 {
+				return member, nil
+			}
+
+			return "127.0.0.1:4711", nil
+		}
+		Expect(etcdctl.Endpoint(ctx, open, true)).To(Equal("https://localhost:4711"))
+		Expect(ways).To(HaveLen(2))
+		Expect(ways[0].Err()).To(HaveOccurred(), "that way is closed")
+		Expect(ways[1].Err()).NotTo(HaveOccurred())
+	})
+
+	It("says why there is no way to a member", func(ctx SpecContext) {
+		for _, secured := range []bool{true, false} {
+			_, err := etcdctl.Endpoint(ctx, func(context.Context) (string, error) { return "", errors.New("no such pod") }, secured)
+			Expect(err).To(MatchError("no such pod"))
+		}
 	})
 
 	It("asks nobody where connections are plain", func(ctx SpecContext) {
-		Expect(etcdctl.Endpoint(ctx, "2379", false)).To(Equal("http://127.0.0.1:2379"))
+		Expect(etcdctl.Endpoint(ctx, always("127.0.0.1:2379"), false)).To(Equal("http://127.0.0.1:2379"))
 	})
 })
 
