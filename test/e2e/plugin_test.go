@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -121,5 +122,14 @@ func viewerIn(ctx SpecContext, story *landscape.Story) string {
 	binding.Name = "viewer"
 	story.Create(ctx, account, role, binding)
 
-	return "system:serviceaccount:" + story.Namespace + ":viewer"
+	viewer := "system:serviceaccount:" + story.Namespace + ":viewer"
+	Eventually(func(g Gomega) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: viewer, ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: story.Namespace, Verb: "get", Group: "druid.gardener.cloud", Resource: "etcds",
+		}}}
+		g.Expect(story.Client.Create(ctx, review)).To(Succeed())
+		g.Expect(review.Status.Allowed).To(BeTrue(), review.Status.Reason)
+	}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed(), "the API server has seen the binding")
+
+	return viewer
 }
