@@ -48,7 +48,8 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	if err := r.do(ctx, p, mr, rendered, plan); err != nil {
 		return failed(druidv1alpha1.ErrorCodeStep, err)
 	}
-	if plan.ClusterSize > 1 || plan.Step.Kind == etcdcluster.StepGrowClaim { // of these no watch tells
+	isUntold := plan.Step.Kind == etcdcluster.StepGrowClaim || plan.Step.Kind == etcdcluster.StepUpdatePeerURLs
+	if plan.ClusterSize > 1 || isUntold { // no watch tells of these
 		return waitForMembers("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
 	}
 	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)

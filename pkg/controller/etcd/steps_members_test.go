@@ -28,6 +28,25 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
 )
 
+var _ = Describe("A single member that is known by other URLs before it restarts", func() {
+	It("is looked at again at once, since nobody tells of that", func() {
+		w := world.New(scheme)
+		create(1, plaintext)(w)
+		startOperator(w, nil).run()
+		told := false
+		drive := startOperator(w, func(write world.Write) { told = told || write.Done && strings.HasPrefix(write.What, "have ") })
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas, etcd.Spec.Etcd.EnableTLS = 3, new(true) })(w)
+		for passes := 0; !told; passes++ {
+			Expect(passes).To(BeNumerically("<", 30))
+			drive.pass()
+			if !told {
+				w.Tick()
+			}
+		}
+		Expect(drive.due).To(BeTemporally("<=", w.Clock.Now().Add(2*time.Second)))
+	})
+})
+
 var _ = Describe("Steps of clusters of several members", func() {
 	var (
 		ctx   = context.Background()
