@@ -10,8 +10,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
@@ -59,6 +61,7 @@ var _ = Describe("The CAs are rotated", func() {
 		By("completing")
 		clients.reconnect(connection(), "the CAs are rotated: completing")
 		phase("Completing", otherCA)
+		eventuallyRotated(ctx, story, etcd)
 		story.EventuallyReady(ctx, etcd)
 		clients.end(ctx)
 
@@ -74,6 +77,16 @@ var _ = Describe("The CAs are rotated", func() {
 		Entry("of three members, always", Serial, SpecTimeout(storyTimeout), int32(3)),
 	)
 })
+
+// eventuallyRotated waits until the rotation is over. Its last roll begins after applications were told of what it comes to.
+func eventuallyRotated(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	story.Eventually(ctx, etcd, func(g Gomega) {
+		mr := &resourcesv1alpha1.ManagedResource{}
+		g.Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: "druid-" + etcd.Name}, mr)).To(Succeed())
+		g.Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"]).NotTo(ContainSubstring(`"stage"`))
+	})
+}
 
 // clients use an Etcd while its certificates change, and trust what they were told, and no more.
 type clients struct {
