@@ -51,17 +51,29 @@ func hasCaughtUp(learner, leader MemberAnswer) bool {
 // makeRoom runs the next member where it has joined already and others have lost their place, such as in a cluster that hibernated while
 // it grew: a cluster takes one learner at a time, and this one gets its vote only when it runs.
 func (v view) makeRoom(plan Plan) (Plan, bool) {
-	next := helper.MemberName(v.etcd, len(v.members))
-	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m ListedMember) bool { return m.Learner && m.Name == next })
+	next := v.next()
+	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m ListedMember) bool { return m.Learner && v.isListedAs(next, m) })
 	isKeptOut := slices.ContainsFunc(v.members, func(m Member) bool { return m.Listed == nil })
 	if !v.isSeen() || !v.isGrowing() || !hasJoined || !isKeptOut {
 		return plan, false
 	}
 	plan.Stage = StageGrow
-	plan.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.arithmetic(), next)
+	plan.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.arithmetic(), next.Name)
 	plan.Growth = &Growth{Replicas: plan.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
 	return plan, true
+}
+
+// next is the member that joins next.
+func (v view) next() Member {
+	return Member{Ordinal: len(v.members), Name: helper.MemberName(v.etcd, len(v.members))}
+}
+
+// isListedAs is true where the cluster lists the member so. One that has joined and never ran has no name yet, but its peer URLs.
+func (v view) isListedAs(m Member, listed ListedMember) bool {
+	isAt := func(tls bool) bool { return slices.Contains(listed.PeerURLs, peerURLs(v.etcd, m, tls)[0]) }
+
+	return listed.Name == m.Name || listed.Name == "" && (isAt(true) || isAt(false))
 }
 
 // settle waits for members that are not back.
@@ -113,16 +125,16 @@ func (v view) grow(plan Plan) Plan {
 		return plan
 	}
 	plan.Stage = StageGrow
-	next := helper.MemberName(v.etcd, len(v.members))
+	next := v.next()
 	for _, listed := range v.o.Etcd.MemberList {
-		if listed.Learner && listed.Name != next { // the next one may have been added before
+		if listed.Learner && !v.isListedAs(next, listed) { // the next one may have been added before
 			plan.Reason = v.arithmetic() + "; one joins at a time"
 			plan.WaitsFor = "learner " + FormatID(listed.ID) + " to get its vote or to be removed"
 
 			return plan
 		}
 	}
-	plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next, QuorumOf(v.size))
+	plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next.Name, QuorumOf(v.size))
 	if len(v.members) == 1 && !v.hasBegunToGrow() {
 		plan.Reason += fmt.Sprintf("; %s restarts once, after the last has joined", v.members[0].Name)
 	}

@@ -63,10 +63,25 @@ var _ = Describe("PlanFor of several members", func() {
 		silent(2)
 		Expect(plan().Growth).To(Equal(&etcdcluster.Growth{Replicas: 4, ClusterSize: 5}), plan().Reason)
 		Expect(plan().Reason).To(Equal("2 of 2 healthy; main-3 has joined as a learner before, and keeps others out that have to join again until it has its vote"))
+		o.Etcd.MemberList[2].Name = ""
+		Expect(plan().Growth).NotTo(BeNil(), "it never ran, so that it has no name: %s", plan().Reason)
+		o.Etcd.MemberList[2].PeerURLs = []string{"https://main-3.main-peer.demo.svc:2380"}
+		Expect(plan().Growth).NotTo(BeNil(), plan().Reason)
+		o.Etcd.MemberList[2].PeerURLs = []string{"http://main-4.main-peer.demo.svc:2380"}
+		Expect(plan().Growth).To(BeNil(), plan().Reason)
 		o.Etcd.MemberList[2].Name = "main-4"
 		Expect(plan().Growth).To(BeNil(), plan().Reason)
 		etcd.Spec.Replicas, o.Etcd.MemberList[2].Name = 3, "main-3"
 		Expect(plan().Growth).To(BeNil(), "the spec asks for no other")
+	})
+
+	It("runs a member that has joined before and never ran, as the next one", func() {
+		etcd.Spec.Replicas, o.ManagedResource.Size = 5, 5
+		o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}})
+		Expect(plan().Growth).To(Equal(&etcdcluster.Growth{Replicas: 4, ClusterSize: 5}), plan().WaitsFor)
+		o.Etcd.MemberList[3].PeerURLs = []string{"http://main-4.main-peer.demo.svc:2380"}
+		Expect(plan().Growth).To(BeNil())
+		Expect(plan().WaitsFor).To(Equal("learner a4 to get its vote or to be removed"))
 	})
 
 	It("gives every step on a pod the UID that was seen", func() {
