@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
@@ -80,13 +79,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 	}
 	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		w, told, touched = world.New(scheme), nil, nil
-		before := secretsutils.Clock
-		secretsutils.Clock = w.Clock
-		DeferCleanup(func() { secretsutils.Clock = before })
-		create(replicas, options...)(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		w, told, touched = settled(replicas, options...), nil, nil
 		drive = startOperator(w, func(write world.Write) {
 			if write.Done && strings.Contains(write.What, " Secret ") {
 				touched = append(touched, write.What)

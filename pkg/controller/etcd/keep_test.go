@@ -11,7 +11,6 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -110,13 +109,7 @@ var _ = Describe("A generation that is not carried out", func() {
 	}
 	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		w, acts = world.New(scheme), nil
-		before := secretsutils.Clock
-		secretsutils.Clock = w.Clock
-		DeferCleanup(func() { secretsutils.Clock = before })
-		create(replicas, options...)(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		w, acts = settled(replicas, options...), nil
 		drive = startOperator(w, func(write world.Write) {
 			if write.Done && (strings.HasPrefix(write.What, "evict ") || strings.HasPrefix(write.What, "delete Pod") || strings.HasPrefix(write.What, "move ")) {
 				acts = append(acts, write.What)

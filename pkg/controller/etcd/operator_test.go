@@ -9,11 +9,15 @@ import (
 	"fmt"
 	"time"
 
+	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
@@ -57,6 +61,19 @@ func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 		}}},
 	}
 	return o
+}
+
+// settled is a world with an Etcd that was carried out, in which certificates age with its clock.
+func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *world.World {
+	GinkgoHelper()
+	w := world.New(scheme)
+	before := secretsutils.Clock
+	secretsutils.Clock = w.Clock
+	DeferCleanup(func() { secretsutils.Clock = before })
+	create(replicas, options...)(w)
+	startOperator(w, nil).run()
+	Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+	return w
 }
 
 // Eventf implements events.EventRecorder.
