@@ -172,10 +172,11 @@ func (v view) awaitedURLs(m Member) string {
 }
 
 // correctURLs has the cluster know a member by its own URLs where its sidecar has left that undone, such as when TLS among the
-// members was to be switched off, and then was not.
+// members was to be switched off, and then was not. A sidecar does it when its etcd serves: without certificates, and known by https,
+// it never would.
 func (v view) correctURLs(plan Plan) (Plan, bool) {
 	for _, member := range v.members {
-		if !v.isSeen() || !member.Serves() || member.Pod == nil || v.isOutdated(member) || v.awaitedURLs(member) == "" || v.now.Sub(later(member.Pod.ReadyChangedAt, member.Pod.CreationTime)) < staleTime {
+		if !v.isSeen() || member.Pod == nil || !member.Serves() && !isRunning(*member.Pod) || member.Pod.Deleting || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isSettled(member) {
 			continue
 		}
 		plan.Stage = StageSettle
@@ -188,6 +189,36 @@ func (v view) correctURLs(plan Plan) (Plan, bool) {
 	return plan, false
 }
 
+// isSettled is true for a member that has been as it is for so long that its sidecar will not correct its peer URLs any more.
+func (v view) isSettled(m Member) bool {
+	return v.now.Sub(later(m.Pod.ReadyChangedAt, m.Pod.CreationTime)) >= staleTime
+}
+
+// hasBeaten is true for a member whose sidecar has written its lease since it was started. Before that it corrects the peer URLs to those
+// of its own configuration, once, and stops etcd where they were others.
+func (v view) hasBeaten(m Member) bool {
+	since := m.Pod.CreationTime
+	for _, container := range m.Pod.Containers {
+		if container.Name == ContainerBackupRestore {
+			since = later(since, container.StartedAt)
+		}
+	}
+
+	return m.Lease != nil && m.Lease.RenewTime.After(since)
+}
+
+// toBeToldBefore is the step by which others know a member that loses its certificates by the URLs that it will have, and what they are.
+// Nil: they know it so, or nothing changes.
+func (v view) toBeToldBefore(m Member) (*Step, string) {
+	urls := peerURLs(v.etcd, m, false)
+	if !v.isSeen() || !v.losesPeerTLS(m) || m.Listed == nil || m.isKnownBy(urls) {
+		return nil, ""
+	}
+
+	return m.toBeKnownBy(urls), fmt.Sprintf(", once the others know it by %s", strings.Join(urls, ", "))
+}
+
+// toBeKnownBy is for a member that the cluster lists: it need not answer itself.
 func (m Member) toBeKnownBy(urls []string) *Step {
-	return &Step{Kind: StepUpdatePeerURLs, Object: m.Pod.Name, UID: m.Pod.UID, To: m.ID(), PeerURLs: urls}
+	return &Step{Kind: StepUpdatePeerURLs, Object: m.Pod.Name, UID: m.Pod.UID, To: m.Listed.ID, PeerURLs: urls}
 }

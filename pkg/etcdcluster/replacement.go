@@ -20,9 +20,13 @@ func (v view) replace(plan Plan) (Plan, bool) {
 	if len(v.members) == 1 {
 		return v.replaceOnly(plan)
 	}
-	if pod := v.replaceable(func(Pod) bool { return true }); pod != nil {
-		plan.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.arithmetic(), pod.Name, v.arithmetic())
-		plan.Step = pod.toBeDeleted()
+	if member := v.replaceable(func(Pod) bool { return true }); member != nil {
+		plan.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.arithmetic(), member.Pod.Name, v.arithmetic())
+		if told, once := v.toBeToldBefore(*member); told != nil {
+			plan.Reason, plan.Step = plan.Reason+once, told
+		} else {
+			plan.Step = member.Pod.toBeDeleted()
+		}
 
 		return plan, true
 	}
@@ -150,9 +154,13 @@ func (v view) replaceServing(plan Plan, m Member) Plan {
 	if m.Answer != nil && m.Answer.Leads() {
 		return v.moveLeader(plan, m)
 	}
-	if urls := peerURLs(v.etcd, m, false); v.losesPeerTLS(m) && m.Listed != nil && !m.isKnownBy(urls) {
-		plan.Reason += fmt.Sprintf(": allowed, once the others know it by %s", strings.Join(urls, ", "))
-		plan.Step = m.toBeKnownBy(urls)
+	if told, once := v.toBeToldBefore(m); told != nil && !v.isSettled(m) && !v.hasBeaten(m) {
+		plan.Reason += ": not before its sidecar has settled its peer URLs, which it would set back"
+		plan.WaitsFor = "the heartbeat of member " + m.Name
+
+		return plan
+	} else if told != nil {
+		plan.Reason, plan.Step = plan.Reason+": allowed"+once, told
 
 		return plan
 	}

@@ -152,16 +152,20 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 		s.nextID++
 		s.members = append(s.members, &simMember{id: s.nextID, ordinal: pod.Ordinal, learner: true, peerURL: url})
 		volume.member = s.nextID
+	case s.alive(pod.Ordinal) == nil || !s.follows(member):
+		return false // it waits until its etcd serves
 	case member.learner && member.caught < s.catchUp:
 		member.caught++
 	case member.learner:
 		member.learner = false
 	case !s.corrected[pod.UID]: // once, as it starts
 		s.corrected[pod.UID] = true
-		changes := member.peerURL != url
+		if member.peerURL == url {
+			return false
+		}
 		member.peerURL = url
-
-		return changes
+		pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, s.now
+		pod.Containers[0].State, pod.Containers[0].Reason = etcdcluster.ContainerTerminated, "Completed" // its kubelet starts it again
 	default:
 		return false
 	}

@@ -7,7 +7,6 @@ package etcdcluster_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -397,11 +396,11 @@ func (s *seed) snapshots() {
 		if member == nil || s.leader == 0 {
 			continue
 		}
-		name := helper.MemberName(s.etcd, ordinal)
-		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(strings.HasPrefix(member.peerURL, "https:"))}
+		pod, name := s.seen.PodFor(ordinal), helper.MemberName(s.etcd, ordinal)
+		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(pod.PeerTLS)}
 		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool {
-			if l.Name == name && s.now.Sub(s.seen.PodFor(ordinal).CreationTime) < 15*time.Second { // the new sidecar has not written yet
-				lease.TLSEnabled = l.TLSEnabled
+			if l.Name == name && (!s.corrected[pod.UID] || s.now.Sub(pod.CreationTime) < 15*time.Second) { // the new sidecar has not written yet
+				lease.TLSEnabled, lease.RenewTime = l.TLSEnabled, l.RenewTime
 			}
 
 			return l.Name == name

@@ -179,10 +179,10 @@ func (v view) withoutQuorum(plan Plan) (Plan, bool) {
 
 		return plan, true
 	}
-	if pod := v.replaceable(v.isDead); pod != nil {
+	if member := v.replaceable(v.isDead); member != nil {
 		plan.Stage = StageReplacePod
-		plan.Reason = fmt.Sprintf("%s; nobody serves, so that replacing %s takes nothing away", v.arithmetic(), pod.Name)
-		plan.Step = pod.toBeDeleted()
+		plan.Reason = fmt.Sprintf("%s; nobody serves, so that replacing %s takes nothing away", v.arithmetic(), member.Pod.Name)
+		plan.Step = member.Pod.toBeDeleted()
 
 		return plan, true
 	}

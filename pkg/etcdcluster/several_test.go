@@ -189,6 +189,43 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(plan().Step).NotTo(BeNil(), plan().WaitsFor)
 		})
 
+		It("are known without before they are deleted, where they do not serve", func() {
+			silent(1)
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{
+				Kind: "UpdatePeerURLs", Object: "main-1", UID: "uid-of-main-1", To: 0xa2, PeerURLs: []string{"http://main-1.main-peer.demo.svc:2380"},
+			}))
+			plainly(1)
+			Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepDeletePod))
+		})
+
+		It("are found where others know them still by https", func() {
+			silent(1)
+			o.Pods[1].PeerTLS, o.Pods[1].RevisionHash, o.Pods[1].CreationTime = false, "new", now.Add(-time.Minute+time.Second)
+			Expect(plan().Step).To(BeNil(), "it may just be starting")
+			o.Pods[1].CreationTime = now.Add(-time.Minute)
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{
+				Kind: "UpdatePeerURLs", Object: "main-1", UID: "uid-of-main-1", To: 0xa2, PeerURLs: []string{"http://main-1.main-peer.demo.svc:2380"},
+			}))
+			o.Pods[1].Containers[0].State = "Waiting"
+			Expect(plan().Step).To(BeNil(), "nobody is there to be found")
+		})
+
+		DescribeTable("are known without only after their sidecars",
+			func(change func(), waitsFor string) {
+				o.Pods[1].CreationTime, o.Pods[1].ReadyChangedAt = now.Add(-time.Hour), now.Add(-time.Second)
+				o.Pods[1].Containers = append(o.Pods[1].Containers, etcdcluster.Container{Name: "backup-restore", State: "Running", StartedAt: now.Add(-time.Minute)})
+				change()
+				Expect(plan().WaitsFor).To(Equal(waitsFor))
+				Expect(plan().Step == nil).To(Equal(waitsFor != ""), plan().Reason)
+			},
+			Entry("have settled their peer URLs, which no lease tells", func() {}, "the heartbeat of member main-1"),
+			Entry("have, while the lease tells of one that ran before", func() {
+				o.MemberLeases = []etcdcluster.Lease{{Name: "main-1", RenewTime: now.Add(-time.Minute)}}
+			}, "the heartbeat of member main-1"),
+			Entry("have written the lease", func() { o.MemberLeases = []etcdcluster.Lease{{Name: "main-1", RenewTime: now.Add(-time.Second)}} }, ""),
+			Entry("have had the time to, as one that writes no leases", func() { o.Pods[1].ReadyChangedAt = now.Add(-time.Minute) }, ""),
+		)
+
 		It("are known by https again when they keep them after all", func() {
 			plainly(1)
 			o.StatefulSet.UpdateRevision = "old"

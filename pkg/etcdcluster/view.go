@@ -155,13 +155,14 @@ func (v view) isOutdated(m Member) bool {
 	return m.Pod != nil && !m.Pod.Deleting && m.Pod.IsOutdated(v.o.StatefulSet)
 }
 
-// replaceable is the first outdated pod for which is holds and that neither serves nor passes its probe, as its own kubelet
-// says: nothing is lost with it. Of a node that is cut off only the API server says that pods are not ready; such a pod may
+// replaceable is the first member whose outdated pod neither serves nor passes its probe, as its own kubelet says, and for which is
+// holds: nothing is lost with it. Of a node that is cut off only the API server says that pods are not ready; such a pod may
 // serve. Nil: none.
-func (v view) replaceable(is func(Pod) bool) *Pod {
-	for _, member := range v.members {
-		if v.isOutdated(member) && !member.Serves() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
-			return member.Pod
+func (v view) replaceable(is func(Pod) bool) *Member {
+	for i := range v.members {
+		member := &v.members[i]
+		if v.isOutdated(*member) && !member.Serves() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+			return member
 		}
 	}
 
