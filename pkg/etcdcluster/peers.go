@@ -5,6 +5,7 @@
 package etcdcluster
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
@@ -49,6 +50,28 @@ func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *bool {
 	default:
 		return new(2*withTLS > known)
 	}
+}
+
+// BoundPeerPort is the port between members for as long as those of several that do not serve cannot be told of another one, whatever
+// the spec says: each is known by the port that was rendered. 0: it is free to change.
+func BoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation) int32 {
+	if lastSize(o) <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
+		return 0
+	}
+
+	return o.StatefulSet.PeerPort
+}
+
+// WithBoundPeerPort returns the Etcd with the port between members that is to be rendered: itself, or a copy where the port is bound.
+func WithBoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation) *druidv1alpha1.Etcd {
+	port := BoundPeerPort(etcd, o)
+	if port == 0 || port == helper.PeerPort(etcd) {
+		return etcd
+	}
+	bound := etcd.DeepCopy()
+	bound.Spec.Etcd.ServerPort = &port
+
+	return bound
 }
 
 // countKnown counts the members of which a lease tells how others know them, and those that are known with TLS.
@@ -135,14 +158,23 @@ func isServedByPods(o Observation) bool {
 	return IsQuorate(ready, size)
 }
 
-// peerURLs are the URLs by which other members are to know this one, with TLS or without.
+// peerURLs are the URLs by which other members are to know this one once it is as the spec says, with TLS or without.
 func peerURLs(etcd *druidv1alpha1.Etcd, m Member, tls bool) []string {
+	return peerURLsAt(etcd, m, tls, helper.PeerPort(etcd))
+}
+
+// ownPeerURLs are the URLs that a member has whose pod exists.
+func ownPeerURLs(etcd *druidv1alpha1.Etcd, m Member) []string {
+	return peerURLsAt(etcd, m, m.Pod.PeerTLS, cmp.Or(m.Pod.PeerPort, helper.PeerPort(etcd)))
+}
+
+func peerURLsAt(etcd *druidv1alpha1.Etcd, m Member, tls bool, port int32) []string {
 	scheme := "http"
 	if tls {
 		scheme = "https"
 	}
 	host := fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, m.Ordinal), helper.PeerServiceName(etcd), etcd.Namespace)
-	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(helper.PeerPort(etcd))))}
+	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(port)))}
 	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
 		if additional.MemberName == m.Name {
 			urls = append(urls, additional.URLs...)
@@ -164,7 +196,7 @@ func (v view) losesPeerTLS(m Member) bool {
 
 // awaitedURLs says what is waited for until others know the member by the URLs that it has. Empty: nothing.
 func (v view) awaitedURLs(m Member) string {
-	if urls := peerURLs(v.etcd, m, m.Pod.PeerTLS); m.Listed != nil && !m.isKnownBy(urls) {
+	if urls := ownPeerURLs(v.etcd, m); m.Listed != nil && !m.isKnownBy(urls) {
 		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(urls, ", "), strings.Join(m.Listed.PeerURLs, ", "))
 	}
 
@@ -181,7 +213,7 @@ func (v view) correctURLs(plan Plan) (Plan, bool) {
 		}
 		plan.Stage = StageSettle
 		plan.Reason = v.arithmetic() + "; " + member.Name + " is known by URLs that it does not have"
-		plan.Step = member.toBeKnownBy(peerURLs(v.etcd, member, member.Pod.PeerTLS))
+		plan.Step = member.toBeKnownBy(ownPeerURLs(v.etcd, member))
 
 		return plan, true
 	}

@@ -59,6 +59,8 @@ type Pod struct {
 	ClientTLS *ClientSecrets
 	// ClientPort is the port at which it serves clients. 0: not known.
 	ClientPort int32
+	// PeerPort is the port at which its peers reach it. 0: not known.
+	PeerPort int32
 	// PeerTLS is true when it talks to its peers by TLS.
 	PeerTLS bool
 }

@@ -96,13 +96,16 @@ func (s *seed) follows(member *simMember) bool {
 	})
 }
 
-// areConnected is true for members of which one can dial the other: by https, if both have certificates, and by http, if the
-// other has none.
+// areConnected is true for members of which one can dial the other, which listens where it is known: by https, if both have certificates,
+// and by http, if the other has none.
 func (s *seed) areConnected(a, b *simMember) bool {
 	if s.alive(a.ordinal) == nil || s.alive(b.ordinal) == nil {
 		return false
 	}
 	dials := func(from, to *simMember) bool {
+		if s.portsMatter && !strings.HasSuffix(to.peerURL, fmt.Sprintf(":%d", s.seen.PodFor(to.ordinal).PeerPort)) {
+			return false
+		}
 		if strings.HasPrefix(to.peerURL, "https:") {
 			return s.seen.PodFor(from.ordinal).PeerTLS && s.seen.PodFor(to.ordinal).PeerTLS
 		}
@@ -130,7 +133,7 @@ func (s *seed) sidecars() bool {
 
 func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	member := s.listed(pod.Ordinal)
-	url := fmt.Sprintf("http://%s.main-peer.demo.svc:%d", pod.Name, s.peerPorts[pod.UID])
+	url := fmt.Sprintf("http://%s.main-peer.demo.svc:%d", pod.Name, pod.PeerPort)
 	if pod.PeerTLS {
 		url = "https" + url[len("http"):]
 	}

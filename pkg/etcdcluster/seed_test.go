@@ -28,8 +28,9 @@ type seed struct {
 	nextID  uint64
 	nodes   []*simNode
 	volumes map[string]*simVolume // by name of the claim
-	// peerPorts are those of the templates that pods were made from, by their UIDs.
-	peerPorts map[types.UID]int32
+	// portsMatter is true where nobody reaches a member at another port than it listens at. A change of the port that a lost quorum
+	// interrupts is not promised to end.
+	portsMatter bool
 	// catchUp is how many ticks a learner takes.
 	catchUp int
 	// patience is how many ticks nothing happens before the world counts as at rest.
@@ -89,7 +90,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, peerPorts: map[types.UID]int32{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -119,7 +120,7 @@ func (s *seed) runFor(ticks int) {
 
 // pass plays our controller once; true when it wrote something.
 func (s *seed) pass() bool {
-	plan := etcdcluster.PlanFor(s.etcd, s.seen, s.now)
+	plan := etcdcluster.PlanFor(s.effective(), s.seen, s.now)
 	if s.notAskedFor || plan.Refusal != nil {
 		return s.repairBeside(plan)
 	}
@@ -171,8 +172,11 @@ func (s *seed) repairBeside(plan etcdcluster.Plan) bool {
 }
 
 func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
-	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: s.peerTLS(), peerPort: helper.PeerPort(s.etcd)}
+	return manifest{image: s.image, replicas: plan.Replicas, clusterSize: plan.ClusterSize, fixed: s.fixed(), peerTLS: s.peerTLS(), peerPort: helper.PeerPort(s.effective())}
 }
+
+// effective is the Etcd that is planned for and rendered.
+func (s *seed) effective() *druidv1alpha1.Etcd { return etcdcluster.WithBoundPeerPort(s.etcd, s.seen) }
 
 // peerTLS is whether members are rendered that have certificates for each other.
 func (s *seed) peerTLS() bool {
@@ -241,11 +245,9 @@ func (s *seed) makePod(ordinal int) {
 		claim.Exists, claim.UID = true, s.uid("claim")
 		claim.Requested = s.seen.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request
 	}
-	uid := s.uid("pod")
-	s.peerPorts[uid] = s.applied.peerPort
 	s.seen.Pods = append(s.seen.Pods, etcdcluster.Pod{
-		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: uid, RevisionHash: s.seen.StatefulSet.UpdateRevision,
-		CreationTime: s.now, PeerTLS: s.applied.peerTLS,
+		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: s.uid("pod"), RevisionHash: s.seen.StatefulSet.UpdateRevision,
+		CreationTime: s.now, PeerTLS: s.applied.peerTLS, PeerPort: s.applied.peerPort,
 		Containers: []etcdcluster.Container{{Name: "etcd", Image: s.applied.image}, {Name: "backup-restore"}},
 	})
 	slices.SortFunc(s.seen.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })

@@ -5,6 +5,7 @@
 package etcdcluster_test
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -346,6 +347,34 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 1}}
 			Expect(bound()).To(HaveValue(BeTrue()))
 		})
+	})
+
+	DescribeTable("keeps the port between members that was rendered",
+		func(change func(), bound int) {
+			o.StatefulSet.PeerPort = 2380
+			etcd.Spec.Etcd.ServerPort = new(int32(2381))
+			change()
+			Expect(etcdcluster.BoundPeerPort(etcd, o)).To(BeEquivalentTo(bound))
+			effective := etcdcluster.WithBoundPeerPort(etcd, o).Spec.Etcd.ServerPort
+			Expect(effective).To(HaveValue(BeEquivalentTo(cmp.Or(bound, 2381))))
+			Expect(etcd.Spec.Etcd.ServerPort).To(HaveValue(BeEquivalentTo(2381)), "the Etcd itself stays as it is")
+		},
+		Entry("but not while a quorum serves", func() { o.Pods[0].Ready = false }, 0),
+		Entry("while they have no quorum", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 2380),
+		Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }, 2380),
+		Entry("but not of a single member, which nobody has to find", func() { o.ManagedResource.Size, etcd.Spec.Replicas, o.Pods = 1, 1, nil }, 0),
+		Entry("but not where somebody else runs the pods", func() {
+			etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
+		}, 0),
+		Entry("but not where nobody knows it", func() { o.StatefulSet.PeerPort, o.Pods = 0, nil }, 0),
+	)
+
+	It("does not wait for a member of an older template to advertise the port of the spec", func() {
+		etcd.Spec.Etcd.ServerPort = new(int32(2381))
+		for ordinal := range o.Pods {
+			o.Pods[ordinal].RevisionHash, o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = "old", 2380, now
+		}
+		Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepEvictPod), plan().WaitsFor)
 	})
 
 	It("names both clusters where members are of two", func() {

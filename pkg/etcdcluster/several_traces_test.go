@@ -172,6 +172,7 @@ var _ = Describe("Traces of several members", func() {
 
 	It("changes the peer URLs of all members, one after the other", func() {
 		s := created(3)
+		s.portsMatter = true
 		s.event("spec.etcd.serverPort becomes 2381", func() { s.etcd.Spec.Etcd.ServerPort = new(int32(2381)) })
 		s.run()
 		s.expectDone()
@@ -187,6 +188,20 @@ var _ = Describe("Traces of several members", func() {
 		s.expectDone()
 		Expect(s.seen.Pods).To(HaveEach(HaveField("PeerTLS", false)))
 		s.expectGolden("three-woken-without-peer-tls")
+	})
+
+	It("starts members that hibernated at the port at which they know each other, and changes it then", func() {
+		s := created(3)
+		s.portsMatter = true
+		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		s.event("spec.etcd.serverPort becomes 2381, and spec.replicas 3", func() { s.etcd.Spec.Etcd.ServerPort, s.etcd.Spec.Replicas = new(int32(2381)), 3 })
+		s.run()
+		s.expectDone()
+		for _, member := range s.members {
+			Expect(member.peerURL).To(HaveSuffix(":2381"))
+		}
+		s.expectGolden("three-woken-at-another-peer-port")
 	})
 
 	It("has members that hibernate while peer TLS is being switched off start without", func() {

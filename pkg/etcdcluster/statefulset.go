@@ -43,6 +43,8 @@ type StatefulSet struct {
 	TLS MountedTLS
 	// ClientPort is the port at which its pods serve clients. 0: not known.
 	ClientPort int32
+	// PeerPort is the port at which its pods serve each other. 0: not known.
+	PeerPort int32
 }
 
 // MountedTLS are the names of Secrets that pods mount for TLS. Each is empty where none is mounted.

@@ -281,7 +281,7 @@ func (w *world) resourceManager() bool {
 	statefulSet.Rendering = w.applied.rendering()
 	statefulSet.Rendering.Fixed.ClaimTemplates = claims
 	statefulSet.SpecReplicas = w.applied.replicas
-	statefulSet.TLS = w.applied.tls()
+	statefulSet.TLS, statefulSet.PeerPort = w.applied.tls(), w.applied.peerPort
 	statefulSet.Generation++
 
 	return true

@@ -108,13 +108,19 @@ var _ = Describe("Observer", func() {
 			ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: "demo", UID: "sts", Generation: 2,
 				OwnerReferences: []metav1.OwnerReference{{Kind: "Etcd", Name: "main", UID: "etcd-uid", Controller: new(true)}},
 				Annotations:     map[string]string{"etcd-druid.extensions.gardener.cloud/rendering": "abc"}},
-			Spec:   appsv1.StatefulSetSpec{Replicas: new(int32(1)), ServiceName: "main-peer", Selector: &metav1.LabelSelector{MatchLabels: labels}},
+			Spec: appsv1.StatefulSetSpec{
+				Replicas: new(int32(1)), ServiceName: "main-peer", Selector: &metav1.LabelSelector{MatchLabels: labels},
+				Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+					{Name: "etcd", Ports: []corev1.ContainerPort{{Name: "client", ContainerPort: 2379}, {Name: "server", ContainerPort: 2380}}},
+				}}},
+			},
 			Status: appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 1, UpdateRevision: "main-1"},
 		})
 		seen := newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet
 		Expect(seen.OwnerUID).To(BeEquivalentTo("etcd-uid"))
 		Expect(seen.GenerationObserved()).To(BeTrue())
 		Expect(seen.UpdateRevision).To(Equal("main-1"))
+		Expect([]int32{seen.ClientPort, seen.PeerPort}).To(Equal([]int32{2379, 2380}))
 		Expect(seen.Rendering).To(Equal(etcdcluster.Rendering{Checksum: "abc", Fixed: etcdcluster.FixedFields{
 			ServiceName: "main-peer", PodManagementPolicy: "OrderedReady", Selector: labels,
 		}}))
@@ -341,6 +347,7 @@ var _ = Describe("Observer", func() {
 			o := newObserver()
 			seen := o.Observe(ctx, etcd, observer.Request{AskEtcd: true})
 			Expect(seen.Etcd.Members).To(HaveEach(HaveField("Serves", true)))
+			Expect(seen.Pods[0].PeerPort).To(Equal(int32(2380)))
 			member, err := o.Member(ctx, etcd, seen.Pods[0])
 			Expect(err).NotTo(HaveOccurred())
 			_, _, err = member.Status(ctx)

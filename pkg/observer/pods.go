@@ -64,7 +64,8 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		Store:           etcdcluster.StoreFingerprint(object.Spec),
 		TLS:             mountedTLSFor(object.Spec.Volumes),
 		ClientTLS:       clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),
-		ClientPort:      clientPortFor(object.Spec.Containers),
+		ClientPort:      portFor(object.Spec.Containers, "client"),
+		PeerPort:        portFor(object.Spec.Containers, "server"),
 		PeerTLS:         mountedTLSFor(object.Spec.Volumes).PeerCA != "",
 	}
 	for _, ip := range object.Status.PodIPs {
@@ -94,11 +95,11 @@ func clientSecretsFor(mounted etcdcluster.MountedTLS) *etcdcluster.ClientSecrets
 	return &etcdcluster.ClientSecrets{CA: mounted.ClientCA, Client: mounted.Client}
 }
 
-// clientPortFor knows the port by its name, which older versions of etcd-druid gave it too. 0: there is none.
-func clientPortFor(containers []corev1.Container) int32 {
+// portFor knows a port of etcd by its name, which older versions of etcd-druid gave it too. 0: there is none.
+func portFor(containers []corev1.Container, name string) int32 {
 	for _, container := range containers {
 		for _, port := range container.Ports {
-			if container.Name == etcdcluster.ContainerEtcd && port.Name == "client" {
+			if container.Name == etcdcluster.ContainerEtcd && port.Name == name {
 				return port.ContainerPort
 			}
 		}

@@ -135,7 +135,8 @@ func (p *pass) readStatefulSet(ctx context.Context) {
 		Rendering:          etcdcluster.RenderingFor(object),
 		Store:              etcdcluster.StoreFingerprint(object.Spec.Template.Spec),
 		TLS:                mountedTLSFor(object.Spec.Template.Spec.Volumes),
-		ClientPort:         clientPortFor(object.Spec.Template.Spec.Containers),
+		ClientPort:         portFor(object.Spec.Template.Spec.Containers, "client"),
+		PeerPort:           portFor(object.Spec.Template.Spec.Containers, "server"),
 	}
 }
 

@@ -74,8 +74,8 @@ func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 
 // observe reads the world once.
 func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
-	p.canonical = canonical
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
+	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation)
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
 	r.growths.tell(p.observation.Claims, r.Clock.Now())
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
