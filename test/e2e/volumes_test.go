@@ -83,8 +83,9 @@ func refusedFor(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 // expectQuiet expects that nobody tries again what was refused: neither the Etcd is written, nor events.
 func expectQuiet(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
+	Eventually(events).WithContext(ctx).WithArguments(story, "InvalidSpec").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).ShouldNot(BeEmpty(), story.State)
 	refusals := len(events(ctx, story, "InvalidSpec"))
-	Expect(refusals).To(BeNumerically(">", 0))
+	Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	version := etcd.ResourceVersion
 	Consistently(func(g Gomega) {
 		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
