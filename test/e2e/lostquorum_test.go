@@ -25,9 +25,12 @@ var _ = Describe("Two of three members lose their volumes", func() {
 		})
 
 		pods, claims := podsByName(ctx, story), claimUIDs(ctx, story)
-		for _, lost := range []string{"main-1", "main-2"} {
-			story.LoseVolume(ctx, "main-"+lost)
-			story.Kill(ctx, new(pods[lost]))
+		losing := []string{"main-1", "main-2"}
+		for _, pod := range losing {
+			story.LoseVolume(ctx, "main-"+pod) // which nobody looks at while its pod serves
+		}
+		for _, pod := range losing {
+			story.Kill(ctx, new(pods[pod]))
 		}
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(
