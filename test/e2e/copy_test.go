@@ -100,5 +100,12 @@ func takeFinalSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv
 
 	config, err := story.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(askSidecar(ctx, story, etcd, config, "/snapshot/full?final=true")).To(Equal(http.StatusOK))
+	Eventually(func() (int, error) {
+		status, err := askSidecar(ctx, story, etcd, config, "/snapshot/full?final=true")
+		if err != nil {
+			StopTrying("nobody knows whether it was taken").Wrap(err).Now()
+		}
+
+		return status, nil
+	}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Equal(http.StatusOK), story.State)
 }

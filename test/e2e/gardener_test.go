@@ -44,7 +44,8 @@ var _ = Describe("Gardener knows the rest", func() {
 		anonymous := &tls.Config{ServerName: connection.ServerName, RootCAs: connection.RootCAs, MinVersion: tls.VersionTLS12}
 		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed())
 		Expect(ledger.TryWrite(ctx, anonymous)).NotTo(Succeed())
-		Expect(latestSnapshot(ctx, story, etcd, anonymous)).To(Equal(http.StatusOK), "the sidecar serves with TLS too")
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, anonymous).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).
+			Should(Equal(http.StatusOK), "the sidecar serves with TLS too")
 
 		By("writing snapshots to the bucket of the entry")
 		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)

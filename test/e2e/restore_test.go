@@ -83,7 +83,7 @@ func takeFullSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1
 
 	config, err := story.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(askSidecar(ctx, story, etcd, config, "/snapshot/full")).To(Equal(200))
+	Eventually(askSidecar).WithContext(ctx).WithArguments(story, etcd, config, "/snapshot/full").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Equal(200), story.State)
 }
 
 // destroy empties all volumes and ends all pods, at once. It returns the folders of the volumes.

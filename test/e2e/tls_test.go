@@ -47,7 +47,7 @@ var _ = Describe("Certificates are given", func() {
 		Expect(ledger.TryWrite(ctx, landscape.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
 
 		By("serving the sidecar's HTTP with its own certificate")
-		Expect(latestSnapshot(ctx, story, etcd, backups.Trusting("main-client"))).To(Equal(http.StatusOK))
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, backups.Trusting("main-client")).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Equal(http.StatusOK))
 		_, err := latestSnapshot(ctx, story, etcd, clients.Trusting("main-client"))
 		Expect(err).To(MatchError(ContainSubstring("certificate")))
 
@@ -63,7 +63,8 @@ func latestSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1al
 	return askSidecar(ctx, story, etcd, config, "/snapshot/latest")
 }
 
-// askSidecar asks the sidecar of the first member for a path, connecting in this way.
+// askSidecar asks the sidecar of the first member for a path, connecting in this way. It refuses as long as it does not know who leads, and
+// while its snapshotter is not active, which may be so for a moment after the member is ready.
 func askSidecar(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
 	GinkgoHelper()
 
