@@ -70,9 +70,9 @@ var _ = Describe("The runbooks", func() {
 		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main", "ORDINAL": "2"}
 		const page = "operations/losing-a-member.md"
 		Expect(story.Follow(ctx, page, "Losing one member", words)).To(ContainSubstring("main-2 Ready"))
-		before := story.VolumeDirs(ctx, etcd)
+		before, pod := story.VolumeDirs(ctx, etcd), memberPod(ctx, story, 2)
 		story.Follow(ctx, page, "The node is well, and the data is not", words)
-		story.EventuallyReady(ctx, etcd)
+		story.EventuallyReplaced(ctx, etcd, pod)
 		after := story.VolumeDirs(ctx, etcd)
 		Expect(after).To(HaveLen(3))
 		Expect(after).To(ContainElements(before[0], before[1]))
