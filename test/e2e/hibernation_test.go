@@ -48,7 +48,7 @@ var _ = Describe("Hibernation", func() {
 		hibernate(ctx, story, etcd)
 		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
 		Expect(objects(ctx, story)).To(ConsistOf("PersistentVolumeClaim main-main-0"))
 	}, SpecTimeout(storyTimeout))
 })
