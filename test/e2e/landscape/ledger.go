@@ -150,7 +150,8 @@ func (l *Ledger) readBelow(ctx context.Context, prefix string) map[string]string
 	return found
 }
 
-// TryWrite writes one key that does not count, connecting in this way and no other (nil: without TLS), and returns what went wrong.
+// TryWrite writes one key that does not count, connecting in this way and no other (nil: without TLS), and returns what went wrong. It
+// does not try again.
 func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
 	GinkgoHelper()
 
@@ -160,7 +161,7 @@ func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
 	call, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 
-	_, err := put(call, client, "attempt", "1")
+	_, err := client.Put(call, "attempt", "1")
 
 	return err
 }
@@ -194,13 +195,6 @@ func (l *Ledger) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.C
 			return err
 		}
 	}
-}
-
-func put(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
-	return client.Put(call, key, value)
 }
 
 // connect connects to the pod of the first member, whose address changes with the pod.
