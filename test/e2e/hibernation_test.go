@@ -49,7 +49,7 @@ var _ = Describe("Hibernation", func() {
 		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
-		Expect(objects(ctx, story)).To(ConsistOf("PersistentVolumeClaim main-main-0"))
+		expectLeft(ctx, story, "PersistentVolumeClaim main-main-0")
 	}, SpecTimeout(storyTimeout))
 })
 

@@ -67,7 +67,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		Expect(story.Person.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
-		Expect(objects(ctx, story)).To(BeEmpty())
+		expectLeft(ctx, story)
 	}, SpecTimeout(storyTimeout))
 
 	It("let one node after the other be drained, and count no pod of a Job as a member", func(ctx SpecContext) {
