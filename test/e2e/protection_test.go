@@ -85,7 +85,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
 			g.Expect(landscape.IsPodReady(compacting)).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main"}}
 		Eventually(func(g Gomega) {
 			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
