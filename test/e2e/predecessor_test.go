@@ -78,7 +78,10 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 			})
 		}
 		for i := range others.Items {
-			story.EventuallyReady(ctx, &others.Items[i])
+			story.Eventually(ctx, &others.Items[i], func(g Gomega) {
+				g.Expect(others.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+				g.Expect(landscape.CheckReady(&others.Items[i])).To(Succeed())
+			})
 		}
 
 		pod := story.Pod(ctx, etcd)
