@@ -61,8 +61,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() []string { return landscape.MissingForAlerts("copies", operator.Metrics(ctx)) }).
-			WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
 
 		By("restoring three members from the copy")
 		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &target })

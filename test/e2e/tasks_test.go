@@ -98,8 +98,7 @@ var _ = Describe("Tasks", Serial, func() {
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
 		})
 
-		Eventually(func() []string { return landscape.MissingForAlerts("tasks", operator.Metrics(ctx)) }).
-			WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
 		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout))

@@ -94,8 +94,7 @@ var _ = Describe("A newcomer", func() {
 		By("serving every metric that the page's alerts read")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(func() []string { return landscape.MissingForAlerts("operator", operator.Metrics(ctx)) }).
-			WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
 		Expect(landscape.MissingForAlerts("etcd", story.MemberMetrics(ctx, etcd))).To(BeEmpty())
 
 		ledger := story.Ledger(etcd)

@@ -23,19 +23,27 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Metrics is what the operator's pods serve to Prometheus.
-func (o *Operator) Metrics(ctx context.Context) string {
+// MissingForAlerts is MissingForAlerts of what the operator's pods serve to Prometheus. It fails while one of them does not serve.
+func (o *Operator) MissingForAlerts(ctx context.Context, server string) ([]string, error) {
 	GinkgoHelper()
 
 	pods, err := o.pods(ctx)
-	Expect(err).NotTo(HaveOccurred())
-
-	var text strings.Builder
-	for _, pod := range pods {
-		text.WriteString(scrape(ctx, fmt.Sprintf("http://%s/metrics", net.JoinHostPort(pod.Status.PodIP, "8080")), nil))
+	if err != nil {
+		return nil, err
 	}
 
-	return text.String()
+	var text strings.Builder
+
+	for _, pod := range pods {
+		served, err := scrape(ctx, fmt.Sprintf("http://%s/metrics", net.JoinHostPort(pod.Status.PodIP, "8080")), nil)
+		if err != nil {
+			return nil, err
+		}
+
+		text.WriteString(served)
+	}
+
+	return MissingForAlerts(server, text.String()), nil
 }
 
 // MemberMetrics is what etcd in the first member serves to Prometheus.
@@ -50,27 +58,34 @@ func (s *Story) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.Etcd) str
 		scheme = "http"
 	}
 
-	return scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(s.Pod(ctx, etcd).Status.PodIP, "2379")), config)
+	served, err := scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(s.Pod(ctx, etcd).Status.PodIP, "2379")), config)
+	Expect(err).NotTo(HaveOccurred())
+
+	return served
 }
 
-func scrape(ctx context.Context, url string, config *tls.Config) string {
-	GinkgoHelper()
-
+func scrape(ctx context.Context, url string, config *tls.Config) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	Expect(err).NotTo(HaveOccurred())
+	if err != nil {
+		return "", err
+	}
 
 	transport := &http.Transport{TLSClientConfig: config}
 	defer transport.CloseIdleConnections()
 
-	response, err := (&http.Client{Transport: transport}).Do(request)
-	Expect(err).NotTo(HaveOccurred())
+	response, err := (&http.Client{Transport: transport, Timeout: callTimeout}).Do(request)
+	if err != nil {
+		return "", err
+	}
 	defer func() { _ = response.Body.Close() }()
-	Expect(response.StatusCode).To(Equal(http.StatusOK), url)
+
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s answers %s", url, response.Status)
+	}
 
 	body, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
 
-	return string(body)
+	return string(body), err
 }
 
 var (
