@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -174,11 +175,15 @@ func eventuallyRendered(ctx context.Context, story *landscape.Story) {
 }
 
 // isOfOthers is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot
-// that is due.
+// that is due. So it is in one that is being deleted, or gone by now, as those of stories that have just ended.
 func isOfOthers(ctx context.Context, story *landscape.Story, write landscape.Write) bool {
 	GinkgoHelper()
 	if write.Namespace == "" || write.Namespace == story.Namespace {
 		return false
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: write.Namespace}}
+	if story.IsGone(ctx, namespace) || namespace.DeletionTimestamp != nil {
+		return true
 	}
 	etcds := &druidv1alpha1.EtcdList{}
 	Expect(story.Client.List(ctx, etcds, client.InNamespace(write.Namespace))).To(Succeed())
