@@ -79,7 +79,7 @@ func (s *Story) BackupEntry(ctx context.Context) string {
 	DeferCleanup(func(ctx SpecContext) {
 		for _, object := range []client.Object{entry, bucket} {
 			Expect(client.IgnoreNotFound(s.Client.Delete(ctx, object))).To(Succeed())
-			Eventually(func() bool { return s.IsGone(ctx, object) }).WithTimeout(Soon).WithPolling(Pause).Should(BeTrue())
+			Eventually(func() bool { return s.IsGone(ctx, object) }).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), s.State)
 		}
 	})
 
