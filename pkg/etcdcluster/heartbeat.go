@@ -50,6 +50,15 @@ func ParseHeartbeat(identity string) (Heartbeat, error) {
 	return heartbeat, nil
 }
 
+// String is the holder identity from which ParseHeartbeat reads it.
+func (h Heartbeat) String() string {
+	if h.ClusterID == 0 {
+		return FormatID(h.MemberID) + ":" + string(h.Role)
+	}
+
+	return FormatID(h.MemberID) + ":" + FormatID(h.ClusterID) + ":" + string(h.Role)
+}
+
 func parseID(text string) (uint64, error) {
 	id, err := strconv.ParseUint(text, 16, 64)
 	if err != nil {

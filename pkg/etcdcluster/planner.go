@@ -141,6 +141,13 @@ func lastSize(o Observation) int32 {
 
 func planHibernation(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 	plan := Plan{Stage: StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size, Restore: RestorePhase(o.ManagedResource.Restore)}
+	if untold := o.untoldMember(etcd, now); untold != "" && !o.isStopped() {
+		plan.Stage, plan.Render, plan.Lively = StageSettle, false, true
+		plan.Reason = "spec.replicas is 0; the members stop when their leases tell who has to be started again"
+		plan.WaitsFor = "the first heartbeat of member " + untold
+
+		return plan
+	}
 	snapshot, before := hibernationSnapshot(etcd, o, now)
 	if before != nil {
 		return *before
@@ -159,6 +166,20 @@ func planHibernation(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Pla
 	}
 
 	return plan
+}
+
+// untoldMember is a member that has started a moment ago, of which its lease does not tell yet: those that know that it has a vote would
+// wait for it in vain after they were started again. Empty: none; one that does not come to it within startTime is not waited for.
+func (o Observation) untoldMember(etcd *druidv1alpha1.Etcd, now time.Time) string {
+	for _, pod := range o.Pods {
+		name := helper.MemberName(etcd, pod.Ordinal)
+		isTold := slices.ContainsFunc(o.MemberLeases, func(l Lease) bool { return l.Name == name && l.Holder != "" })
+		if pod.Ordinal > 0 && !isTold && !pod.Deleting && isRunning(pod) && now.Sub(pod.CreationTime) < startTime {
+			return name
+		}
+	}
+
+	return ""
 }
 
 // planSingle plans a cluster of one member.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -157,7 +159,7 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 		volume.member = s.nextID
 	case s.alive(pod.Ordinal) == nil || !s.follows(member):
 		return false // it waits until its etcd serves
-	case member.learner && member.caught < s.catchUp:
+	case member.learner && member.caught < s.catchUp+6: // a sidecar promotes half a minute after it could
 		member.caught++
 	case member.learner:
 		member.learner = false
@@ -328,11 +330,20 @@ func (s *seed) promote(step etcdcluster.Step) {
 	for _, member := range s.members {
 		if member.id == step.To && member.learner && member.caught >= s.catchUp && s.alive(member.ordinal) != nil && s.leader != 0 {
 			member.learner = false
+			s.tellLease(member)
 
 			return
 		}
 	}
 	s.broken("%x cannot get a vote", step.To)
+}
+
+// tellLease plays what our controller does with a vote, before the sidecar writes the lease.
+func (s *seed) tellLease(member *simMember) {
+	name := helper.MemberName(s.etcd, member.ordinal)
+	if !slices.ContainsFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name }) {
+		s.seen.MemberLeases = append(s.seen.MemberLeases, etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:Member", member.id)})
+	}
 }
 
 func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {

@@ -394,20 +394,15 @@ func (s *seed) kubelet() bool {
 // snapshots renews the leases of members and of snapshots.
 func (s *seed) snapshots() {
 	for ordinal := range 7 {
-		member := s.alive(ordinal)
-		if member == nil || s.leader == 0 {
-			continue
+		member, pod := s.alive(ordinal), s.seen.PodFor(ordinal)
+		if member == nil || s.leader == 0 || !s.corrected[pod.UID] || s.now.Sub(pod.CreationTime) < 15*time.Second {
+			continue // a sidecar writes ten seconds after it has started, and has corrected the peer URLs
 		}
-		pod, name := s.seen.PodFor(ordinal), helper.MemberName(s.etcd, ordinal)
-		lease := etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(pod.PeerTLS)}
-		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool {
-			if l.Name == name && (!s.corrected[pod.UID] || s.now.Sub(pod.CreationTime) < 15*time.Second) { // the new sidecar has not written yet
-				lease.TLSEnabled, lease.RenewTime = l.TLSEnabled, l.RenewTime
-			}
-
-			return l.Name == name
+		name := helper.MemberName(s.etcd, ordinal)
+		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name })
+		s.seen.MemberLeases = append(s.seen.MemberLeases, etcdcluster.Lease{
+			Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:1:Member", member.id), RenewTime: s.now, TLSEnabled: new(pod.PeerTLS),
 		})
-		s.seen.MemberLeases = append(s.seen.MemberLeases, lease)
 	}
 	if helper.IsStoreConfigured(s.etcd) && !s.storeDown && !s.storeEmptied && s.leader != 0 {
 		s.stored = s.keys
@@ -459,7 +454,7 @@ func (s *seed) answers() etcdcluster.EtcdAnswers {
 			answer.Learner = member.learner
 			answer.RaftIndex, answer.RaftAppliedIndex = 100, 100
 			if member.learner {
-				answer.RaftAppliedIndex = uint64(100 * member.caught / max(s.catchUp, 1)) // #nosec G115 -- never negative
+				answer.RaftAppliedIndex = uint64(min(100, 100*member.caught/max(s.catchUp, 1))) // #nosec G115 -- never negative
 			}
 			answer.Serves = !member.learner && s.follows(member)
 		}

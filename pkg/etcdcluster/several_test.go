@@ -349,6 +349,24 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 	})
 
+	DescribeTable("has members hibernate",
+		func(change func(), waitsFor string) {
+			etcd.Spec.Replicas = 0
+			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:Leader"}, {Name: "main-1", Holder: "a2:Member"}, {Name: "main-2"}}
+			o.Pods[2].CreationTime = now.Add(-2*time.Minute + time.Second)
+			change()
+			Expect(plan().WaitsFor).To(Equal(waitsFor))
+			Expect(plan().Render).To(Equal(waitsFor != "the first heartbeat of member main-2"))
+			Expect(plan().Lively).NotTo(Equal(plan().Render), "nobody watches for heartbeats")
+		},
+		Entry("when their leases tell of the newest", func() {}, "the first heartbeat of member main-2"),
+		Entry("when they do", func() { o.MemberLeases[2].Holder = "a3:Member" }, "pod main-0 to be gone"),
+		Entry("although one does not come to it in two minutes", func() { o.Pods[2].CreationTime = now.Add(-2 * time.Minute) }, "pod main-0 to be gone"),
+		Entry("although one never started", func() { o.Pods[2].Containers[0].State = "Waiting" }, "pod main-0 to be gone"),
+		Entry("although one is on its way out", func() { o.Pods[2].Deleting = true }, "pod main-0 to be gone"),
+		Entry("whatever leases tell, once they are stopped", func() { o.ManagedResource.Replicas = new(int32(0)) }, "pod main-0 to be gone"),
+	)
+
 	DescribeTable("keeps the port between members that was rendered",
 		func(change func(), bound int) {
 			o.StatefulSet.PeerPort = 2380

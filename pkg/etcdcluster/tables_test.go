@@ -41,6 +41,16 @@ var _ = Describe("ParseHeartbeat", func() {
 		Expect(etcdcluster.ParseHeartbeat("1a:cdf818194e3a8c32:Member")).To(Equal(etcdcluster.Heartbeat{MemberID: 0x1a, ClusterID: 0xcdf818194e3a8c32, Role: "Member"}))
 	})
 
+	DescribeTable("reads what a heartbeat is written as",
+		func(identity string) {
+			heartbeat, err := etcdcluster.ParseHeartbeat(identity)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(heartbeat.String()).To(Equal(identity))
+		},
+		Entry("without a cluster id", "8e9e05c52164694d:Leader"),
+		Entry("with one", "1a:cdf818194e3a8c32:Member"),
+	)
+
 	DescribeTable("refuses",
 		func(identity, message string) {
 			_, err := etcdcluster.ParseHeartbeat(identity)

@@ -17,7 +17,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them. A lease of an earlier
+// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLease writes before it. A lease of an earlier
 // Etcd of the same name is deleted and made anew, never adopted: its holder is the sidecar's evidence that a member
 // was part of this cluster.
 func (r *Reconciler) ensureLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, leases []*coordinationv1.Lease) error {

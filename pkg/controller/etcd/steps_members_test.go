@@ -15,6 +15,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,6 +45,42 @@ var _ = Describe("A single member that is known by other URLs before it restarts
 			}
 		}
 		Expect(drive.due).To(BeTemporally("<=", w.Clock.Now().Add(2*time.Second)))
+	})
+})
+
+var _ = Describe("A member that got its vote", func() {
+	// told are the leases that the operator writes into while a cluster of three is made, of whose members the sidecars had written holder
+	// when they got their votes.
+	told := func(holder *string) []string {
+		GinkgoHelper()
+		w := world.New(scheme)
+		var leases []string
+		drive := startOperator(w, func(write world.Write) {
+			if write.Done && strings.HasPrefix(write.What, "patch Lease ") {
+				leases = append(leases, write.What)
+			}
+			if write.Done || !strings.HasPrefix(write.What, "promote ") {
+				return
+			}
+			for _, name := range []string{"main-1", "main-2"} {
+				lease := &coordinationv1.Lease{}
+				Expect(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: name}, lease)).To(Succeed())
+				lease.Spec.HolderIdentity = holder
+				Expect(w.Client(nil).Update(context.Background(), lease)).To(Succeed())
+			}
+		})
+		create(3)(w)
+		drive.run()
+
+		return leases
+	}
+
+	It("is told of by its lease at once, before its sidecar does that", func() {
+		Expect(told(nil)).To(Equal([]string{"patch Lease main-1", "patch Lease main-2"}))
+	})
+
+	It("is told of by its sidecar alone, where that was faster", func() {
+		Expect(told(new("a004:b:Leader"))).To(BeEmpty())
 	})
 })
 
