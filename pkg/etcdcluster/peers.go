@@ -30,20 +30,34 @@ const staleTime = time.Minute
 // know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
 // never find together. Where as many are known by one as by the other, they find together either way, and those that start are
 // correcting their URLs to what was rendered: it stays. A lease tells how a member was known when it was written, so that most of
-// them may be wrong where they differ: members that do not find together in the one way try the other. Nil: they are free to change.
+// them may be wrong where they differ: members that do not find together in the one way try the other. While one starts beside a quorum
+// that serves, it stays with what was rendered too: its pod would be replaced before it serves, and the sidecars of the others may be
+// about to stop them. Nil: they are free to change.
 func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *bool {
-	size := lastSize(o)
-	if size <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
+	rendered := o.StatefulSet.TLS.PeerCA != ""
+	switch isServed := etcd.Spec.Replicas > 0 && isServedByPods(o); {
+	case lastSize(o) <= 1 || !helper.ManagesPods(etcd):
 		return nil
+	case isServed && o.StatefulSet.Exists && isStarting(o, now):
+		return &rendered
+	case isServed:
+		return nil
+	default:
+		return boundByLeases(etcd, o, rendered, now)
 	}
-	known, withTLS := countKnown(etcd, o, int(size))
-	rendered, differ := o.StatefulSet.TLS.PeerCA != "", 0 < withTLS && withTLS < known
+}
+
+// boundByLeases is BoundPeers while no quorum serves.
+func boundByLeases(etcd *druidv1alpha1.Etcd, o Observation, rendered bool, now time.Time) *bool {
+	size := int(lastSize(o))
+	known, withTLS := countKnown(etcd, o, size)
+	differ := 0 < withTLS && withTLS < known
 	switch {
 	case known == 0:
 		return nil
 	case !o.StatefulSet.Exists || !differ:
 		return new(2*withTLS > known)
-	case haveFailedToMeet(o, int(size), rendered, now):
+	case haveFailedToMeet(o, size, rendered, now):
 		return new(!rendered)
 	case tryToMeet(o, rendered, now), 2*withTLS == known:
 		return new(rendered)
@@ -114,6 +128,11 @@ func tryToMeet(o Observation, rendered bool, now time.Time) bool {
 	}
 
 	return len(o.Pods) > 0
+}
+
+// isStarting is true while a pod that was made a short while ago is not ready for the first time.
+func isStarting(o Observation, now time.Time) bool {
+	return slices.ContainsFunc(o.Pods, func(pod Pod) bool { return !pod.Ready && !pod.Deleting && now.Sub(pod.CreationTime) < staleTime })
 }
 
 // isAloneFor is true for a pod whose etcd runs, and has not been ready for as long as members may take to start.

@@ -117,6 +117,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Etcd.MemberList[2].PeerURLs = []string{"https://elsewhere:2380"}
 		}, "advertise"),
 		Entry("while another's heartbeat does not tell of its peer URLs", func() {
+			o.Pods[2].CreationTime = now.Add(-time.Minute)
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
 		}, "heartbeat of member main-2"),
 		Entry("while the voters are more than those that run and too few of them serve", func() {
@@ -129,6 +130,12 @@ var _ = Describe("PlanFor of several members", func() {
 		}, "more members to serve"),
 		Entry("while the members are of two clusters", func() { o.Etcd.Members[2].ClusterID = 2 }, "main-2 of cluster 2"),
 	)
+
+	It("does not wait for the heartbeat of a member that has run for long, which may tell of what it read later", func() {
+		o.Pods[1].RevisionHash = "old"
+		o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
+		Expect(plan().Step).To(HaveField("Object", "main-1"), plan().WaitsFor)
+	})
 
 	DescribeTable("replaces a pod that serves although others of an older template",
 		func(change func()) {
@@ -251,6 +258,8 @@ var _ = Describe("PlanFor of several members", func() {
 			},
 			Entry("while all serve", func() {}),
 			Entry("while a quorum does", func() { o.Pods[0].Ready = false }),
+			Entry("while a quorum does, and the third has not come up for a minute", func() { o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-time.Minute) }),
+			Entry("while a quorum does, and the third goes", func() { o.Pods[0].Ready, o.Pods[0].CreationTime, o.Pods[0].Deleting = false, now, true }),
 			Entry("of which there never were several", func() { o.ManagedResource.Size, o.ManagedResource.Replicas, o.Pods = 1, new(int32(1)), nil }),
 			Entry("that somebody else runs", func() {
 				etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
@@ -278,6 +287,13 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }),
 			Entry("when they wake up", func() { o.Pods, o.ManagedResource.Replicas = nil, new(int32(0)) }),
 		)
+
+		It("stays with what was rendered while one starts beside a quorum", func() {
+			o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-time.Minute+time.Second)
+			Expect(bound()).To(HaveValue(BeFalse()))
+			o.StatefulSet.TLS.PeerCA = "peer-ca"
+			Expect(bound()).To(HaveValue(BeTrue()))
+		})
 
 		It("stays with what was rendered where as many are known by one as by the other", func() {
 			o.Pods[0].Ready, o.Pods[1].Ready = false, false

@@ -120,11 +120,17 @@ func (v view) awaitedOfMember(m Member) string {
 		return ""
 	case v.awaitedURLs(m) != "":
 		return v.awaitedURLs(m)
-	case len(v.members) > 1 && m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS:
+	case len(v.members) > 1 && v.isBeforeHeartbeat(m):
 		return "the heartbeat of member " + m.Name + " to tell of its new peer URLs"
 	default:
 		return ""
 	}
+}
+
+// isBeforeHeartbeat is true while the lease of a member tells of the pod before. Of one that has run for a while it may tell of a
+// configuration that is not its pod's: its sidecar reads that anew when it begins to write leases again.
+func (v view) isBeforeHeartbeat(m Member) bool {
+	return m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS && v.now.Sub(m.Pod.CreationTime) < startTime
 }
 
 // isConfiguredAsBefore is true for a pod of an older template that has run for a while: nobody knows its configuration any more,
