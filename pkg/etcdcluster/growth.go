@@ -71,9 +71,7 @@ func (v view) next() Member {
 
 // isListedAs is true where the cluster lists the member so. One that has joined and never ran has no name yet, but its peer URLs.
 func (v view) isListedAs(m Member, listed ListedMember) bool {
-	isAt := func(tls bool) bool { return slices.Contains(listed.PeerURLs, peerURLs(v.etcd, m, tls)[0]) }
-
-	return listed.Name == m.Name || listed.Name == "" && (isAt(true) || isAt(false))
+	return listed.Name == m.Name || listed.Name == "" && listed.isAt(peerHost(v.etcd, m.Ordinal))
 }
 
 // settle waits for members that are not back.

@@ -5,6 +5,9 @@
 package etcdcluster
 
 import (
+	"net/url"
+	"slices"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
@@ -53,10 +56,26 @@ func membersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
 		}
 		member.readLease(o)
 		member.Listed = o.Etcd.listed(member)
+		if member.Listed == nil {
+			member.Listed = o.Etcd.unnamedAt(peerHost(etcd, ordinal))
+		}
 		members = append(members, member)
 	}
 
 	return members
+}
+
+// UntoldVoters are the members of a canonical Etcd that have a vote, as the cluster's own list says, while their leases tell of none yet.
+// All of them are listed.
+func UntoldVoters(etcd *druidv1alpha1.Etcd, o Observation) []Member {
+	var untold []Member
+	for _, member := range membersOf(etcd, o, renderedReplicas(o)) {
+		if member.Pod != nil && member.Lease != nil && member.Lease.Holder == "" && member.Listed != nil && !member.Listed.Learner {
+			untold = append(untold, member)
+		}
+	}
+
+	return untold
 }
 
 func (m *Member) readLease(o Observation) {
@@ -85,6 +104,26 @@ func (e EtcdAnswers) listed(member Member) *ListedMember {
 	}
 
 	return nil
+}
+
+// unnamedAt is the entry of a member that has joined and not run yet: it has no name, but its peer URLs.
+func (e EtcdAnswers) unnamedAt(host string) *ListedMember {
+	for i := range e.MemberList {
+		if listed := &e.MemberList[i]; listed.Name == "" && listed.isAt(host) {
+			return listed
+		}
+	}
+
+	return nil
+}
+
+// isAt is true where a peer URL has the host, at whatever port and with whatever scheme.
+func (m ListedMember) isAt(host string) bool {
+	return slices.ContainsFunc(m.PeerURLs, func(text string) bool {
+		parsed, err := url.Parse(text)
+
+		return err == nil && parsed.Hostname() == host
+	})
 }
 
 // ID is the member's id in etcd, as it said itself, else as its lease says. 0: not known.

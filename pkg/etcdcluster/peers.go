@@ -22,24 +22,27 @@ import (
 // therefore change: to TLS, when it is known by https after it has restarted, which its sidecar sees to; and from TLS, when it is
 // known by http before it restarts, which is ours.
 
-// staleTime is how long a member that serves may be known by other peer URLs than its own before it is not left to its sidecar any
+// staleTime is how long a member that runs may be known by other peer URLs than its own before it is not left to its sidecar any
 // more, which corrects them when it starts.
 const staleTime = time.Minute
+
+// besideTime is how long a change of peer TLS waits for a member that starts beside a quorum that serves.
+const besideTime = time.Minute
 
 // BoundPeers says whether the members have to talk to each other with TLS or without it, whatever the spec says: as most of them
 // know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
 // never find together. Where as many are known by one as by the other, they find together either way, and those that start are
 // correcting their URLs to what was rendered: it stays. A lease tells how a member was known when it was written, so that most of
 // them may be wrong where they differ: members that do not find together in the one way try the other. While one starts beside a quorum
-// that serves, it stays with what was rendered too: its pod would be replaced before it serves, and the sidecars of the others may be
-// about to stop them. Nil: they are free to change.
+// that serves without TLS, it stays without too: its pod would be replaced before it serves, and the sidecars of the others may be about to
+// stop them. Nil: they are free to change.
 func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *bool {
 	rendered := o.StatefulSet.TLS.PeerCA != ""
 	switch isServed := etcd.Spec.Replicas > 0 && isServedByPods(o); {
 	case lastSize(o) <= 1 || !helper.ManagesPods(etcd):
 		return nil
-	case isServed && o.StatefulSet.Exists && isStarting(o, now):
-		return &rendered
+	case isServed && o.StatefulSet.Exists && !rendered && isStarting(o, now):
+		return new(false)
 	case isServed:
 		return nil
 	default:
@@ -67,18 +70,23 @@ func boundByLeases(etcd *druidv1alpha1.Etcd, o Observation, rendered bool, now t
 }
 
 // BoundPeerPort is the port between members for as long as those of several that do not serve cannot be told of another one, whatever
-// the spec says: each is known by the port that was rendered. 0: it is free to change.
-func BoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation) int32 {
-	if lastSize(o) <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
+// the spec says: most are known by the port that was rendered. Where as many as are a quorum run there and do not find together, they
+// are not, and the spec counts, which a person may have set back. 0: it is free to change.
+func BoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) int32 {
+	size, rendered := int(lastSize(o)), o.StatefulSet.PeerPort
+	if size <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
+		return 0
+	}
+	if countAlone(o, size, func(pod Pod) bool { return pod.PeerPort == rendered }, now) >= QuorumOf(size) {
 		return 0
 	}
 
-	return o.StatefulSet.PeerPort
+	return rendered
 }
 
 // WithBoundPeerPort returns the Etcd with the port between members that is to be rendered: itself, or a copy where the port is bound.
-func WithBoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation) *druidv1alpha1.Etcd {
-	port := BoundPeerPort(etcd, o)
+func WithBoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *druidv1alpha1.Etcd {
+	port := BoundPeerPort(etcd, o, now)
 	if port == 0 || port == helper.PeerPort(etcd) {
 		return etcd
 	}
@@ -108,14 +116,19 @@ func countKnown(etcd *druidv1alpha1.Etcd, o Observation, size int) (known, withT
 // haveFailedToMeet is true where as many members as are a quorum run as rendered, with TLS or without, and have not found together for
 // so long that they will not.
 func haveFailedToMeet(o Observation, size int, rendered bool, now time.Time) bool {
-	failed := 0
+	return IsQuorate(countAlone(o, size, func(pod Pod) bool { return pod.PeerTLS == rendered }, now), size)
+}
+
+// countAlone counts the pods for which is holds that run, and have not found together with others for so long that they will not.
+func countAlone(o Observation, size int, is func(Pod) bool, now time.Time) int {
+	alone := 0
 	for _, pod := range o.Pods {
-		if pod.Ordinal < size && pod.PeerTLS == rendered && isAloneFor(pod, now) {
-			failed++
+		if pod.Ordinal < size && is(pod) && isAloneFor(pod, now) {
+			alone++
 		}
 	}
 
-	return IsQuorate(failed, size)
+	return alone
 }
 
 // tryToMeet is true where no member serves, and those that run start as rendered: what runs still in the other way has not found
@@ -130,9 +143,9 @@ func tryToMeet(o Observation, rendered bool, now time.Time) bool {
 	return len(o.Pods) > 0
 }
 
-// isStarting is true while a pod that was made a short while ago is not ready for the first time.
+// isStarting is true while a pod that was made a short while ago is not ready.
 func isStarting(o Observation, now time.Time) bool {
-	return slices.ContainsFunc(o.Pods, func(pod Pod) bool { return !pod.Ready && !pod.Deleting && now.Sub(pod.CreationTime) < staleTime })
+	return slices.ContainsFunc(o.Pods, func(pod Pod) bool { return !pod.Ready && !pod.Deleting && now.Sub(pod.CreationTime) < besideTime })
 }
 
 // isAloneFor is true for a pod whose etcd runs, and has not been ready for as long as members may take to start.
@@ -142,6 +155,13 @@ func isAloneFor(pod Pod, now time.Time) bool {
 
 func isRunning(pod Pod) bool {
 	return slices.ContainsFunc(pod.Containers, func(c Container) bool { return c.Name == ContainerEtcd && c.State == ContainerRunning })
+}
+
+// hasStarted is true for a pod whose etcd runs, or has run.
+func hasStarted(pod Pod) bool {
+	return isRunning(pod) || slices.ContainsFunc(pod.Containers, func(c Container) bool {
+		return c.Name == ContainerEtcd && (c.State == ContainerTerminated || c.Restarts > 0)
+	})
 }
 
 // hasNoVolume is true for a member whose claim is gone: it is made anew, and what its lease tells with it.
@@ -192,8 +212,7 @@ func peerURLsAt(etcd *druidv1alpha1.Etcd, m Member, tls bool, port int32) []stri
 	if tls {
 		scheme = "https"
 	}
-	host := fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, m.Ordinal), helper.PeerServiceName(etcd), etcd.Namespace)
-	urls := []string{scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(port)))}
+	urls := []string{scheme + "://" + net.JoinHostPort(peerHost(etcd, m.Ordinal), strconv.Itoa(int(port)))}
 	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
 		if additional.MemberName == m.Name {
 			urls = append(urls, additional.URLs...)
@@ -201,6 +220,11 @@ func peerURLsAt(etcd *druidv1alpha1.Etcd, m Member, tls bool, port int32) []stri
 	}
 
 	return urls
+}
+
+// peerHost is the name by which other members find the pod with the ordinal.
+func peerHost(etcd *druidv1alpha1.Etcd, ordinal int) string {
+	return fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, ordinal), helper.PeerServiceName(etcd), etcd.Namespace)
 }
 
 // isKnownBy is true when the member is listed with these URLs, in whatever order.
@@ -227,7 +251,7 @@ func (v view) awaitedURLs(m Member) string {
 // it never would.
 func (v view) correctURLs(plan Plan) (Plan, bool) {
 	for _, member := range v.members {
-		if !v.isSeen() || member.Pod == nil || !member.Serves() && !isRunning(*member.Pod) || member.Pod.Deleting || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isSettled(member) {
+		if !v.isSeen() || !member.isUp() || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isSettled(member) {
 			continue
 		}
 		plan.Stage = StageSettle
@@ -238,6 +262,11 @@ func (v view) correctURLs(plan Plan) (Plan, bool) {
 	}
 
 	return plan, false
+}
+
+// isUp is true for a member that serves, or whose etcd runs at least, in a pod that stays.
+func (m Member) isUp() bool {
+	return m.Pod != nil && !m.Pod.Deleting && (m.Serves() || isRunning(*m.Pod))
 }
 
 // isSettled is true for a member that has been as it is for so long that its sidecar will not correct its peer URLs any more.

@@ -169,12 +169,13 @@ func planHibernation(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Pla
 }
 
 // untoldMember is a member that has started a moment ago, of which its lease does not tell yet: those that know that it has a vote would
-// wait for it in vain after they were started again. Empty: none; one that does not come to it within startTime is not waited for.
+// wait for it in vain after they were started again. The first is started in any case. Empty: none; one that does not come to it within
+// startTime is not waited for.
 func (o Observation) untoldMember(etcd *druidv1alpha1.Etcd, now time.Time) string {
 	for _, pod := range o.Pods {
 		name := helper.MemberName(etcd, pod.Ordinal)
 		isTold := slices.ContainsFunc(o.MemberLeases, func(l Lease) bool { return l.Name == name && l.Holder != "" })
-		if pod.Ordinal > 0 && !isTold && !pod.Deleting && isRunning(pod) && now.Sub(pod.CreationTime) < startTime {
+		if pod.Ordinal > 0 && !isTold && !pod.Deleting && hasStarted(pod) && now.Sub(pod.CreationTime) < startTime {
 			return name
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
@@ -157,9 +157,12 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 		s.nextID++
 		s.members = append(s.members, &simMember{id: s.nextID, ordinal: pod.Ordinal, learner: true, peerURL: url})
 		volume.member = s.nextID
+	case !member.named && member.peerURL != url:
+		return false // it is no member for its sidecar, which cannot add another learner
 	case s.alive(pod.Ordinal) == nil || !s.follows(member):
 		return false // it waits until its etcd serves
 	case member.learner && member.caught < s.catchUp+6: // a sidecar promotes half a minute after it could
+		member.named = true
 		member.caught++
 	case member.learner:
 		member.learner = false
@@ -181,6 +184,7 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 // makeAgainWithout deletes the Etcd, whose claims stay but for those of the ordinals, and makes it again.
 func (s *seed) makeAgainWithout(ordinals ...int) {
 	s.written, s.applied, s.leader = nil, nil, 0
+	s.etcd.CreationTimestamp = metav1.NewTime(s.now)
 	s.seen.Pods, s.seen.MemberLeases, s.seen.StatefulSet = nil, nil, etcdcluster.StatefulSet{}
 	s.seen.FullSnapshotLease, s.seen.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}
 	s.seen.ManagedResource = etcdcluster.ManagedResource{Name: s.seen.ManagedResource.Name}
@@ -213,7 +217,7 @@ func (s *seed) bootstrap(ordinal int, url string, volume *simVolume) {
 	if helper.IsStoreConfigured(s.etcd) {
 		s.keys = s.stored
 	}
-	s.members = []*simMember{{id: s.nextID, ordinal: ordinal, peerURL: url}}
+	s.members = []*simMember{{id: s.nextID, ordinal: ordinal, peerURL: url, named: true}}
 	volume.member = s.nextID
 }
 
@@ -330,20 +334,11 @@ func (s *seed) promote(step etcdcluster.Step) {
 	for _, member := range s.members {
 		if member.id == step.To && member.learner && member.caught >= s.catchUp && s.alive(member.ordinal) != nil && s.leader != 0 {
 			member.learner = false
-			s.tellLease(member)
 
 			return
 		}
 	}
 	s.broken("%x cannot get a vote", step.To)
-}
-
-// tellLease plays what our controller does with a vote, before the sidecar writes the lease.
-func (s *seed) tellLease(member *simMember) {
-	name := helper.MemberName(s.etcd, member.ordinal)
-	if !slices.ContainsFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name }) {
-		s.seen.MemberLeases = append(s.seen.MemberLeases, etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name), Holder: fmt.Sprintf("%x:Member", member.id)})
-	}
 }
 
 func (s *seed) replaceClaim(step etcdcluster.Step, alive, all int) {
@@ -437,8 +432,15 @@ func (s *seed) discardClaim(step etcdcluster.Step) {
 	}
 }
 
-// checkSaved checks that members are stopped after a snapshot, or after three attempts to take one.
+// checkSaved checks that members are stopped after a snapshot, or after three attempts to take one, or before any of them has served.
 func (s *seed) checkSaved(plan etcdcluster.Plan) {
+	hasServed := slices.ContainsFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" }) ||
+		slices.ContainsFunc(s.seen.Claims, func(c etcdcluster.Claim) bool {
+			return c.Exists && c.CreationTime.Before(s.etcd.CreationTimestamp.Time)
+		})
+	if !hasServed && plan.FinalSnapshot != nil && plan.FinalSnapshot.Missing == etcdcluster.SnapshotNoData {
+		return
+	}
 	if plan.Replicas > 0 || plan.Restore != "" || s.written == nil || s.written.replicas == 0 || !helper.IsStoreConfigured(s.etcd) {
 		return
 	}

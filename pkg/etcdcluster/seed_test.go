@@ -70,6 +70,8 @@ type simMember struct {
 	learner bool
 	caught  int
 	peerURL string
+	// named is true as soon as it has run: a learner that was added has peer URLs alone.
+	named bool
 }
 
 type simNode struct {
@@ -120,6 +122,7 @@ func (s *seed) runFor(ticks int) {
 
 // pass plays our controller once; true when it wrote something.
 func (s *seed) pass() bool {
+	s.tellLeases()
 	plan := etcdcluster.PlanFor(s.effective(), s.seen, s.now)
 	if s.notAskedFor || plan.Refusal != nil {
 		return s.repairBeside(plan)
@@ -152,6 +155,19 @@ func (s *seed) pass() bool {
 	return false
 }
 
+// tellLeases plays what our controller does with leases: it makes them, and writes into those of voters of which no sidecar has told yet.
+func (s *seed) tellLeases() {
+	for ordinal := range int(s.etcd.Spec.Replicas) {
+		name := helper.MemberName(s.etcd, ordinal)
+		if !slices.ContainsFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name }) {
+			s.seen.MemberLeases = append(s.seen.MemberLeases, etcdcluster.Lease{Exists: true, Name: name, UID: types.UID("lease-" + name)})
+		}
+	}
+	for _, member := range etcdcluster.UntoldVoters(s.etcd, s.seen) {
+		s.seen.MemberLeases[slices.IndexFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == member.Name })].Holder = fmt.Sprintf("%x:Member", member.Listed.ID)
+	}
+}
+
 // repairBeside plays what our controller does while the spec is not carried out.
 func (s *seed) repairBeside(plan etcdcluster.Plan) bool {
 	repair := etcdcluster.RepairFor(s.etcd, s.seen, s.now)
@@ -176,7 +192,9 @@ func (s *seed) manifestFor(plan etcdcluster.Plan) manifest {
 }
 
 // effective is the Etcd that is planned for and rendered.
-func (s *seed) effective() *druidv1alpha1.Etcd { return etcdcluster.WithBoundPeerPort(s.etcd, s.seen) }
+func (s *seed) effective() *druidv1alpha1.Etcd {
+	return etcdcluster.WithBoundPeerPort(s.etcd, s.seen, s.now)
+}
 
 // peerTLS is whether members are rendered that have certificates for each other.
 func (s *seed) peerTLS() bool {
@@ -242,7 +260,7 @@ func (s *seed) makePod(ordinal int) {
 		return
 	}
 	if !claim.Exists {
-		claim.Exists, claim.UID = true, s.uid("claim")
+		claim.Exists, claim.UID, claim.CreationTime = true, s.uid("claim"), s.now
 		claim.Requested = s.seen.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request
 	}
 	s.seen.Pods = append(s.seen.Pods, etcdcluster.Pod{
@@ -467,9 +485,11 @@ func (s *seed) answers() etcdcluster.EtcdAnswers {
 	}
 	if answers.MemberListError == "" {
 		for _, member := range s.members {
-			answers.MemberList = append(answers.MemberList, etcdcluster.ListedMember{
-				ID: member.id, Name: helper.MemberName(s.etcd, member.ordinal), Learner: member.learner, PeerURLs: []string{member.peerURL},
-			})
+			listed := etcdcluster.ListedMember{ID: member.id, Learner: member.learner, PeerURLs: []string{member.peerURL}}
+			if member.named {
+				listed.Name = helper.MemberName(s.etcd, member.ordinal)
+			}
+			answers.MemberList = append(answers.MemberList, listed)
 		}
 	}
 

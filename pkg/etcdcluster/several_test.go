@@ -80,6 +80,11 @@ var _ = Describe("PlanFor of several members", func() {
 		etcd.Spec.Replicas, o.ManagedResource.Size = 5, 5
 		o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}})
 		Expect(plan().Growth).To(Equal(&etcdcluster.Growth{Replicas: 4, ClusterSize: 5}), plan().WaitsFor)
+		etcd.Spec.Etcd.ServerPort = new(int32(2381))
+		for ordinal := range o.Pods {
+			o.Pods[ordinal].PeerPort = 2380
+		}
+		Expect(plan().Growth).NotTo(BeNil(), "it has joined at the port of before: %s", plan().WaitsFor)
 		o.Etcd.MemberList[3].PeerURLs = []string{"http://main-4.main-peer.demo.svc:2380"}
 		Expect(plan().Growth).To(BeNil())
 		Expect(plan().WaitsFor).To(Equal("learner a4 to get its vote or to be removed"))
@@ -206,6 +211,21 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepDeletePod))
 		})
 
+		It("are known without before they are deleted, where they have joined and never run", func() {
+			o.Pods = append(o.Pods, o.Pods[2])
+			o.Pods[3].Name, o.Pods[3].Ordinal, o.Pods[3].UID = "main-3", 3, "uid-of-main-3"
+			o.Pods[3].Ready, o.Pods[3].ContainersReady = false, false
+			o.Pods[3].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting"}}
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 3})
+			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"https://main-3.main-peer.demo.svc:2380"}})
+			etcd.Spec.Replicas, o.ManagedResource.Size, o.ManagedResource.Replicas = 5, 5, new(int32(4))
+			Expect(plan().Step).To(Equal(&etcdcluster.Step{
+				Kind: "UpdatePeerURLs", Object: "main-3", UID: "uid-of-main-3", To: 0xa4, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"},
+			}))
+			plainly(3)
+			Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepDeletePod))
+		})
+
 		It("are found where others know them still by https", func() {
 			silent(1)
 			o.Pods[1].PeerTLS, o.Pods[1].RevisionHash, o.Pods[1].CreationTime = false, "new", now.Add(-time.Minute+time.Second)
@@ -288,11 +308,11 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("when they wake up", func() { o.Pods, o.ManagedResource.Replicas = nil, new(int32(0)) }),
 		)
 
-		It("stays with what was rendered while one starts beside a quorum", func() {
+		It("stays without TLS while one starts beside a quorum that has none", func() {
 			o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-time.Minute+time.Second)
 			Expect(bound()).To(HaveValue(BeFalse()))
 			o.StatefulSet.TLS.PeerCA = "peer-ca"
-			Expect(bound()).To(HaveValue(BeTrue()))
+			Expect(bound()).To(BeNil(), "from TLS each is told on its own")
 		})
 
 		It("stays with what was rendered where as many are known by one as by the other", func() {
@@ -365,6 +385,18 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 	})
 
+	It("tells of voters whose leases do not know them", func() {
+		o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:Leader"}, {Name: "main-1"}, {Name: "main-2"}}
+		untold := func() []etcdcluster.Member { return etcdcluster.UntoldVoters(etcd, o) }
+		Expect(untold()).To(HaveExactElements(HaveField("Listed.ID", BeEquivalentTo(0xa2)), HaveField("Listed.ID", BeEquivalentTo(0xa3))))
+		o.Etcd.MemberList[1].Learner = true
+		Expect(untold()).To(HaveExactElements(HaveField("Name", "main-2")))
+		o.MemberLeases = o.MemberLeases[:2]
+		Expect(untold()).To(BeEmpty(), "there is no lease to write into")
+		o.Etcd.MemberList[1].Learner, o.Pods = false, o.Pods[:1]
+		Expect(untold()).To(BeEmpty(), "nobody runs it")
+	})
+
 	DescribeTable("has members hibernate",
 		func(change func(), waitsFor string) {
 			etcd.Spec.Replicas = 0
@@ -378,6 +410,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("when their leases tell of the newest", func() {}, "the first heartbeat of member main-2"),
 		Entry("when they do", func() { o.MemberLeases[2].Holder = "a3:Member" }, "pod main-0 to be gone"),
 		Entry("although one does not come to it in two minutes", func() { o.Pods[2].CreationTime = now.Add(-2 * time.Minute) }, "pod main-0 to be gone"),
+		Entry("when they do that of one whose sidecar has just stopped it", func() { o.Pods[2].Containers[0].State = "Terminated" }, "the first heartbeat of member main-2"),
 		Entry("although one never started", func() { o.Pods[2].Containers[0].State = "Waiting" }, "pod main-0 to be gone"),
 		Entry("although one is on its way out", func() { o.Pods[2].Deleting = true }, "pod main-0 to be gone"),
 		Entry("whatever leases tell, once they are stopped", func() { o.ManagedResource.Replicas = new(int32(0)) }, "pod main-0 to be gone"),
@@ -388,13 +421,32 @@ var _ = Describe("PlanFor of several members", func() {
 			o.StatefulSet.PeerPort = 2380
 			etcd.Spec.Etcd.ServerPort = new(int32(2381))
 			change()
-			Expect(etcdcluster.BoundPeerPort(etcd, o)).To(BeEquivalentTo(bound))
-			effective := etcdcluster.WithBoundPeerPort(etcd, o).Spec.Etcd.ServerPort
+			Expect(etcdcluster.BoundPeerPort(etcd, o, now)).To(BeEquivalentTo(bound))
+			effective := etcdcluster.WithBoundPeerPort(etcd, o, now).Spec.Etcd.ServerPort
 			Expect(effective).To(HaveValue(BeEquivalentTo(cmp.Or(bound, 2381))))
 			Expect(etcd.Spec.Etcd.ServerPort).To(HaveValue(BeEquivalentTo(2381)), "the Etcd itself stays as it is")
 		},
 		Entry("but not while a quorum serves", func() { o.Pods[0].Ready = false }, 0),
 		Entry("while they have no quorum", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 2380),
+		Entry("while they start at it", func() {
+			for ordinal := range 3 {
+				silent(ordinal)
+				o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = 2380, now.Add(-2*time.Minute+time.Second)
+			}
+		}, 2380),
+		Entry("but not where a quorum of them runs at it and does not find together", func() {
+			for ordinal := range 3 {
+				silent(ordinal)
+				o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = 2380, now.Add(-2*time.Minute)
+			}
+			o.Pods[0].PeerPort = 2381
+		}, 0),
+		Entry("where those that do not find together run at another", func() {
+			for ordinal := range 3 {
+				silent(ordinal)
+				o.Pods[ordinal].PeerPort = 2381
+			}
+		}, 2380),
 		Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }, 2380),
 		Entry("but not of a single member, which nobody has to find", func() { o.ManagedResource.Size, etcd.Spec.Replicas, o.Pods = 1, 1, nil }, 0),
 		Entry("but not where somebody else runs the pods", func() {

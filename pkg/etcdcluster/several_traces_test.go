@@ -204,6 +204,22 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-woken-at-another-peer-port")
 	})
 
+	It("lets a person set the port between members back where a quorum is lost while it changes", func() {
+		s := created(3)
+		s.portsMatter = true
+		s.event("spec.etcd.serverPort becomes 2381", func() { s.etcd.Spec.Etcd.ServerPort = new(int32(2381)) })
+		s.runUntil(func() bool { return s.steps[etcdcluster.StepEvictPod] > 0 })
+		s.event("spec.replicas becomes 0 before the first has told of it", func() { s.etcd.Spec.Replicas = 0 })
+		s.run()
+		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+		s.run()
+		Expect(s.leader).To(BeZero())
+		s.event("spec.etcd.serverPort becomes 2380 again", func() { s.etcd.Spec.Etcd.ServerPort = nil })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-peer-port-set-back")
+	})
+
 	It("has members that hibernate while peer TLS is being switched off start without", func() {
 		s := created(3, withPeerTLS)
 		s.event("peer TLS is switched off", func() { s.etcd.Spec.Etcd.PeerUrlTLS = nil })

@@ -45,7 +45,7 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults c
 	if running.Peer == secrets.ModeProvisioned {
 		names.PeerCA, names.Peer = mounted.PeerCA, mounted.Peer
 	}
-	r := &renderer{etcd: secrets.Effective(etcdcluster.WithBoundPeerPort(etcd, o), modes, names), defaults: defaults}
+	r := &renderer{etcd: secrets.Effective(etcdcluster.WithBoundPeerPort(etcd, o, now), modes, names), defaults: defaults}
 	if etcd.Spec.Backup.Store == nil {
 		return r, nil
 	}

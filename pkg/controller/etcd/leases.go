@@ -11,15 +11,17 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLease writes before it. A lease of an earlier
-// Etcd of the same name is deleted and made anew, never adopted: its holder is the sidecar's evidence that a member
-// was part of this cluster.
+// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLeases writes before
+// it. A lease of an earlier Etcd of the same name is deleted and made anew, never adopted: its holder is the sidecar's evidence that a
+// member was part of this cluster.
 func (r *Reconciler) ensureLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, leases []*coordinationv1.Lease) error {
 	for _, lease := range leases {
 		if err := r.ensureLease(ctx, etcd, lease); err != nil {
@@ -69,6 +71,34 @@ func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lea
 		return nil
 	}
 	return r.Client.Patch(ctx, lease, client.MergeFrom(before))
+}
+
+// tellLeases writes into the leases of members that have a vote who they are, as their sidecars do some ten seconds after they got it.
+// Members that were stopped before that would never be started together.
+func (r *Reconciler) tellLeases(ctx context.Context, p *pass) error {
+	for _, member := range etcdcluster.UntoldVoters(p.canonical, p.observation) {
+		if err := r.tellLease(ctx, p.canonical, member); err != nil {
+			return failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) tellLease(ctx context.Context, etcd *druidv1alpha1.Etcd, member etcdcluster.Member) error {
+	lease := &coordinationv1.Lease{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: member.Name}, lease); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(lease, etcd) || ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
+		return nil
+	}
+	before := lease.DeepCopy()
+	lease.Spec.HolderIdentity = new(etcdcluster.Heartbeat{MemberID: member.Listed.ID, Role: druidv1alpha1.EtcdRoleMember}.String())
+	err := r.Client.Patch(ctx, lease, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) { // the sidecar was faster
+		return nil
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // deleteSnapshotLeases removes the leases of a store that is no longer used.

@@ -75,7 +75,7 @@ func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 // observe reads the world once.
 func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
-	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation)
+	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation, r.Clock.Now())
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
 	r.growths.tell(p.observation.Claims, r.Clock.Now())
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
@@ -101,6 +101,9 @@ func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alp
 
 // rollOut renders what the plan asks for, writes it, and does the plan's step when there was nothing to write.
 func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
+	if err := r.tellLeases(ctx, p); err != nil {
+		return err
+	}
 	plan := p.plan(r.Clock.Now())
 	p.seeFinalSnapshot(plan)
 	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)

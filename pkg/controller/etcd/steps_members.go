@@ -12,12 +12,10 @@ import (
 	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -164,31 +162,6 @@ func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o et
 		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, plan.Reason)
 	}
 	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, plan.Reason)
-	for _, pod := range o.Pods {
-		if pod.UID == step.UID {
-			return r.tellLease(ctx, etcd, helper.MemberName(etcd, pod.Ordinal), step.To)
-		}
-	}
-
-	return nil
-}
-
-// tellLease writes into the lease of a member that has got its vote who it is, as its sidecar does some ten seconds later for the first
-// time. Members that were stopped before that would never be told to start together.
-func (r *Reconciler) tellLease(ctx context.Context, etcd *druidv1alpha1.Etcd, name string, id uint64) error {
-	lease := &coordinationv1.Lease{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, lease); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if ptr.Deref(lease.Spec.HolderIdentity, "") != "" {
-		return nil
-	}
-	before := lease.DeepCopy()
-	lease.Spec.HolderIdentity = new(etcdcluster.Heartbeat{MemberID: id, Role: druidv1alpha1.EtcdRoleMember}.String())
-	err := r.Client.Patch(ctx, lease, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) { // in a conflict the sidecar was faster
-		return fmt.Errorf("writing the member's id into Lease %s: %w", name, err)
-	}
 
 	return nil
 }
