@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -114,10 +115,41 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 	}
 }
 
-// care brings the status of the stored Etcd up to date; etcd is its canonical form.
+// care brings the status of the stored Etcd up to date; etcd is its canonical form. Where somebody else writes the status during the
+// look, what was seen is still new, and is reported with that: looking again would take as long again while members are silent.
 func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: !helper.IsHibernated(etcd), Events: true})
 	measure(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
+
+	current, canonical := stored, etcd
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		err := r.report(ctx, current, canonical, observation)
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+		latest := &druidv1alpha1.Etcd{}
+		if gone := r.Client.Get(ctx, client.ObjectKeyFromObject(stored), latest); gone != nil {
+			return gone
+		}
+		if latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil {
+			return err // of another spec something else may have to be said: in the end it is looked at anew
+		}
+		current, canonical = latest, canonicalOf(latest, etcd)
+
+		return err
+	})
+}
+
+// canonicalOf is the canonical form of the latest, which has the generation of etcd, whose form is canonical.
+func canonicalOf(latest, etcd *druidv1alpha1.Etcd) *druidv1alpha1.Etcd {
+	canonical := latest.DeepCopy()
+	canonical.Spec = *etcd.Spec.DeepCopy()
+
+	return canonical
+}
+
+// report patches the status of the stored Etcd where it does not say what was seen.
+func (r *Reconciler) report(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, observation etcdcluster.Observation) error {
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
 		Etcd:        etcd,

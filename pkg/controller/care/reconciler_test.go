@@ -63,3 +63,72 @@ var _ = DescribeTable("A cluster of several members is looked at again",
 	Entry("sooner, where that is configured", 100*time.Millisecond, time.Duration(0), 100*time.Millisecond, 110*time.Millisecond),
 	Entry("after the configured period, where looking took longer", 100*time.Millisecond, 4*time.Second, 100*time.Millisecond, 100*time.Millisecond),
 )
+
+// interrupted is an observer during whose look somebody else writes the Etcd.
+type interrupted struct {
+	looks int
+	write func(context.Context)
+}
+
+func (i *interrupted) Observe(ctx context.Context, _ *druidv1alpha1.Etcd, _ observer.Request) etcdcluster.Observation {
+	i.looks++
+	i.write(ctx)
+
+	return etcdcluster.Observation{}
+}
+
+var _ = Describe("An Etcd that somebody else writes during a look", func() {
+	var (
+		etcd *druidv1alpha1.Etcd
+		seen *interrupted
+		c    client.Client
+		r    *care.Reconciler
+	)
+
+	BeforeEach(func() {
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Namespace, etcd.Name, etcd.Generation, etcd.Spec.Replicas = "demo", "main", 1, 3
+		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build()
+		seen = &interrupted{}
+		r = &care.Reconciler{
+			Client: c, Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), Recorder: events.NewFakeRecorder(100),
+			Config: care.Config{SyncPeriod: time.Minute}, Observer: seen,
+		}
+	})
+	reconcileOnce := func(ctx context.Context) reconcile.Result {
+		GinkgoHelper()
+		result, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(etcd)})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+
+		return result
+	}
+
+	It("is told of what was seen, beside what the other wrote", func(ctx SpecContext) {
+		seen.write = func(ctx context.Context) {
+			other := etcd.DeepCopy()
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), other)).To(Succeed())
+			other.Status.ObservedGeneration = new(int64(1))
+			other.Status.Conditions = append(other.Status.Conditions, druidv1alpha1.Condition{Type: "Progressing", Status: "True", Reason: "Waiting"})
+			Expect(c.Status().Update(ctx, other)).To(Succeed())
+		}
+		Expect(reconcileOnce(ctx).RequeueAfter).To(BeNumerically(">=", 2*time.Second))
+		Expect(seen.looks).To(Equal(1))
+		Expect(etcd.Status.Conditions).To(ContainElements(HaveField("Type", druidv1alpha1.ConditionType("Progressing")), HaveField("Type", druidv1alpha1.ConditionType("AllMembersReady"))))
+		Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
+	})
+
+	It("is looked at anew where its spec changed", func(ctx SpecContext) {
+		seen.write = func(ctx context.Context) {
+			other := etcd.DeepCopy()
+			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), other)).To(Succeed())
+			other.Generation, other.Spec.Replicas = 2, 5
+			Expect(c.Update(ctx, other)).To(Succeed())
+		}
+		Expect(reconcileOnce(ctx).RequeueAfter).To(BeNumerically("<", time.Second))
+		Expect(seen.looks).To(Equal(1))
+		Expect(etcd.Status.Conditions).To(BeEmpty())
+	})
+})
