@@ -26,11 +26,11 @@ type Timeline struct {
 	text  strings.Builder
 }
 
-// Watch begins a timeline. It ends with the story at the latest.
+// Watch begins a timeline of an Etcd of the story, which need not exist yet. It ends with the story at the latest.
 func (s *Story) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
 	ctx, stop := context.WithCancel(ctx)
 	t := &Timeline{began: time.Now(), stop: stop}
-	key := client.ObjectKeyFromObject(etcd)
+	key := client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name}
 
 	t.done.Go(func() {
 		ticker := time.NewTicker(Pause / 2)
