@@ -2,6 +2,7 @@
 # every program may expect, such as certificates. Needs BuildKit, podman or buildah.
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS builder
 
+ENV GOCACHE=/go/cache
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
@@ -12,7 +13,7 @@ ARG TARGETOS
 ARG TARGETARCH
 # Empty is what the file VERSION says.
 ARG EFFECTIVE_VERSION=
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     GOOS=$TARGETOS GOARCH=$TARGETARCH EFFECTIVE_VERSION=$EFFECTIVE_VERSION \
     hack/build.sh -o /gardener-extension-etcd-druid ./cmd/gardener-extension-etcd-druid
 
