@@ -121,8 +121,11 @@ func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd)
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: !helper.IsHibernated(etcd), Events: true})
 	measure(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
 
+	// Of another spec something else may have to be said: that is looked at anew.
+	isOther := false
+	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isOther }
 	current, canonical := stored, etcd
-	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+	return retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
 		err := r.report(ctx, current, canonical, observation)
 		if !apierrors.IsConflict(err) {
 			return err
@@ -131,21 +134,13 @@ func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd)
 		if gone := r.Client.Get(ctx, client.ObjectKeyFromObject(stored), latest); gone != nil {
 			return gone
 		}
-		if latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil {
-			return err // of another spec something else may have to be said: in the end it is looked at anew
+		if isOther = latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil; !isOther {
+			current = latest
+			canonical, _ = helper.Canonical(latest) // without errors, as this spec had none before
 		}
-		current, canonical = latest, canonicalOf(latest, etcd)
 
 		return err
 	})
-}
-
-// canonicalOf is the canonical form of the latest, which has the generation of etcd, whose form is canonical.
-func canonicalOf(latest, etcd *druidv1alpha1.Etcd) *druidv1alpha1.Etcd {
-	canonical := latest.DeepCopy()
-	canonical.Spec = *etcd.Spec.DeepCopy()
-
-	return canonical
 }
 
 // report patches the status of the stored Etcd where it does not say what was seen.
