@@ -26,6 +26,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -143,7 +144,8 @@ func (o *Operator) scale(ctx context.Context, replicas int32) {
 	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Equal(replicas))
 }
 
-// Apply renders the chart with these values and writes the ManagedResource, as gardenlet does.
+// Apply renders the chart with these values and writes the ManagedResource, as gardenlet does. gardener-resource-manager writes the same
+// object, so that the update may conflict: gardenlet reconciles again after that.
 func (i *Installation) Apply(ctx context.Context, values map[string]any) {
 	GinkgoHelper()
 
@@ -156,7 +158,9 @@ func (i *Installation) Apply(ctx context.Context, values map[string]any) {
 
 	rendered, err := chartrenderer.NewWithServerVersion(&version.Info{GitVersion: "v1.36.0"}).RenderArchive(i.chart, i.name, i.Namespace, merged)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(managedresources.Create(ctx, i.Client, "garden", i.Namespace, nil, false, "seed", rendered.AsSecretData(), nil, nil, nil)).To(Succeed())
+	Expect(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		return managedresources.Create(ctx, i.Client, "garden", i.Namespace, nil, false, "seed", rendered.AsSecretData(), nil, nil, nil)
+	})).To(Succeed())
 }
 
 // Remove removes the installation, and waits until nothing of it is left.
