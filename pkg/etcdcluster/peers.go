@@ -33,7 +33,8 @@ const besideTime = time.Minute
 // know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
 // never find together. Where as many are known by one as by the other, they find together either way, and those that start are
 // correcting their URLs to what was rendered: it stays. A lease tells how a member was known when it was written, so that most of
-// them may be wrong where they differ: members that do not find together in the one way try the other. While one starts beside a quorum
+// them may be wrong where they differ: members that do not find together in the one way try the other. A healthy etcd proves that a quorum
+// is connected, also while the sidecars of others do not start and too few pods are ready: then they do not try the other. While one starts next to a quorum
 // that serves without TLS, it stays without too: its pod would be replaced before it serves, and the sidecars of the others may be about to
 // stop them. Nil: they are free to change.
 func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *bool {
@@ -114,9 +115,10 @@ func countKnown(etcd *druidv1alpha1.Etcd, o Observation, size int) (known, withT
 }
 
 // haveFailedToMeet is true where as many members as are a quorum run as rendered, with TLS or without, and have not found together for
-// so long that they will not.
+// so long that they will not. It is false while any etcd is healthy, and while another member starts as rendered: tryToMeet is false there,
+// so that the next reconciliation would return to this mode, and the one after it to the other.
 func haveFailedToMeet(o Observation, size int, rendered bool, now time.Time) bool {
-	return IsQuorate(countAlone(o, size, func(pod Pod) bool { return pod.PeerTLS == rendered }, now), size)
+	return !hasHealthyEtcd(o) && !isAnyStartingAs(o, rendered, now) && IsQuorate(countAlone(o, size, func(pod Pod) bool { return pod.PeerTLS == rendered }, now), size)
 }
 
 // countAlone counts the pods for which is holds that run, and have not found together with others for so long that they will not.
@@ -134,13 +136,27 @@ func countAlone(o Observation, size int, is func(Pod) bool, now time.Time) int {
 // tryToMeet is true where no member serves, and those that run start as rendered: what runs still in the other way has not found
 // together in that.
 func tryToMeet(o Observation, rendered bool, now time.Time) bool {
-	for _, pod := range o.Pods {
-		if pod.Ready || pod.PeerTLS != rendered && isRunning(pod) && !isAloneFor(pod, now) {
-			return false
-		}
-	}
+	isReady := func(pod Pod) bool { return pod.Ready }
 
-	return len(o.Pods) > 0
+	return len(o.Pods) > 0 && !slices.ContainsFunc(o.Pods, isReady) && !isAnyStartingAs(o, !rendered, now)
+}
+
+// isAnyStartingAs is true while a pod with or without peer TLS runs etcd, and may find others that run in the same way. Pods on unreachable
+// nodes do not count.
+func isAnyStartingAs(o Observation, peerTLS bool, now time.Time) bool {
+	return slices.ContainsFunc(o.Pods, func(pod Pod) bool {
+		return pod.PeerTLS == peerTLS && isRunning(pod) && !isOutOfSight(pod) && !isAloneFor(pod, now)
+	})
+}
+
+// hasHealthyEtcd is true where the etcd of a pod is healthy: its readiness probe is a linearizable read, which needs a quorum. The pod itself
+// is not ready while its sidecar does not start. The status of a pod whose node is unreachable counts for nothing.
+func hasHealthyEtcd(o Observation) bool {
+	return slices.ContainsFunc(o.Pods, func(pod Pod) bool {
+		isReady := func(c Container) bool { return c.Name == ContainerEtcd && c.State == ContainerRunning && c.Ready }
+
+		return pod.Ready || !isOutOfSight(pod) && slices.ContainsFunc(pod.Containers, isReady)
+	})
 }
 
 // isStarting is true while a pod that was made a short while ago is not ready.

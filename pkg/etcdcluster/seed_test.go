@@ -397,6 +397,7 @@ func (s *seed) kubelet() bool {
 			container.State, container.Reason = etcdcluster.ContainerRunning, ""
 			member := s.alive(pod.Ordinal)
 			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.follows(member)
+			container.Ready = pod.Ready
 			pod.Ready = pod.Ready && !s.halfBroken[pod.UID]
 			pod.ContainersReady = pod.Ready
 		}

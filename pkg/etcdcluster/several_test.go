@@ -356,6 +356,42 @@ var _ = Describe("PlanFor of several members", func() {
 				Expect(etcdcluster.BoundPeers(etcd, o, now.Add(2*time.Minute))).To(HaveValue(BeFalse()), "and then the first again")
 			})
 
+			// rendered is the mode that each of several reconciliations renders.
+			rendered := func() []bool {
+				var modes []bool
+				for range 5 {
+					mode := *bound()
+					modes = append(modes, mode)
+					o.StatefulSet.TLS.PeerCA = map[bool]string{true: "peer-ca"}[mode]
+				}
+				return modes
+			}
+			DescribeTable("has them try no other way while etcd is healthy, although too few pods are ready",
+				func(change func()) {
+					change()
+					Expect(rendered()).To(HaveEach(BeFalse()))
+				},
+				Entry("since their sidecars do not start", func() { o.Pods[2].Ready, o.Pods[2].ContainersReady = true, true }),
+				Entry("since the sidecars of all three do not start", func() {
+					for i := range o.Pods {
+						o.Pods[i].Containers[0].Ready = true
+					}
+				}),
+				Entry("in a pod that is being deleted", func() { o.Pods[2].Ready, o.Pods[2].ContainersReady, o.Pods[2].Deleting = true, true, true }),
+			)
+
+			It("has them try no other way while the third has just started in this one", func() {
+				o.Pods[2].ReadyChangedAt = now
+				Expect(rendered()).To(HaveEach(BeFalse()))
+				now = now.Add(2 * time.Minute)
+				Expect(rendered()).To(HaveEach(BeTrue()))
+			})
+
+			It("does not count a member that was healthy before its node became unreachable", func() {
+				o.Pods[2].ContainersReady, o.Pods[2].Containers[0].Ready = true, true
+				Expect(rendered()).To(HaveEach(BeTrue()))
+			})
+
 			DescribeTable("leaves them as most know each other",
 				func(change func()) {
 					change()
