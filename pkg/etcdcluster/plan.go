@@ -4,7 +4,11 @@
 
 package etcdcluster
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // Plan is what follows for an Etcd from an Observation.
 type Plan struct {
@@ -31,6 +35,8 @@ type Plan struct {
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
 	WaitsFor string
+	// ReplanAfter is how long until the plan may change by the passing of time alone, without a new observation. 0: it does not.
+	ReplanAfter time.Duration
 	// Lively is true while members are defragmented, for several members while a pod of theirs is young, and while a claim goes that
 	// nobody uses: what no watch tells, such as votes and leaders, changes from one second to the next.
 	Lively bool

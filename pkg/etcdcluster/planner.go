@@ -240,23 +240,21 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now time.
 	return plan
 }
 
+// replaceSinglePod replaces the outdated pod of a single member. The pod stays while its node is unreachable, and while the store is.
 func replaceSinglePod(etcd *druidv1alpha1.Etcd, o Observation, plan Plan, now time.Time) Plan {
 	pod := o.PodFor(0)
 	plan.Stage = StageReplacePod
 	healthy := HealthyVoters(MembersFor(etcd, o))
+	plan.Reason = replacing(pod.Name, healthy, 0, 1)
+	if waits := plan.heldByNode(*pod); waits != nil {
+		return *waits
+	}
+	if waits := plan.heldByStore(etcd, o, *pod, now); waits != nil {
+		return *waits
+	}
 	if !pod.Ready && healthy == 0 {
 		plan.Reason = replacing(pod.Name, 0, 0, 1) + ": it does not serve, so that nothing is lost"
-		plan.Step = pod.toBeDeleted()
-
-		return plan
-	}
-	plan.Reason = replacing(pod.Name, healthy, 0, 1)
-	if hold := StoreHold(etcd, o, *pod, now); hold != "" {
-		plan.WaitsFor = "a new snapshot in the store, without which pod " + pod.Name + " could not start again: " + hold + " (delete the pod to go on all the same)"
-
-		return plan
-	}
-	if defragmented := o.notWhileDefragmenting(plan); defragmented != nil {
+	} else if defragmented := o.notWhileDefragmenting(plan); defragmented != nil {
 		return *defragmented
 	}
 	plan.Step = pod.toBeDeleted()

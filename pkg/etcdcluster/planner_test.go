@@ -124,6 +124,21 @@ var _ = Describe("PlanFor", func() {
 			return o
 		}
 
+		// notReadyFor is a pod that became not ready so long ago, with snapshots so old that the store counts as unreachable.
+		notReadyFor := func(age time.Duration) func(*etcdcluster.Observation) {
+			return func(o *etcdcluster.Observation) {
+				o.DeltaSnapshotLease.RenewTime = now.Add(-3 * time.Minute)
+				o.Pods[0].Ready, o.Pods[0].ReadyChangedAt, o.Pods[0].CreationTime = false, now.Add(-age), now.Add(-24*time.Hour)
+			}
+		}
+		// etcdEnded is the same for a pod whose etcd ended then.
+		etcdEnded := func(age time.Duration) func(*etcdcluster.Observation) {
+			return func(o *etcdcluster.Observation) {
+				notReadyFor(age)(o)
+				o.Pods[0].Containers = []etcdcluster.Container{{Name: "etcd", State: "Terminated", Reason: "Error"}}
+			}
+		}
+
 		DescribeTable("of an Etcd with a store",
 			func(change func(*etcdcluster.Observation), replaced bool) {
 				etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
@@ -140,6 +155,77 @@ var _ = Describe("PlanFor", func() {
 			Entry("is kept before the first snapshot", func(*etcdcluster.Observation) {}, false),
 			Entry("is replaced when the settings of the store change, since that may be the cure", func(o *etcdcluster.Observation) { o.StatefulSet.Store = "s2" }, true),
 			Entry("is replaced when it does not serve", func(o *etcdcluster.Observation) { o.Pods[0].Ready = false }, true),
+			Entry("is kept when it is not ready for a second while snapshots are old", notReadyFor(time.Second), false),
+			Entry("is kept while it has been not ready for less than two minutes", notReadyFor(2*time.Minute-time.Second), false),
+			Entry("is replaced when it has not been ready for two minutes", notReadyFor(2*time.Minute), true),
+			Entry("is kept for two minutes after its creation, when it was never ready", func(o *etcdcluster.Observation) {
+				notReadyFor(0)(o)
+				o.Pods[0].ReadyChangedAt, o.Pods[0].CreationTime = time.Time{}, now.Add(-time.Minute)
+			}, false),
+			Entry("is replaced two minutes after its creation, when it was never ready", func(o *etcdcluster.Observation) {
+				notReadyFor(0)(o)
+				o.Pods[0].ReadyChangedAt, o.Pods[0].CreationTime = time.Time{}, now.Add(-2*time.Minute)
+			}, true),
+			Entry("is replaced while its container waits to be restarted after a crash for two minutes", func(o *etcdcluster.Observation) {
+				notReadyFor(2 * time.Minute)(o)
+				o.Pods[0].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting", Reason: "CrashLoopBackOff", LastTerminationReason: "Error", Restarts: 5}}
+			}, true),
+			Entry("is replaced at once when its image cannot be pulled", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Second)(o)
+				o.Pods[0].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting", Reason: "ErrImagePull"}}
+			}, true),
+			Entry("is replaced at once when the name of its image is invalid", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Second)(o)
+				o.Pods[0].Containers = []etcdcluster.Container{{Name: "etcd", State: "Running"}, {Name: "backup-restore", State: "Waiting", Reason: "InvalidImageName"}}
+			}, true),
+			Entry("is kept when a container that has run before cannot pull its image again", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Second)(o)
+				o.Pods[0].Containers = []etcdcluster.Container{{Name: "etcd", State: "Running"}, {Name: "backup-restore", State: "Waiting", Reason: "ErrImagePull", LastTerminationReason: "OOMKilled"}}
+			}, false),
+			Entry("is kept while its node is unreachable, however long that is", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Hour)(o)
+				o.Pods[0].ContainersReady = true
+			}, false),
+			Entry("is kept while its node is unreachable, though snapshots are fresh", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Hour)(o)
+				o.Pods[0].ContainersReady, o.DeltaSnapshotLease.RenewTime = true, now.Add(-time.Second)
+			}, false),
+			Entry("is replaced at once when it is not ready while snapshots are fresh", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Second)(o)
+				o.DeltaSnapshotLease.RenewTime = now.Add(-time.Second)
+			}, true),
+		)
+
+		It("is kept without a store as well while its node is unreachable, and says which", func() {
+			plan := etcdcluster.PlanFor(etcd, observed(func(o *etcdcluster.Observation) {
+				notReadyFor(time.Hour)(o)
+				o.Pods[0].ContainersReady, o.Pods[0].Node = true, "n1"
+			}), now)
+			Expect(plan.Step).To(BeNil())
+			Expect(plan.WaitsFor).To(ContainSubstring("node n1"))
+		})
+
+		DescribeTable("of the only member of a cluster that is to grow",
+			func(change func(*etcdcluster.Observation), replaced bool) {
+				etcd.Spec.Replicas = 3
+				etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
+				o := observed(change)
+				o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Size: 1, Replicas: new(int32(1))}
+				o.Etcd = etcdcluster.EtcdAnswers{Asked: true, Members: []etcdcluster.MemberAnswer{{Error: "timeout"}}, MemberListError: "timeout"}
+				plan := etcdcluster.PlanFor(etcd, o, now)
+				Expect(string(plan.Stage)).To(Equal("ReplacePod"), plan.Reason)
+				Expect(plan.Step != nil).To(Equal(replaced), plan.WaitsFor)
+			},
+			Entry("is kept when etcd has just ended while snapshots are old", etcdEnded(time.Second), false),
+			Entry("is replaced when etcd ended two minutes ago", etcdEnded(2*time.Minute), true),
+			Entry("is replaced when etcd has just ended while snapshots are fresh", func(o *etcdcluster.Observation) {
+				etcdEnded(time.Second)(o)
+				o.DeltaSnapshotLease.RenewTime = now.Add(-time.Second)
+			}, true),
+			Entry("is replaced at once when its image cannot be pulled", func(o *etcdcluster.Observation) {
+				notReadyFor(time.Second)(o)
+				o.Pods[0].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting", Reason: "ImagePullBackOff"}}
+			}, true),
 		)
 
 		It("is replaced where no delta snapshots are asked for, however old the full one is", func() {

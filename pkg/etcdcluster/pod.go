@@ -166,7 +166,7 @@ var failedPulls = map[string]bool{
 // unpulled names the first image of the pod that cannot be pulled, and the way out. Empty: none.
 func (p Pod) unpulled() string {
 	for _, container := range p.Containers {
-		if container.State != ContainerWaiting || !failedPulls[container.Reason] {
+		if !container.isUnpulled() {
 			continue
 		}
 		field := "the operator's images"
@@ -183,6 +183,12 @@ func (p Pod) unpulled() string {
 
 	return ""
 }
+
+// isUnpulled is true for a container that waits because its image cannot be pulled.
+func (c Container) isUnpulled() bool { return c.State == ContainerWaiting && failedPulls[c.Reason] }
+
+// hasNeverRun is true for a container without a run that ended.
+func (c Container) hasNeverRun() bool { return c.Restarts == 0 && c.LastTerminationReason == "" }
 
 // ordinaryWaits are reasons of waiting that every container goes through.
 var ordinaryWaits = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}

@@ -134,7 +134,7 @@ func (w *randomWorld) fault() {
 	faults := []func() string{
 		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
 		w.imageChanges, w.imageBreaks, w.sidecarBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
-		w.isMadeAgain, w.volumesGrow, w.quotaChanges, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
+		w.readinessFlaps, w.etcdEnds, w.isMadeAgain, w.volumesGrow, w.quotaChanges, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
 	what := faults[w.random.Intn(len(faults))]()
 	if what != "" {
@@ -350,6 +350,39 @@ func (w *randomWorld) sidecarBreaks() string {
 	w.halfBroken[pod.UID] = true
 
 	return "the sidecar in pod " + pod.Name + " does not start again"
+}
+
+// readinessFlaps lets a probe of a pod fail once.
+func (w *randomWorld) readinessFlaps() string {
+	pod := w.readyPod()
+	if pod == nil {
+		return ""
+	}
+	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, w.now
+
+	return "pod " + pod.Name + " is not ready for a moment"
+}
+
+// etcdEnds ends etcd in a pod, whose kubelet starts it again.
+func (w *randomWorld) etcdEnds() string {
+	pod := w.readyPod()
+	if pod == nil || w.etcd.Spec.Replicas == 0 {
+		return ""
+	}
+	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, w.now
+	pod.Containers[0].State, pod.Containers[0].Reason = etcdcluster.ContainerTerminated, "OOMKilled"
+
+	return "etcd in pod " + pod.Name + " ends"
+}
+
+// readyPod is a pod that is ready on a node that can be reached; nil when the one that was picked is not.
+func (w *randomWorld) readyPod() *etcdcluster.Pod {
+	pod := w.anyPod()
+	if pod == nil || !pod.Ready || w.node(pod.Node) == nil || w.node(pod.Node).partitioned {
+		return nil
+	}
+
+	return pod
 }
 
 func (w *randomWorld) peerPortChanges() string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -31,7 +32,7 @@ func (s *seed) listed(ordinal int) *simMember {
 // alive is the member with the ordinal if it runs on its own data and others can reach it; nil otherwise.
 func (s *seed) alive(ordinal int) *simMember {
 	pod, member := s.seen.PodFor(ordinal), s.listed(ordinal)
-	if pod == nil || member == nil || s.strange[ordinal] || pod.Deleting || pod.Containers[0].State != etcdcluster.ContainerRunning || s.brokenImages[pod.Containers[0].Image] {
+	if pod == nil || member == nil || s.strange[ordinal] || s.waitsForStore[pod.UID] || pod.Deleting || pod.Containers[0].State != etcdcluster.ContainerRunning || s.brokenImages[pod.Containers[0].Image] {
 		return nil
 	}
 	node, volume := s.node(pod.Node), s.volumes[helper.ClaimName(s.etcd, ordinal)]
@@ -124,7 +125,7 @@ func (s *seed) sidecars() bool {
 	for i := range s.seen.Pods {
 		pod := &s.seen.Pods[i]
 		node, volume := s.node(pod.Node), s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)]
-		if s.strange[pod.Ordinal] || pod.Deleting || node == nil || node.partitioned || node.gone || pod.Containers[0].State != etcdcluster.ContainerRunning || volume == nil || volume.lost {
+		if s.strange[pod.Ordinal] || s.waitsForStore[pod.UID] || pod.Deleting || node == nil || node.partitioned || node.gone || pod.Containers[0].State != etcdcluster.ContainerRunning || volume == nil || volume.lost {
 			continue
 		}
 		moved = s.sidecar(pod, volume) || moved
@@ -274,6 +275,7 @@ func (s *seed) takePod(step etcdcluster.Step) {
 		if pod.Name != step.Object || pod.UID != step.UID {
 			continue
 		}
+		s.checkSingle(*pod)
 		member := s.alive(pod.Ordinal)
 		serves := member != nil && !member.learner && s.follows(member)
 		alive, all := s.voters()
@@ -290,6 +292,23 @@ func (s *seed) takePod(step etcdcluster.Step) {
 			return
 		}
 		s.terminate(pod)
+	}
+}
+
+// checkSingle checks that the pod of the only member stays while its node is unreachable, and while the store is, unless it has not been
+// ready for two minutes or its image cannot be pulled.
+func (s *seed) checkSingle(pod etcdcluster.Pod) {
+	if s.seen.StatefulSet.SpecReplicas != 1 {
+		return
+	}
+	readyAt, wasReady := s.readyAt[pod.UID]
+	isReady := wasReady && s.now.Sub(readyAt) < 2*time.Minute
+	isStoreUnreachable := helper.IsStoreConfigured(s.etcd) && s.storeDown && s.now.Sub(s.seen.DeltaSnapshotLease.RenewTime) > 2*time.Minute
+	switch node := s.node(pod.Node); {
+	case node != nil && node.partitioned && !pod.Ready && pod.ContainersReady:
+		s.broken("%s is deleted although only its node is unreachable", pod.Name)
+	case isReady && isStoreUnreachable:
+		s.broken("%s is deleted while the store is unreachable, and was ready at %s", pod.Name, readyAt.Format("15:04:05"))
 	}
 }
 

@@ -62,6 +62,10 @@ type seed struct {
 	refuseEvictions int
 	// corrected are the pods whose sidecars have had their peer URLs corrected, as each does once.
 	corrected map[types.UID]bool
+	// readyAt is when pods were last ready, by their UIDs.
+	readyAt map[types.UID]time.Time
+	// waitsForStore are the UIDs of pods in which the sidecar of a single member with data does not start etcd before the store is reachable.
+	waitsForStore map[types.UID]bool
 }
 
 type simMember struct {
@@ -92,7 +96,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -394,6 +398,9 @@ func (s *seed) kubelet() bool {
 			container.State, container.Reason, pod.Ready = etcdcluster.ContainerWaiting, "ImagePullBackOff", false
 			pod.ContainersReady = false
 		default:
+			volume := s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)]
+			isHeld := container.State != etcdcluster.ContainerRunning && s.applied.clusterSize == 1 && volume != nil && volume.member != 0
+			s.waitsForStore[pod.UID] = s.storeDown && helper.IsStoreConfigured(s.etcd) && (s.waitsForStore[pod.UID] || isHeld)
 			container.State, container.Reason = etcdcluster.ContainerRunning, ""
 			member := s.alive(pod.Ordinal)
 			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.follows(member)
@@ -403,6 +410,9 @@ func (s *seed) kubelet() bool {
 		}
 		if before.Ready != pod.Ready {
 			pod.ReadyChangedAt = s.now
+		}
+		if pod.Ready {
+			s.readyAt[pod.UID] = s.now
 		}
 		moved = moved || before.Ready != pod.Ready || before.Containers[0].State != container.State
 	}

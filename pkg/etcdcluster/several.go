@@ -182,6 +182,9 @@ func (v view) withoutQuorum(plan Plan) (Plan, bool) {
 	if member := v.replaceable(v.isDead); member != nil {
 		plan.Stage = StageReplacePod
 		plan.Reason = fmt.Sprintf("%s; nobody serves, so that replacing %s takes nothing away", v.arithmetic(), member.Pod.Name)
+		if waits := plan.heldByStore(v.etcd, v.o, *member.Pod, v.now); waits != nil && len(v.members) == 1 {
+			return *waits, true
+		}
 		plan.Step = member.Pod.toBeDeleted()
 
 		return plan, true

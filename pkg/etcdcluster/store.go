@@ -80,10 +80,10 @@ func (o Observation) AllUseStoreOf(statefulSet StatefulSet) bool {
 	return len(o.Pods) > 0 && statefulSet.Exists && !statefulSet.Deleting
 }
 
-// StoreHold says why the single member of a canonical Etcd must not be restarted now: it serves, it depends on a store, and
-// the store gives no sign of life, without which the sidecar would not start etcd again. The signs are the leases that the
-// sidecar renews after each snapshot. Empty: nothing speaks against a restart; so also where the settings of the store are
-// about to change, since the restart may be the cure.
+// StoreHold says why the single member of a canonical Etcd must not be restarted now: it depends on a store, and the newest snapshot is
+// too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes from the Leases that
+// the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to change, since the
+// restart may be the cure.
 func StoreHold(etcd *druidv1alpha1.Etcd, o Observation, pod Pod, now time.Time) string {
 	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
 		return ""
@@ -93,14 +93,14 @@ func StoreHold(etcd *druidv1alpha1.Etcd, o Observation, pod Pod, now time.Time) 
 		newest = delta
 	}
 	if newest.IsZero() {
-		return "no snapshot was taken yet, so that the store is not known to work"
+		return "the sidecar has not recorded any yet"
 	}
 	period := helper.DeltaSnapshotPeriod(etcd)
 	if period < time.Second {
 		return "" // no delta snapshots: the age of the full one says nothing about the store of now
 	}
 	if now.Sub(newest) > 3*period+time.Minute {
-		return fmt.Sprintf("the store seems to be out of reach: the newest snapshot is of %s", newest.UTC().Format(time.RFC3339))
+		return fmt.Sprintf("the newest one was taken at %s, so the store may be unreachable", newest.UTC().Format(time.RFC3339))
 	}
 
 	return ""

@@ -61,6 +61,41 @@ var _ = Describe("Traces of one member", func() {
 		w.expectGolden("store-out-of-reach")
 	})
 
+	It("leaves a member alone that is not ready for a second while its store is unreachable", func() {
+		w := created(newWorld(withStore))
+		before := w.seen.Pods[0].UID
+		w.event("the store goes down for two minutes", func() { w.storeDown = true; w.now = w.now.Add(2 * time.Minute) })
+		w.event("the image becomes v2", func() { w.image = "v2" })
+		w.run()
+		w.event("the pod is not ready for a moment", func() { w.notReady(etcdcluster.ContainerRunning) })
+		w.run()
+		Expect(w.seen.Pods[0].UID).To(Equal(before))
+		Expect(w.seen.Pods[0].Ready).To(BeTrue())
+		w.event("the store comes back", func() { w.storeDown = false; w.sidecar() })
+		w.run()
+		w.expectGolden("store-unreachable-readiness-flap")
+		Expect(w.seen.Pods[0].UID).NotTo(Equal(before))
+	})
+
+	It("replaces a member after two minutes that cannot start again without its store, so that a correction is rolled out", func() {
+		w := created(newWorld(withStore))
+		before := w.seen.Pods[0].UID
+		w.event("the store goes down for two minutes", func() { w.storeDown = true; w.now = w.now.Add(2 * time.Minute) })
+		w.event("the image becomes v2", func() { w.image = "v2" })
+		w.run()
+		w.event("etcd ends", func() { w.notReady(etcdcluster.ContainerTerminated) })
+		w.run()
+		w.event("almost two minutes pass", func() { w.now = w.seen.Pods[0].ReadyChangedAt.Add(119 * time.Second) })
+		w.pass()
+		Expect(w.seen.Pods[0]).To(And(HaveField("UID", before), HaveField("Deleting", false)))
+		w.event("a second passes", func() { w.now = w.now.Add(time.Second) })
+		w.run()
+		w.event("the store comes back", func() { w.storeDown = false; w.sidecar() })
+		w.run()
+		w.expectGolden("store-unreachable-member-down")
+		Expect(w.seen.Pods[0].UID).NotTo(Equal(before))
+	})
+
 	It("hibernates and wakes on the same data", func() {
 		w := created(newWorld())
 		w.event("spec.replicas becomes 0", func() { w.etcd.Spec.Replicas = 0 })

@@ -324,14 +324,21 @@ func (w *world) kubelet() bool {
 			container.State, container.Reason = etcdcluster.ContainerWaiting, "ImagePullBackOff"
 
 			return was == ""
-		case !w.storeDown:
+		case !w.storeDown || container.State == etcdcluster.ContainerRunning: // etcd that runs does not need the store
 			pod.Ready, pod.ContainersReady, container.State = true, true, etcdcluster.ContainerRunning
+			pod.ReadyChangedAt = w.now
 
 			return true
 		}
 	}
 
 	return false
+}
+
+// notReady makes the pod of the only member not ready, whose etcd is in the state from now on.
+func (w *world) notReady(etcd etcdcluster.ContainerState) {
+	pod := &w.seen.Pods[0]
+	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt, pod.Containers[0].State = false, false, w.now, etcd
 }
 
 func (w *world) sidecar() {

@@ -74,7 +74,7 @@ var _ = Describe("The store is down", func() {
 		story.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
 		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
 		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
-		Expect(landscape.Condition(one, "Progressing").Message).To(ContainSubstring("the store seems to be out of reach"))
+		Expect(landscape.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
 		By("having everything in the store soon after it is back, without anybody's help")
 		objectStore.Start(ctx)

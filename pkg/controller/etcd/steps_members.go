@@ -50,8 +50,18 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 	}
 }
 
-// periodFor is when a plan that waits is looked at again even if no watch tells anything.
+// periodFor is when a plan that waits is computed again even if no watch event arrives.
 func periodFor(plan etcdcluster.Plan) time.Duration {
+	period := stagePeriodFor(plan)
+	if plan.ReplanAfter > 0 {
+		return min(period, plan.ReplanAfter)
+	}
+
+	return period
+}
+
+// stagePeriodFor is periodFor for a plan that only an observation changes.
+func stagePeriodFor(plan etcdcluster.Plan) time.Duration {
 	switch plan.Stage {
 	case etcdcluster.StageRestore:
 		if plan.Lively {
