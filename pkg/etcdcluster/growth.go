@@ -111,8 +111,8 @@ func (v view) isReachable() bool {
 // isGrowing is true while members are missing that the spec asks for.
 func (v view) isGrowing() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
 
-// hasBegunToGrow is true when a larger size was rendered than members run: then the first member's pod may be outdated by that
-// alone, and the number of voters may be even, which spares none.
+// hasBegunToGrow is true from when the second member is started until the last one is: the number of voters may be even, which
+// spares none.
 func (v view) hasBegunToGrow() bool { return int(v.o.ManagedResource.Size) > len(v.members) }
 
 // grow lets the next member join when all others are voters and serve. Without one missing, all is done.
@@ -133,7 +133,7 @@ func (v view) grow(plan Plan) Plan {
 		}
 	}
 	plan.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next.Name, QuorumOf(v.size))
-	if len(v.members) == 1 && !v.hasBegunToGrow() {
+	if len(v.members) == 1 && plan.ClusterSize == 1 {
 		plan.Reason += fmt.Sprintf("; %s restarts once, after the last has joined", v.members[0].Name)
 	}
 	plan.Growth = &Growth{Replicas: plan.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}

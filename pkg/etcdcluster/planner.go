@@ -129,8 +129,8 @@ func refuseSize(etcd *druidv1alpha1.Etcd, o Observation) *Refusal {
 	return nil
 }
 
-// lastSize is the size that the cluster had when it last ran: the remembered one or, of a cluster that is adopted, that of
-// its StatefulSet. 0: it never ran, or hibernates since before it was adopted.
+// lastSize is the size that the cluster had when it last ran: the persisted one or, of a cluster that is adopted, that of its
+// StatefulSet. 0: it never ran, or hibernates since before it was adopted.
 func lastSize(o Observation) int32 {
 	if size := o.ManagedResource.Size; size > 0 {
 		return size

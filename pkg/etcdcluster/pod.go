@@ -63,6 +63,10 @@ type Pod struct {
 	PeerPort int32
 	// PeerTLS is true when it talks to its peers by TLS.
 	PeerTLS bool
+	// HasPreStopHook is true when its etcd waits before it stops, as in each pod that the operator rendered for several members.
+	HasPreStopHook bool
+	// ConfigChecksum is the checksum of etcd's configuration in its annotations. Empty: not set.
+	ConfigChecksum string
 }
 
 // ClientSecrets are the Secrets with which clients of a member connect, as its pod mounts them.

@@ -132,7 +132,7 @@ func (w *randomWorld) expectConverged() {
 // fault lets one thing happen that does not lose the quorum for good.
 func (w *randomWorld) fault() {
 	faults := []func() string{
-		w.podGoes, w.podGoes, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
+		w.podGoes, w.podGoes, w.etcdIsKilled, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
 		w.imageChanges, w.imageBreaks, w.sidecarBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
 		w.readinessFlaps, w.etcdEnds, w.isMadeAgain, w.volumesGrow, w.quotaChanges, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
 	}
@@ -182,6 +182,17 @@ func (w *randomWorld) podGoes() string {
 	w.terminate(pod)
 
 	return "pod " + pod.Name + " is deleted by somebody"
+}
+
+// etcdIsKilled kills etcd while its database is older than the newest delta snapshot.
+func (w *randomWorld) etcdIsKilled() string {
+	pod := w.anyPod()
+	if pod == nil || w.strange != nil {
+		return ""
+	}
+	w.restartEtcd(pod.Ordinal)
+
+	return "the etcd of pod " + pod.Name + " is killed"
 }
 
 func (w *randomWorld) nodeIsCutOff() string {

@@ -41,14 +41,17 @@ func (v view) replace(plan Plan) (Plan, bool) {
 	return v.replaceServing(plan, *candidate), true
 }
 
-// replaceOnly replaces the first member before others join it. Where its peer URLs change with that, the cluster is told before: else
-// its sidecar would tell when it has started, and stop it once more. As long as it is alone nobody dials them.
+// replaceOnly replaces the outdated pod of the first member before another member joins. If its peer URLs change too, the operator
+// registers them first. Otherwise the sidecar would register them after the start, and stop etcd a second time.
 func (v view) replaceOnly(plan Plan) (Plan, bool) {
 	only := v.members[0]
 	if !v.isOutdated(only) || v.hasBegunToGrow() {
 		return plan, false
 	}
 	plan = replaceSinglePod(v.etcd, v.o, plan, v.now)
+	if v.isGrowing() && plan.ClusterSize > 1 && only.Serves() {
+		plan.Reason += fmt.Sprintf("; %s restarts once, with the size of the cluster, before the others join", only.Name)
+	}
 	urls := peerURLs(v.etcd, only, v.o.StatefulSet.TLS.PeerCA != "")
 	if plan.Step != nil && only.Serves() && v.isSeen() && len(v.o.Etcd.MemberList) == 1 && only.Listed != nil && !only.isKnownBy(urls) {
 		plan.Reason += fmt.Sprintf(", once it is known by %s, by which nobody dials it: so it starts once", strings.Join(urls, ", "))

@@ -142,13 +142,13 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	}
 	switch {
 	case s.isForgotten():
-		s.bootstrap(pod.Ordinal, url, volume)
+		s.bootstrap(pod, url, volume)
 	case s.leader == 0:
-		if pod.Ordinal == 0 && s.applied.clusterSize == 1 && volume.member == 0 && len(s.members) > 1 {
+		if pod.Ordinal == 0 && s.startsAlone(pod) && volume.member == 0 && len(s.members) > 1 {
 			s.broken("member 0 forms a cluster of its own, for which the sidecars of the others discard their data")
 		}
 
-		return false
+		return s.replaceLostData(pod, volume)
 	case member != nil && volume.member != member.id:
 		s.members = slices.DeleteFunc(s.members, func(m *simMember) bool { return m == member }) // it lost its data
 	case member == nil:
@@ -209,16 +209,16 @@ func (s *seed) isForgotten() bool {
 	return !slices.ContainsFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" })
 }
 
-func (s *seed) bootstrap(ordinal int, url string, volume *simVolume) {
-	if ordinal != 0 || s.applied.clusterSize != 1 {
-		s.broken("member %d started from nothing in a cluster of %d", ordinal, s.applied.clusterSize)
+func (s *seed) bootstrap(pod *etcdcluster.Pod, url string, volume *simVolume) {
+	if size := s.renderedSizes[pod.UID]; pod.Ordinal != 0 || size != 1 {
+		s.broken("member %d started from nothing in a cluster of %d", pod.Ordinal, size)
 	}
 	s.nextID++
 	s.leader, s.keys = 0, 0
 	if helper.IsStoreConfigured(s.etcd) {
 		s.keys = s.stored
 	}
-	s.members = []*simMember{{id: s.nextID, ordinal: ordinal, peerURL: url, named: true}}
+	s.members = []*simMember{{id: s.nextID, ordinal: pod.Ordinal, peerURL: url, named: true}}
 	volume.member = s.nextID
 }
 

@@ -66,6 +66,10 @@ type seed struct {
 	readyAt map[types.UID]time.Time
 	// waitsForStore are the UIDs of pods in which the sidecar of a single member with data does not start etcd before the store is reachable.
 	waitsForStore map[types.UID]bool
+	// renderedSizes are the cluster sizes with which pods were rendered, by their UIDs. A sidecar reads its size once, when it starts.
+	renderedSizes map[types.UID]int32
+	// renderedStores are the UIDs of pods that were rendered with a store.
+	renderedStores map[types.UID]bool
 }
 
 type simMember struct {
@@ -96,7 +100,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}, renderedSizes: map[types.UID]int32{}, renderedStores: map[types.UID]bool{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -126,6 +130,9 @@ func (s *seed) runFor(ticks int) {
 
 // pass plays our controller once; true when it wrote something.
 func (s *seed) pass() bool {
+	if s.seen.Etcd.Asked != s.asks() {
+		s.seen.Etcd = s.answers()
+	}
 	s.tellLeases()
 	plan := etcdcluster.PlanFor(s.effective(), s.seen, s.now)
 	if s.notAskedFor || plan.Refusal != nil {
@@ -140,7 +147,7 @@ func (s *seed) pass() bool {
 	if plan.Render && (s.written == nil || s.written.rendering().Checksum != wanted.rendering().Checksum || len(s.written.fixed.Differences(wanted.fixed)) > 0) {
 		s.checkRendered(wanted)
 		s.checkSaved(plan)
-		s.write(wanted)
+		s.write(wanted, plan)
 		s.seen.ManagedResource.Replicas, s.seen.ManagedResource.FinalSnapshot = new(wanted.replicas), plan.FinalSnapshot
 		s.remember(plan)
 
@@ -218,6 +225,7 @@ func (s *seed) tick() bool {
 		s.see()
 	}
 	s.snapshots()
+	s.checkSizes()
 
 	return moved
 }
@@ -238,6 +246,9 @@ func (s *seed) statefulSetController() bool {
 	}
 	if statefulSet.ObservedGeneration != statefulSet.Generation {
 		statefulSet.ObservedGeneration, statefulSet.UpdateRevision = statefulSet.Generation, s.applied.revision()
+		if statefulSet.Store = ""; helper.IsStoreConfigured(s.etcd) {
+			statefulSet.Store = "the store"
+		}
 
 		return true
 	}
@@ -269,9 +280,11 @@ func (s *seed) makePod(ordinal int) {
 	}
 	s.seen.Pods = append(s.seen.Pods, etcdcluster.Pod{
 		Name: helper.PodName(s.etcd, ordinal), Ordinal: ordinal, UID: s.uid("pod"), RevisionHash: s.seen.StatefulSet.UpdateRevision,
-		CreationTime: s.now, PeerTLS: s.applied.peerTLS, PeerPort: s.applied.peerPort,
+		CreationTime: s.now, PeerTLS: s.applied.peerTLS, PeerPort: s.applied.peerPort, HasPreStopHook: s.applied.clusterSize > 1, Store: s.seen.StatefulSet.Store,
 		Containers: []etcdcluster.Container{{Name: "etcd", Image: s.applied.image}, {Name: "backup-restore"}},
 	})
+	made := s.seen.Pods[len(s.seen.Pods)-1].UID
+	s.renderedSizes[made], s.renderedStores[made] = s.applied.clusterSize, helper.IsStoreConfigured(s.etcd)
 	slices.SortFunc(s.seen.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
 }
 
@@ -468,7 +481,17 @@ func (s *seed) see() {
 	s.seen.Etcd = s.answers()
 }
 
+// asks is false for a single member: our controller does not ask it.
+func (s *seed) asks() bool {
+	_, restores := s.etcd.Annotations["druid.gardener.cloud/restore"]
+
+	return s.etcd.Spec.Replicas != 1 || restores
+}
+
 func (s *seed) answers() etcdcluster.EtcdAnswers {
+	if !s.asks() {
+		return etcdcluster.EtcdAnswers{}
+	}
 	answers := etcdcluster.EtcdAnswers{Asked: true, MemberListError: "no member serves"}
 	for _, pod := range s.seen.Pods {
 		if pod.Deleting || pod.Node == "" {

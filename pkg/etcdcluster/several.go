@@ -28,7 +28,7 @@ func planSeveral(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 		return planStart(etcd, o)
 	}
 	v := viewOf(etcd, o, count, now)
-	plan := Plan{Render: true, Replicas: count, ClusterSize: max(o.ManagedResource.Size, count), Lively: v.isLively()}
+	plan := Plan{Render: true, Replicas: count, ClusterSize: v.clusterSize(), Lively: v.isLively()}
 	if !o.StatefulSet.Exists {
 		plan.Stage = StageRecreateStatefulSet
 		plan.Reason = fmt.Sprintf("the StatefulSet was taken from under %d pods and has to come back", len(o.Pods))
@@ -36,7 +36,7 @@ func planSeveral(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 
 		return plan
 	}
-	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.promote, v.correctURLs, v.makeRoom, v.replace, v.settle} {
+	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.replaceAlone, v.promote, v.correctURLs, v.makeRoom, v.replace, v.settle} {
 		if decided, is := decide(plan); is {
 			return decided
 		}

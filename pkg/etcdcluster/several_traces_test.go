@@ -21,6 +21,10 @@ var _ = Describe("Traces of several members", func() {
 		s := newSeed(replicas, change...)
 		s.run()
 		s.expectDone()
+		if replicas > 1 { // as after an election
+			s.leader = s.listed(1).id
+			s.see()
+		}
 		s.trace, s.last, s.steps = nil, "", map[etcdcluster.StepKind]int{}
 
 		return s
@@ -33,16 +37,34 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-created")
 	})
 
-	It("grows from one member to three", func() {
-		s := created(1)
-		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
-		s.run()
-		s.expectDone()
-		s.expectGolden("one-to-three")
+	DescribeTable("grows from one member to three",
+		func(golden string, change ...func(*druidv1alpha1.Etcd)) {
+			s := created(1, change...)
+			s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+			s.run()
+			s.expectDone()
+			s.expectGolden(golden)
+		},
+		Entry("with a store, after its restart", "one-to-three", withStore),
+		Entry("without a store, before its restart", "one-to-three-without-store"),
+	)
+
+	It("keeps one lineage where the etcd of the first member is killed at any time while it grows, the third member being unschedulable for long", func() {
+		for tick := range 40 {
+			s := created(1, withStore)
+			s.nodes = s.nodes[:2]
+			s.event("spec.replicas becomes 3, and only two nodes have room", func() { s.etcd.Spec.Replicas = 3 })
+			s.runFor(tick)
+			s.event("the etcd of main-0 is killed, and its database is older than the newest delta snapshot", func() { s.restartEtcd(0) })
+			s.run()
+			Expect(s.violations).To(BeEmpty(), "killed after %d ticks", tick)
+			_, voters := s.voters()
+			Expect(voters).To(Equal(2), "killed after %d ticks", tick)
+		}
 	})
 
 	It("switches peer TLS on before it grows", func() {
-		s := created(1)
+		s := created(1, withStore)
 		s.event("spec.replicas becomes 3, and peer TLS is switched on", func() {
 			s.etcd.Spec.Replicas = 3
 			s.etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
@@ -420,6 +442,8 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s = newSeed(3)
 		s.run()
 		s.expectDone()
+		s.leader = s.listed(1).id // as after an election
+		s.see()
 		s.trace, s.last, s.steps = nil, "", map[etcdcluster.StepKind]int{}
 	})
 	capacity := func(size string) func() {

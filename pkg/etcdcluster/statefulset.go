@@ -45,6 +45,8 @@ type StatefulSet struct {
 	ClientPort int32
 	// PeerPort is the port at which its pods serve each other. 0: not known.
 	PeerPort int32
+	// HasPreStopHook is true when its pod template has a hook that delays the end of etcd: it is rendered for several members.
+	HasPreStopHook bool
 }
 
 // MountedTLS are the names of Secrets that pods mount for TLS. Each is empty where none is mounted.

@@ -23,6 +23,9 @@ var storeFlags = []string{"--storage-provider=", "--store-prefix=", "--store-end
 // storeVolumes are the volumes through which the sidecar reaches its store.
 var storeVolumes = map[string]bool{"etcd-backup-secret": true, "local-backup": true}
 
+// storelessFingerprint is the StoreFingerprint of a pod whose sidecar has no store.
+var storelessFingerprint = StoreFingerprint(corev1.PodSpec{Containers: []corev1.Container{{Name: ContainerBackupRestore}}})
+
 // StoreFingerprint is a short hash over the settings of the store in a pod's spec: flags, container, credentials. Two pods
 // with the same fingerprint depend on the same store. Empty: no sidecar.
 func StoreFingerprint(pod corev1.PodSpec) string {

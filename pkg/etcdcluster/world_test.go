@@ -140,7 +140,7 @@ func (w *world) pass() bool {
 	plan = plan.Against(wanted.rendering(), seen)
 	w.noteOf(plan)
 	if isNew {
-		w.write(wanted)
+		w.write(wanted, plan)
 		w.seen.ManagedResource.FinalSnapshot = plan.FinalSnapshot
 
 		return true
@@ -192,7 +192,7 @@ func (w *world) fixed() etcdcluster.FixedFields {
 	}
 }
 
-func (w *world) write(wanted manifest) {
+func (w *world) write(wanted manifest, plan etcdcluster.Plan) {
 	w.note("> ManagedResource written: image %s, replicas %d, size %d", wanted.image, wanted.replicas, wanted.clusterSize)
 	w.written = &wanted
 	managedResource := &w.seen.ManagedResource
@@ -201,7 +201,7 @@ func (w *world) write(wanted manifest) {
 	}
 	managedResource.GenerationObserved = false
 	if wanted.replicas > 0 {
-		managedResource.Size = wanted.clusterSize
+		managedResource.Size = plan.LastSize(w.seen)
 	}
 }
 
@@ -281,7 +281,7 @@ func (w *world) resourceManager() bool {
 	statefulSet.Rendering = w.applied.rendering()
 	statefulSet.Rendering.Fixed.ClaimTemplates = claims
 	statefulSet.SpecReplicas = w.applied.replicas
-	statefulSet.TLS, statefulSet.PeerPort = w.applied.tls(), w.applied.peerPort
+	statefulSet.TLS, statefulSet.PeerPort, statefulSet.HasPreStopHook = w.applied.tls(), w.applied.peerPort, w.applied.clusterSize > 1
 	statefulSet.Generation++
 
 	return true

@@ -18,6 +18,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
+// configChecksumAnnotation is the key of the checksum of etcd's configuration on pods, the same as etcd-druid's.
+const configChecksumAnnotation = "checksum/etcd-configmap"
+
 // readPods reads the members' pods. Pods of Jobs carry the labels of the Etcd too, so that the name decides.
 func (p *pass) readPods(ctx context.Context) {
 	list := &corev1.PodList{}
@@ -67,6 +70,8 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		ClientPort:      portFor(object.Spec.Containers, "client"),
 		PeerPort:        portFor(object.Spec.Containers, "server"),
 		PeerTLS:         mountedTLSFor(object.Spec.Volumes).PeerCA != "",
+		HasPreStopHook:  hasPreStopHook(object.Spec.Containers),
+		ConfigChecksum:  object.Annotations[configChecksumAnnotation],
 	}
 	for _, ip := range object.Status.PodIPs {
 		pod.IPs = append(pod.IPs, ip.IP)
@@ -106,6 +111,13 @@ func portFor(containers []corev1.Container, name string) int32 {
 	}
 
 	return 0
+}
+
+// hasPreStopHook is true when the container of etcd has one.
+func hasPreStopHook(containers []corev1.Container) bool {
+	return slices.ContainsFunc(containers, func(container corev1.Container) bool {
+		return container.Name == etcdcluster.ContainerEtcd && container.Lifecycle != nil && container.Lifecycle.PreStop != nil
+	})
 }
 
 // mountedTLSFor knows the volumes by their names, also by those of older versions of etcd-druid.

@@ -137,6 +137,7 @@ func (p *pass) readStatefulSet(ctx context.Context) {
 		TLS:                mountedTLSFor(object.Spec.Template.Spec.Volumes),
 		ClientPort:         portFor(object.Spec.Template.Spec.Containers, "client"),
 		PeerPort:           portFor(object.Spec.Template.Spec.Containers, "server"),
+		HasPreStopHook:     hasPreStopHook(object.Spec.Template.Spec.Containers),
 	}
 }
 

@@ -58,6 +58,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(text).To(ContainSubstring("you lack the rights"))
 
 		By("planning a larger cluster, and doing nothing")
+		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0) // before the first one the plan waits for it: the restart depends on the store
 		larger := etcd.DeepCopy()
 		larger.Spec.Replicas = 3
 		larger.APIVersion, larger.Kind = "druid.gardener.cloud/v1alpha1", "Etcd"

@@ -74,7 +74,7 @@ var _ = Describe("Every volume is lost", func() {
 		ledger.ExpectContained(ctx, inStore)
 		Expect(story.VolumeDirs(ctx, etcd)).To(HaveLen(3))
 		reportRestore(ctx, story, etcd, time.Since(start))
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(storyTimeout+storyTimeout/2)) // the cluster is created and restored, and the first member restarts alone in both
 })
 
 // takeFullSnapshot has the sidecar take a full snapshot now.

@@ -46,7 +46,9 @@ var _ = Describe("A cluster grows", func() {
 		expectShortGaps(users.End(ctx))
 	}, SpecTimeout(storyTimeout))
 
-	It("from one member to three, with peer TLS switched on before", Serial, func(ctx SpecContext) {
+	It("from one member with a store to three, with peer TLS switched on before, though the operator is killed meanwhile", Serial, func(ctx SpecContext) {
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
 		story := seed.Begin(ctx, "growth-tls")
 		clients, peers := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
@@ -54,21 +56,32 @@ var _ = Describe("A cluster grows", func() {
 			clients.Bundle("client-ca"), clients.Server("client-server", landscape.ServerNames("main", story.Namespace)...), certificate,
 			peers.Bundle("peer-ca"), peers.Server("peer-server", landscape.PeerNames("main", story.Namespace)...),
 		)
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS())
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(story))
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 		credentials := landscape.WithCertificate(clients.Trusting("main-client"), certificate)
 		users := story.UseWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
 		timeline := story.Watch(ctx, etcd)
+		first := story.Pod(ctx, etcd)
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithPeerTLS()(etcd)
 			etcd.Spec.Replicas = 3
 		})
+
+		By("killing the operator as soon as the first member restarts with the new size")
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			pod, found := story.FindPod(ctx, etcd)
+			g.Expect(found && pod.UID != first.UID).To(BeTrue())
+		})
+		operator.Kill(ctx)
+		operator.EventuallyLeads(ctx)
 		story.EventuallyReady(ctx, etcd)
 		timeline.End("from one member to three, with peer TLS")
 		Expect(voters(etcd)).To(Equal(3))
-		Expect(events(ctx, story, "ReplacingPod")).To(HaveEach(ContainSubstring("pod main-0")), "no other is restarted")
+		after := podsByName(ctx, story)
+		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before a second one joins")
+		Expect(events(ctx, story, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
 		users.End(ctx)
 	}, SpecTimeout(storyTimeout))
 })

@@ -136,6 +136,27 @@ func (w *World) join(pod *corev1.Pod, volume string, learner bool) {
 	}
 	w.cluster.SetPeerURLs(id, peerURL(pod))
 	w.data[volume] = id
+	w.checkSizes()
+}
+
+// checkSizes checks that no sidecar that was started with size 1 and a store runs next to another member: it restores a second cluster
+// from the store where the database is older than that.
+func (w *World) checkSizes() {
+	if len(w.cluster.Members()) < 2 {
+		return
+	}
+	for _, pod := range every[*corev1.Pod](w) {
+		if w.sizes[pod.UID] == 1 && usesStore(pod) && runs(pod) {
+			w.violatedOnce("pod %s was started with size 1, and runs in a cluster of several members", pod.Name)
+		}
+	}
+}
+
+// usesStore is true for a pod whose sidecar has a store.
+func usesStore(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--storage-provider=") })
+	})
 }
 
 // initialSize is the number of members in etcd's configuration.

@@ -171,6 +171,7 @@ func (w *World) start(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.PodIP = fmt.Sprintf("10.0.%d.%d", w.counter/250, w.counter%250)
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+	w.sizes[pod.UID] = w.initialSize(pod)
 	for _, container := range pod.Spec.Containers {
 		status := corev1.ContainerStatus{Name: container.Name}
 		if w.broken[container.Image] {

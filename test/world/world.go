@@ -15,6 +15,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,6 +42,8 @@ type World struct {
 	data map[string]uint64
 	// caught counts the ticks that a learner has had to catch up.
 	caught map[uint64]int
+	// sizes are the cluster sizes that sidecars read when they started, by the UIDs of their pods.
+	sizes map[types.UID]int
 	// counter numbers members and addresses.
 	counter uint64
 	// trusted is the state of the API server in which everybody was last asked whom they trust.
@@ -53,7 +56,7 @@ func New(scheme *runtime.Scheme) *World {
 		Clock:   testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
 		Etcd:    client.ObjectKey{Namespace: "demo", Name: "main"},
 		cluster: fake.NewCluster(0xc1),
-		broken:  map[string]bool{}, data: map[string]uint64{}, caught: map[uint64]int{},
+		broken:  map[string]bool{}, data: map[string]uint64{}, caught: map[uint64]int{}, sizes: map[types.UID]int{},
 	}
 	w.api = newAPI(scheme, w.now)
 	w.mustCreate(&corev1.Namespace{}, "demo")
@@ -80,7 +83,7 @@ func (w *World) Fork() *World {
 	other := &World{
 		Clock: testclock.NewFakeClock(w.Clock.Now()), Etcd: w.Etcd, PodsMade: w.PodsMade, Violations: slices.Clone(w.Violations),
 		cluster: w.cluster.Clone(), counter: w.counter,
-		broken: maps.Clone(w.broken), data: maps.Clone(w.data), caught: maps.Clone(w.caught),
+		broken: maps.Clone(w.broken), data: maps.Clone(w.data), caught: maps.Clone(w.caught), sizes: maps.Clone(w.sizes),
 	}
 	other.api = w.api.fork(other.now)
 	return other

@@ -156,7 +156,11 @@ func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults com
 	if err != nil {
 		return forecast.Rendered{}, err
 	}
-	rendered, err := r.render(etcdcluster.Plan{Replicas: o.StatefulSet.SpecReplicas, ClusterSize: max(o.ManagedResource.Size, o.StatefulSet.SpecReplicas)})
+	size := max(o.ManagedResource.Size, o.StatefulSet.SpecReplicas)
+	if size == 1 && o.StatefulSet.HasPreStopHook { // the first member runs with the size that the cluster grows to
+		size = canonical.Spec.Replicas
+	}
+	rendered, err := r.render(etcdcluster.Plan{Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size})
 	rendered.Rendering.Fixed = o.StatefulSet.Rendering.Fixed
 
 	return rendered, err

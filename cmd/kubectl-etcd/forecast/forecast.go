@@ -230,12 +230,13 @@ func (w *world) apply(plan etcdcluster.Plan, rendered Rendered) {
 		Size: resource.Size, Replicas: new(plan.Replicas),
 	}
 	if plan.Replicas > 0 {
-		resource.Size = plan.ClusterSize
+		resource.Size = plan.LastSize(w.seen)
 	}
 	set := &w.seen.StatefulSet
 	set.Generation++
 	set.ObservedGeneration = set.Generation
 	set.SpecReplicas, set.UpdateRevision, set.Rendering.Checksum = plan.Replicas, rendered.Template, rendered.Rendering.Checksum
+	set.HasPreStopHook = plan.ClusterSize > 1
 	w.settle()
 }
 

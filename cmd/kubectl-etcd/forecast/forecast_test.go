@@ -27,6 +27,15 @@ var _ = Describe("For", func() {
 		}))
 	})
 
+	It("restarts the first member before the others join where there is a store", func() {
+		question := nothing(3)
+		question.Etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
+		question.Observation.FullSnapshotLease.RenewTime = now
+		Expect(actsOf(question)).To(Equal([]string{
+			"create the cluster's objects with 1 of 3 members", "delete pod main-0", "start the next member", "start the next member", "Done",
+		}))
+	})
+
 	It("does nothing with a cluster that is as its spec asks", func() {
 		Expect(actsOf(running(3, "v1", "v1"))).To(Equal([]string{"Done"}))
 	})

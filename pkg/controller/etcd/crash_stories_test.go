@@ -41,7 +41,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it creates a cluster of one member, with a store", story{when: create(1, withStore), then: succeeded(1, 1)}),
 		Entry("while it creates a cluster of three members", story{when: create(3), then: succeeded(3, 4)}),
 		Entry("while it creates a cluster of three members without TLS", story{when: create(3, plaintext), then: succeeded(3, 4)}),
-		Entry("while one member becomes three", story{given: one, when: grow(3), then: succeeded(3, 4)}),
+		Entry("while one member with a store becomes three", story{given: []func(*world.World){create(1, withStore)}, when: grow(3), then: succeeded(3, 4)}),
 		Entry("while one member becomes three, and peer TLS is switched on", story{
 			given: []func(*world.World){create(1, plaintext)},
 			when: update(func(etcd *druidv1alpha1.Etcd) {

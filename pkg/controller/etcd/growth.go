@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -108,4 +109,17 @@ func (p *pass) hinder(plan etcdcluster.Plan, err error) error {
 	default:
 		return err
 	}
+}
+
+// announceSizeOne reports that the first member starts with size 1 again, since its sidecar may restore the store over its data then.
+func (r *Reconciler) announceSizeOne(p *pass, plan etcdcluster.Plan) {
+	if !plan.ReturnsToOne(p.etcd, p.observation) {
+		return
+	}
+	restores := ""
+	if helper.IsStoreConfigured(p.canonical) {
+		restores = ", and restores the store if the member has lost its data"
+	}
+	r.event(p.etcd, corev1.EventTypeWarning, "FirstMemberNotReady",
+		"Member %s has not become ready: its sidecar starts with cluster size 1 again%s", helper.MemberName(p.etcd, 0), restores)
 }

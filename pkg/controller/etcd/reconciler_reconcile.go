@@ -134,6 +134,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 	if written {
 		p.reached = true
 		r.announceStop(p, plan)
+		r.announceSizeOne(p, plan)
 	}
 	if err != nil || written {
 		return err
@@ -243,7 +244,7 @@ func annotationsFor(p *pass, plan etcdcluster.Plan, store *backupstore.Store) (m
 		annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot] = "" // the members write again
 	}
 	if plan.Replicas > 0 {
-		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.ClusterSize))
+		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.LastSize(p.observation)))
 	}
 	if plan.Restore != etcdcluster.RestoreNone || p.observation.ManagedResource.Restore != "" {
 		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(plan.Restore)

@@ -18,6 +18,8 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // Crash ends a container of the pod without a warning, as the kernel does that is out of memory. The kubelet starts it again; where
@@ -48,6 +50,20 @@ func (s *Story) Crash(pod *corev1.Pod, container string) {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(syscall.Kill(process, syscall.SIGKILL)).To(Or(Succeed(), MatchError(syscall.ESRCH)))
 	}
+}
+
+// CrashWithOlderDatabase crashes etcd of the first member, and puts its database back as it was before meanwhile was called. Its log
+// has all that was written since, as where the kernel ends etcd before it has written its database.
+func (s *Story) CrashWithOlderDatabase(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *corev1.Pod, meanwhile func()) {
+	GinkgoHelper()
+
+	database := filepath.Join(s.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db")
+	older, err := os.ReadFile(database) // #nosec G304 -- a volume of this story
+	Expect(err).NotTo(HaveOccurred())
+
+	meanwhile()
+	s.Crash(pod, "etcd")
+	Expect(os.WriteFile(database, older, 0o600)).To(Succeed())
 }
 
 // ClaimNamed is a volume claim of the story, which must exist.

@@ -226,3 +226,16 @@ func (l *Ledger) connectTo(ctx context.Context, podIP string, config *tls.Config
 
 	return client
 }
+
+// Members are the members of the cluster, by a quorum read. The header has the cluster's ID.
+func (l *Ledger) Members(ctx context.Context) (*clientv3.MemberListResponse, error) {
+	GinkgoHelper()
+
+	client := l.connect(ctx, l.credentials(ctx))
+	defer client.Close()
+
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	return client.MemberList(call)
+}
