@@ -294,6 +294,30 @@ var _ = Describe("A generation that is not carried out", func() {
 		Entry("after it was observed for what is kept", int32(2), look{number: 2, over: true}),
 	)
 
+	It("does not overwrite a size that another writer records while the operator observes the accepted generation", func() {
+		start(1)
+		observations := 0
+		drive.reconciler.Observer = &lookout{Observer: drive.reconciler.Observer, see: func(over bool) {
+			if observations++; over && observations == 4 { // the newest generation was observed before
+				mr := &resourcesv1alpha1.ManagedResource{}
+				get(mr, "druid-main")
+				mr.Annotations["etcd-druid.extensions.gardener.cloud/size"] = "3"
+				Expect(w.Client(nil).Update(ctx, mr)).To(Succeed())
+			}
+		}}
+		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); notAskedFor(etcd) })
+		drive.pass()
+		Expect(observations).To(Equal(4))
+		Expect(remembered("size")).To(Equal("3"))
+		Expect(drive.due).NotTo(BeZero(), "it reconciles again")
+
+		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd) })
+		drive.due = w.Clock.Now()
+		drive.run()
+		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
+		Expect(remembered("size")).To(Equal("3"))
+	})
+
 	It("leaves an Etcd to be deleted", func() {
 		start(3)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })

@@ -91,7 +91,7 @@ func (d desiredResource) equals(mr *resourcesv1alpha1.ManagedResource) bool {
 }
 
 // ensureManagedResource writes the payload and the ManagedResource unless both are there already. It returns whether
-// anything was written.
+// anything was written. The write fails with a conflict if the ManagedResource is another one than current by now.
 func (r *Reconciler) ensureManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd, current *resourcesv1alpha1.ManagedResource, desired desiredResource) (bool, error) {
 	exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *Reconciler) ensureManagedResource(ctx context.Context, etcd *druidv1alp
 		return false, fmt.Errorf("writing the payload of ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
 
-	err = managedresources.NewForSeed(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), false).
+	err = managedresources.NewForSeed(versionedClient{Client: r.Client, current: current}, etcd.Namespace, helper.ManagedResourceName(etcd), false).
 		WithLabels(labels).
 		WithAnnotations(desired.annotations).
 		WithSecretRef(desired.secretName).
