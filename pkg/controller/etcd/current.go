@@ -6,11 +6,63 @@ package etcd
 
 import (
 	"context"
+	"strconv"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
+
+// checkManagedResource reads the ManagedResource from the API server before another rendering or another state is written to it. Caches
+// may be older, as those of a new leader: a rendering with an older size would stop members. It returns a waiting error if they are. It
+// refuses a ManagedResource that another controller created.
+func (r *Reconciler) checkManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	live := &resourcesv1alpha1.ManagedResource{}
+	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, live)
+	if client.IgnoreNotFound(err) != nil {
+		return failed(druidv1alpha1.ErrorCodeObserve, err)
+	}
+	if err == nil {
+		if err := refuseOrigin(live); err != nil {
+			return err
+		}
+	}
+	seen := o.ManagedResource
+	size, _ := strconv.Atoi(live.Annotations[druidv1alpha1.ManagedResourceAnnotationSize])
+	replicas, _ := strconv.Atoi(live.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas])
+	if live.UID != seen.UID || size != int(seen.Size) || replicas != int(ptr.Deref(seen.Replicas, 0)) ||
+		live.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore] != seen.Restore {
+		return waitForMembers("Waiting for the caches to show ManagedResource %s as it is", helper.ManagedResourceName(etcd))
+	}
+
+	return nil
+}
+
+// checkFirstMember reads the StatefulSet and the pod of the first member from the API server before a second member is started: the
+// sidecar in the pod must have been started with the size of the cluster.
+func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	seen := o.PodFor(0)
+	pod, statefulSet := &corev1.Pod{}, &appsv1.StatefulSet{}
+	for name, object := range map[string]client.Object{helper.PodName(etcd, 0): pod, helper.StatefulSetName(etcd): statefulSet} {
+		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, object); client.IgnoreNotFound(err) != nil {
+			return failed(druidv1alpha1.ErrorCodeObserve, err)
+		}
+	}
+	revision := pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+	if seen == nil || pod.UID != seen.UID || pod.DeletionTimestamp != nil || revision != seen.RevisionHash ||
+		statefulSet.UID != o.StatefulSet.UID || statefulSet.Generation != o.StatefulSet.Generation || statefulSet.Status.UpdateRevision != o.StatefulSet.UpdateRevision {
+		return waitForMembers("Waiting for the caches to show pod %s and StatefulSet %s as they are", helper.PodName(etcd, 0), helper.StatefulSetName(etcd))
+	}
+
+	return nil
+}
 
 // versionedClient reads a ManagedResource as it was when the operator decided what to write. An update of any other version ends in a
 // conflict.

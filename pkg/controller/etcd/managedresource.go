@@ -129,10 +129,19 @@ func (r *Reconciler) checkOrigin(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if origin := mr.Labels[originKey]; origin != originValue {
-		return refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, originValue))
+	if err := refuseOrigin(mr); err != nil {
+		return err
 	}
 	return alreadyExists
+}
+
+// refuseOrigin refuses a ManagedResource that another controller created. Nil: the operator created it.
+func refuseOrigin(mr *resourcesv1alpha1.ManagedResource) error {
+	origin := mr.Labels[originKey]
+	if origin == originValue {
+		return nil
+	}
+	return refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, originValue))
 }
 
 // payloadExists looks the payload up by metadata alone, which the caches hold.

@@ -130,6 +130,11 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 	if err := r.checkPin(ctx, p, current, rendered.resource); err != nil {
 		return err
 	}
+	if !rendered.resource.equals(current) {
+		if err := r.checkManagedResource(ctx, p.canonical, p.observation); err != nil {
+			return err
+		}
+	}
 	written, err := r.write(ctx, p.canonical, current, rendered)
 	if written {
 		p.reached = true

@@ -226,6 +226,14 @@ func isFinal(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) bool {
 
 // grow writes the rendering with which the next member joins.
 func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, plan etcdcluster.Plan) error {
+	if err := r.checkManagedResource(ctx, p.canonical, p.observation); err != nil {
+		return err
+	}
+	if plan.Replicas == 2 {
+		if err := r.checkFirstMember(ctx, p.canonical, p.observation); err != nil {
+			return err
+		}
+	}
 	store, _, err := r.resolveStore(ctx, p)
 	if err != nil {
 		return err

@@ -155,9 +155,11 @@ var _ = Describe("A changed spec", func() {
 		patch := client.MergeFrom(mr.DeepCopy())
 		mr.Annotations["etcd-druid.extensions.gardener.cloud/size"] = "3"
 		Expect(env.Client.Patch(ctx, mr, patch)).To(Succeed())
-		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["changed"] = "true" })
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["changed"] = "true"
+			setOperation("gardener.cloud/operation")(etcd)
+		})
 		Eventually(func(g Gomega) {
-			s.update(ctx, setOperation("gardener.cloud/operation")) // again, since nothing tells when the operator has seen the size
 			g.Expect(s.read(ctx, g).Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix("spec.replicas: "))))
 		}).Should(Succeed())
 	})

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+// staleClient writes to the API server, and reads objects of some kinds from a cache that is older.
+type staleClient struct {
+	client.Client
+
+	cache client.Client
+	kinds []string
+}
+
+func (c staleClient) isStale(obj any) bool {
+	name := fmt.Sprintf("%T", obj)
+	name = strings.TrimSuffix(name[strings.LastIndex(name, ".")+1:], "List")
+
+	return len(c.kinds) == 0 || slices.Contains(c.kinds, name)
+}
+
+// Get implements client.Reader.
+func (c staleClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if c.isStale(obj) {
+		return c.cache.Get(ctx, key, obj, opts...)
+	}
+
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+// List implements client.Reader.
+func (c staleClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if c.isStale(list) {
+		return c.cache.List(ctx, list, opts...)
+	}
+
+	return c.Client.List(ctx, list, opts...)
+}
+
+var _ = Describe("A new leader whose caches are stale at first", func() {
+	// takesOver lets an operator with caches of an earlier moment reconcile once, and then one with current caches until the end.
+	takesOver := func(now, earlier moment, kinds ...string) *world.World {
+		w, before := now.world.Fork(), earlier.world.Fork()
+		o := startOperator(w, nil)
+		stale := staleClient{Client: w.Client(nil), cache: before.Client(nil), kinds: kinds}
+		o.reconciler.Client = stale
+		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: w.Client(nil), Etcd: w.Connector(nil), Clock: w.Clock}
+		o.pass()
+		startOperator(w, nil).run()
+
+		return w
+	}
+
+	DescribeTable("does nothing that it would not do with current ones, while one member becomes three",
+		func(kinds ...string) {
+			s := story{given: []func(*world.World){create(1, withStore)}, when: update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })}
+			undisturbed, moments := s.record()
+			runs, want := distinct(moments), undisturbed.Snapshot()
+			var failures []string
+			for i := range runs {
+				w := takesOver(runs[i], runs[max(0, i-4)], kinds...)
+				found := append(slices.Clone(w.Violations), world.Differences(want, w.Snapshot())...)
+				if w.PodsMade > undisturbed.PodsMade {
+					found = append(found, fmt.Sprintf("%d pods were made instead of %d", w.PodsMade, undisturbed.PodsMade))
+				}
+				if len(found) > 0 {
+					failures = append(failures, fmt.Sprintf("%s, with caches of four moments before:\n%s", runs[i].what, strings.Join(found, "\n")))
+				}
+			}
+			Expect(failures).To(BeEmpty())
+		},
+		Entry("all of them"),
+		Entry("those of ManagedResources", "ManagedResource"),
+		Entry("those of pods and StatefulSets", "Pod", "StatefulSet"),
+	)
+})
