@@ -43,6 +43,9 @@ var _ = Describe("A spec cannot be carried out", func() {
 
 		By("naming the field of a new Etcd")
 		eventuallyRefused(ctx, story, etcd, "operator")
+		operator, err := seed.Operator(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("refusals").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
 		Expect(objects(ctx, story)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
 
 		By("healing it")

@@ -150,6 +150,12 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			}, at: 131 * time.Minute,
 			firing: "EtcdChangeStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
 		}),
+		Entry("when reconciliations go in a loop", story{
+			series: []string{
+				`etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP",pod="druid-a"} ` + since(10, "1"), `etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP",pod="druid-b"} ` + since(10, "1"),
+			}, at: 16 * time.Minute,
+			firing: "EtcdReconcileLoop", summary: "The operator writes to Etcd shoot--a/main again and again without effect.",
+		}),
 		Entry("when an Etcd does not go", story{
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} ` + since(10, "1")}, at: 71 * time.Minute,
 			firing: "EtcdDeletionStuck", summary: "Etcd shoot--a/main does not go.",
@@ -230,6 +236,8 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a snapshot that nobody can judge yet", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
 		Entry("for one compaction that failed", []string{condition("LastSnapshotCompactionSucceeded", "False", "1x120 stale")}, 5*time.Hour),
 		Entry("for a failure that is over after another attempt", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
+		Entry("for a loop that ends with the next change", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP"} 1x4 stale`}, 30*time.Minute),
+		Entry("for other errors", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_INVALID_SPEC"} 1x360`}, 5*time.Hour),
 		Entry("for a task that fails and is done once more", []string{task("full-snapshot", "Failed", since(10, "1")), task("full-snapshot", "Succeeded", since(12, "1"))}, 3*time.Hour),
 		Entry("for tasks that succeed, or were not accepted", []string{task("full-snapshot", "Succeeded", since(10, "1")), task("full-snapshot", "Rejected", since(10, "1"))}, 3*time.Hour),
 		Entry("for a copy that succeeds once its task was changed", []string{

@@ -28,6 +28,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -57,7 +58,7 @@ type AddOptions struct {
 // AddToManager adds the controller to a manager whose caches hold the objects that an Etcd consists of.
 func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
-		Client:   mgr.GetClient(),
+		Client:   writeguard.CountWrites(mgr.GetClient()),
 		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
 		Clock:    o.Clock,

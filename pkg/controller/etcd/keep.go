@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -42,7 +41,7 @@ func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
 	if err == nil {
 		err = r.rollOut(ctx, kept)
 	}
-	if apierrors.IsConflict(err) {
+	if endsEarly(err) {
 		return err
 	}
 	if err != nil && kept.observed && !kept.reached {

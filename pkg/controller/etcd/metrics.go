@@ -35,7 +35,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(stepsTotal, operationsTotal, operationDuration)
+	metrics.Registry.MustRegister(stepsTotal, operationsTotal, operationDuration, backoffsTotal)
 }
 
 // The outcomes of steps and operations.
@@ -155,4 +155,6 @@ func (r *Reconciler) forget(etcd client.ObjectKey) {
 	labels := prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name}
 	stepsTotal.DeletePartialMatch(labels)
 	operationsTotal.DeletePartialMatch(labels)
+	backoffsTotal.DeletePartialMatch(labels)
+	r.guard.Forget(etcd)
 }

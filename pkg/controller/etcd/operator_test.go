@@ -21,6 +21,7 @@ import (
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
 )
@@ -39,6 +40,8 @@ type operator struct {
 	due time.Time
 	// err is what the last pass failed with.
 	err error
+	// passes counts the reconciliations.
+	passes int
 	// events are the reasons and notes of all events.
 	events []string
 }
@@ -48,7 +51,7 @@ func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 	client := w.Client(onWrite)
 	o := &operator{world: w, due: w.Clock.Now()}
 	o.reconciler = &etcd.Reconciler{
-		Client:   client,
+		Client:   writeguard.CountWrites(client),
 		Reader:   client,
 		Observer: &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite), Clock: w.Clock},
 		Clock:    w.Clock,
@@ -63,13 +66,19 @@ func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 	return o
 }
 
-// settled is a world with an Etcd that was carried out, in which certificates age with its clock.
-func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *world.World {
-	GinkgoHelper()
+// newWorld is a world in which certificates age with its clock.
+func newWorld() *world.World {
 	w := world.New(scheme)
 	before := secretsutils.Clock
 	secretsutils.Clock = w.Clock
 	DeferCleanup(func() { secretsutils.Clock = before })
+	return w
+}
+
+// settled is a world with an Etcd whose spec was applied, in which certificates age with its clock.
+func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *world.World {
+	GinkgoHelper()
+	w := newWorld()
 	create(replicas, options...)(w)
 	startOperator(w, nil).run()
 	Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
@@ -79,10 +88,14 @@ func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *world.World 
 // Eventf implements events.EventRecorder.
 func (o *operator) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
 	o.events = append(o.events, reason+": "+fmt.Sprintf(note, args...))
+	if reason == "ReconcileLoop" {
+		o.world.Violations = append(o.world.Violations, "the operator wrote or conflicted too often: "+fmt.Sprintf(note, args...))
+	}
 }
 
 // pass is what the queue does with the Etcd.
 func (o *operator) pass() {
+	o.passes++
 	result, err := o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.world.Etcd})
 	o.due, o.err = time.Time{}, err
 	switch {

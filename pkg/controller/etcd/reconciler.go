@@ -23,6 +23,7 @@ import (
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -48,7 +49,7 @@ type Config struct {
 
 // Reconciler carries out the specs of Etcds.
 type Reconciler struct {
-	// Client reads from the caches and writes.
+	// Client reads from the caches and writes. What it writes is counted by the guard if it is one of writeguard.CountWrites.
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
@@ -71,6 +72,8 @@ type Reconciler struct {
 	operations operations
 	// growths are the larger volumes that were refused lately.
 	growths growths
+	// guard slows down Etcds whose reconciliations write or conflict without effect.
+	guard writeguard.Guard
 }
 
 // pass is what one reconciliation learns on its way to the status.
@@ -123,8 +126,16 @@ type pass struct {
 //  8. It patches the status once, of the generation that it read first, and removes the operation annotation when the
 //     StatefulSet shows that generation.
 //
-// Steps 2 to 7 are in reconciler_reconcile.go. Whatever ends them early becomes status and requeue in outcome.go.
+// Steps 2 to 7 are in reconciler_reconcile.go. Whatever ends them early becomes status and requeue in outcome.go. What is repeated
+// without effect is slowed down in guard.go.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	recorded, acts := writeguard.Record(ctx)
+	result, err := r.reconcile(recorded, req)
+	return r.brake(ctx, req.NamespacedName, acts, result, err)
+}
+
+// reconcile is Reconcile without the guard. It returns conflicts as they are.
+func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, req.NamespacedName, etcd); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -135,13 +146,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)
 	}
 	if etcd.DeletionTimestamp != nil {
+		if err := r.holdDeletion(etcd); err != nil {
+			return reconcile.Result{}, err
+		}
 		return r.delete(ctx, etcd)
 	}
 
 	p := &pass{etcd: etcd}
 	err := r.carryOut(ctx, p)
-	if apierrors.IsConflict(err) {
-		return conflictOr(err)
+	if endsEarly(err) {
+		return reconcile.Result{}, err
 	}
 	o := outcomeOf(err)
 	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
@@ -157,7 +171,7 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 	changed := r.setStatus(ctx, p, next, o)
 	before := p.etcd.DeepCopy()
 	if err := r.patchStatus(ctx, p.etcd, next); err != nil {
-		return conflictOr(client.IgnoreNotFound(err))
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	r.measureOperation(before, next)
 	if changed && o.eventReason != "" {
@@ -170,11 +184,11 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 	operationDone := p.applied && helper.RemoveOperationAnnotations(next)
 	if rotationTaken || restoreTaken || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-			return conflictOr(fmt.Errorf("removing annotations: %w", err))
+			return reconcile.Result{}, fmt.Errorf("removing annotations: %w", err)
 		}
 	}
 	if err := r.ignoreRestore(ctx, p); err != nil {
-		return conflictOr(err)
+		return reconcile.Result{}, err
 	}
 	if operationDone {
 		r.event(p.etcd, corev1.EventTypeNormal, "Applied", "Generation %d is applied", p.etcd.Generation)

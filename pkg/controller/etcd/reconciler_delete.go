@@ -74,7 +74,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		controllerutil.RemoveFinalizer(etcd, finalizer)
 	}
 	if err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
-		return conflictOr(err)
+		return reconcile.Result{}, err
 	}
 	r.Snapshots.Forget(etcd.UID)
 	return reconcile.Result{}, nil
@@ -96,7 +96,7 @@ func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etc
 		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved),
 		conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken))
 	if patchErr := r.patchStatus(ctx, etcd, next); client.IgnoreNotFound(patchErr) != nil {
-		return conflictOr(patchErr)
+		return reconcile.Result{}, patchErr
 	}
 	return o.result, o.err
 }

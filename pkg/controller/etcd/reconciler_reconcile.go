@@ -14,7 +14,6 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -39,7 +38,7 @@ type rendering struct {
 // describes it.
 func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	err := r.carryOutNewest(ctx, p)
-	if err == nil || p.reached || helper.IsSuspended(p.etcd) || apierrors.IsConflict(err) {
+	if err == nil || p.reached || helper.IsSuspended(p.etcd) || endsEarly(err) {
 		return err
 	}
 	return r.keep(ctx, p, err)
@@ -83,7 +82,7 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alp
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
 	}
 	p.observation.Defragmentation = etcdcluster.DefragmentationOf(canonical, tasks.Items)
-	return nil
+	return r.hold(p)
 }
 
 // prepare makes an Etcd ours: from here on it is not gone before everything of it is.

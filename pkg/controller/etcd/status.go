@@ -13,11 +13,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -29,6 +27,7 @@ import (
 // list is atomic and care writes it too: the optimistic lock keeps each from undoing the other. On success etcd and next
 // are what the API server has.
 func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.Etcd) error {
+	next.Status.LastErrors = r.withLoop(etcd, next)
 	if equality.Semantic.DeepEqual(etcd.Status, next.Status) {
 		return nil
 	}
@@ -37,14 +36,6 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 	}
 	next.DeepCopyInto(etcd)
 	return nil
-}
-
-// conflictOr retries soon, and without the noise of an error, what failed because the object was read too long ago.
-func conflictOr(err error) (reconcile.Result, error) {
-	if apierrors.IsConflict(err) {
-		return reconcile.Result{RequeueAfter: 200 * time.Millisecond}, nil
-	}
-	return reconcile.Result{}, err
 }
 
 // setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing

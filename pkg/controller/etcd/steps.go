@@ -18,6 +18,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -80,6 +81,9 @@ func isAboutServing(kind etcdcluster.StepKind) bool {
 func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
 	err := r.act(ctx, p, mr, rendered, plan)
 	measureStep(p.etcd, plan.Step.Kind, err)
+	if err == nil {
+		writeguard.Add(ctx, fmt.Sprintf("step %s of %s", plan.Step.Kind, plan.Step.Object)) // etcd was written to, if not the API server
+	}
 	return err
 }
 

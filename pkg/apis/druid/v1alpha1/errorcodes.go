@@ -69,6 +69,9 @@ const (
 	ErrorCodeDeleteSecrets ErrorCode = "ERR_DELETE_SECRETS"
 	// ErrorCodeStep is a step of the plan that failed, such as the eviction of a pod.
 	ErrorCodeStep ErrorCode = "ERR_STEP"
+	// ErrorCodeReconcileLoop is an Etcd whose reconciliations wrote or conflicted more than 30 times within a minute without a new
+	// observation; the operator backs off.
+	ErrorCodeReconcileLoop ErrorCode = "ERR_RECONCILE_LOOP"
 )
 
 // Codes of the errors of an EtcdOpsTask, beside those above.

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strconv"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+)
+
+// fingerprintOf returns a text that two observations of an Etcd have in common if nothing has happened between them. It leaves out what
+// changes with every write of the operator, such as UIDs, resource versions, checksums and times: otherwise each round of an endless
+// loop would look like progress. It leaves out what changes continuously, such as revisions and sizes of the database, and texts that
+// members report, such as names.
+func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	hash := fnv.New64a()
+	writeRequest(hash, etcd)
+	writeOwned(hash, o)
+	for _, pod := range o.Pods {
+		writePod(hash, pod, o.StatefulSet)
+	}
+	for _, claim := range o.Claims {
+		write(hash, "claim", claim.Name, claim.Exists, claim.Deleting, claim.Bound, claim.Lost, claim.Requested, claim.Capacity, claim.ResizeTrouble != "", len(claim.Warnings) > 0)
+	}
+	for _, node := range o.Nodes {
+		write(hash, "node", node)
+	}
+	for _, lease := range append([]etcdcluster.Lease{o.FullSnapshotLease, o.DeltaSnapshotLease}, o.MemberLeases...) {
+		write(hash, "lease", lease.Name, lease.Exists, lease.Holder != "", lease.Store)
+	}
+	for _, secret := range o.Secrets {
+		write(hash, "secret", secret.Name, secret.Exists, secret.Keys)
+	}
+	writeGardener(hash, o.Gardener)
+	writeMembers(hash, etcd.Spec.Replicas, o.Etcd)
+	write(hash, o.Rehearsal.Exists, o.Rehearsal.Recorded, o.Rehearsal.Succeeded, o.Rehearsal.Failed, o.SnapshotCalls.Running, o.SnapshotCalls.Verified != nil, o.Defragmentation)
+	for _, failure := range o.Failures {
+		write(hash, "failure", failure.Section)
+	}
+
+	return strconv.FormatUint(hash.Sum64(), 16)
+}
+
+func write(to io.Writer, facts ...any) { _, _ = fmt.Fprintf(to, "%#v\n", facts) }
+
+// writeRequest writes what the user asks for.
+func writeRequest(to io.Writer, etcd *druidv1alpha1.Etcd) {
+	write(to, "etcd", etcd.UID, etcd.Generation, etcd.DeletionTimestamp != nil, helper.IsReconcileRequested(etcd), helper.IsSuspended(etcd), skipsFinalSnapshot(etcd),
+		etcd.Annotations[druidv1alpha1.RotateCAAnnotation], etcd.Annotations[druidv1alpha1.RestoreAnnotation])
+}
+
+// writeOwned writes how far the ManagedResource and the StatefulSet are.
+func writeOwned(to io.Writer, o etcdcluster.Observation) {
+	mr, set := o.ManagedResource, o.StatefulSet
+	accepted, replicas := int64(0), int32(-1)
+	if acceptance := parseAcceptance(mr.Defaults); acceptance != nil {
+		accepted = acceptance.Generation
+	}
+	if mr.Replicas != nil {
+		replicas = *mr.Replicas
+	}
+	rotation, _ := secrets.ParseRotation(mr.CARotation)
+	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), mr.TLSMode, rotation.Stage, mr.Store, mr.Restore, mr.Size, replicas, mr.FinalSnapshot != nil, accepted)
+	write(to, "statefulset", set.Exists, set.Deleting, set.GenerationObserved(), set.SpecReplicas, set.Replicas, set.ReadyReplicas)
+}
+
+func writePod(to io.Writer, pod etcdcluster.Pod, set etcdcluster.StatefulSet) {
+	write(to, "pod", pod.Name, pod.Phase, pod.Ready, pod.ContainersReady, pod.Deleting, pod.Node, pod.Unschedulable != "", pod.IsOutdated(set))
+	for _, container := range pod.Containers {
+		write(to, "container", container.Name, container.Ready, container.State, container.Reason)
+	}
+}
+
+func writeGardener(to io.Writer, gardener etcdcluster.Gardener) {
+	for _, rotation := range []*etcdcluster.CARotation{gardener.Cluster, gardener.Garden} {
+		if rotation != nil {
+			write(to, "rotation", rotation.Phase)
+		}
+	}
+	for _, entry := range gardener.BackupEntries {
+		write(to, "backupentry", entry.Name, entry.Deleting, entry.Type, entry.BucketName, entry.GenerationObserved, entry.State)
+		if entry.PublishedSecret != nil {
+			write(to, "published", *entry.PublishedSecret)
+		}
+	}
+	for _, secret := range gardener.StoreSecrets {
+		write(to, "storesecret", secret)
+	}
+}
+
+// writeMembers writes the state of the members, which those of a hostile Etcd choose. It has fewer values than the guard remembers: at most
+// eight counts of members that serve, times three of voters, times two of others.
+func writeMembers(to io.Writer, replicas int32, etcd etcdcluster.EtcdAnswers) {
+	serving, voters, isPending := 0, 0, false
+	for _, member := range etcd.Members {
+		if member.Serves {
+			serving++
+		}
+	}
+	for _, member := range etcd.MemberList {
+		if member.Learner || member.Name == "" {
+			isPending = true
+		} else {
+			voters++
+		}
+	}
+	write(to, "members", min(serving, maxSize), cmp.Compare(voters, int(replicas)), isPending)
+}
