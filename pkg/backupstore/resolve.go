@@ -20,7 +20,8 @@ import (
 type Resolution struct {
 	// Store is the store. Nil: it is not known, see Reason.
 	Store *Store
-	// Reason is one of the reasons of the condition StoreResolved.
+	// Reason is one of the reasons of the condition StoreResolved. With a store it is StoreResolved, or why the store is the one that was
+	// used until now although Gardener or the spec names another place.
 	Reason string
 	// Message names the object and what has to happen to it, or says which store it is.
 	Message string
@@ -62,14 +63,22 @@ func Resolve(q Question) Resolution {
 	}
 	if resolution.Store == nil && (!resolution.Refused || q.Keeps) {
 		if store := q.keep(); store != nil {
-			kept := resolved(*store)
-			kept.Message += ", as before: " + resolution.Message
-
-			return kept
+			return resolution.asBefore(*store)
 		}
 	}
 
 	return resolution
+}
+
+// asBefore is the resolution where the store stays the one that was used until now, whatever the new resolution would be.
+func (r Resolution) asBefore(store Store) Resolution {
+	kept := resolved(store)
+	kept.Message += ", as before: " + r.Message
+	if r.Refused {
+		kept.Reason = r.Reason
+	}
+
+	return kept
 }
 
 // path is the field that answers are about.

@@ -268,6 +268,21 @@ var _ = Describe("Resolve, for what a cluster has already,", func() {
 		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: seen(moved), secrets: made("etcd-backup", shootEntry), pinned: pinned})
 		Expect(resolution.Store).To(HaveValue(Equal(backupstore.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "etcd-backup"})))
 		Expect(resolution.Message).To(And(ContainSubstring(`container "bucket"`), ContainSubstring(", as before: "), ContainSubstring(`container "other"`)))
+		Expect(resolution.Reason).To(Equal("StoreChanged"), "the condition is False")
+	})
+
+	It("stays resolved while the last operation of the entry failed", func() {
+		failing := entry(shootEntry, func(e *etcdcluster.BackupEntry) { e.State = "Error" })
+		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: seen(failing), secrets: made("etcd-backup", shootEntry), pinned: pinned})
+		Expect(resolution.Store).NotTo(BeNil())
+		Expect(resolution.Reason).To(Equal("StoreResolved"))
+	})
+
+	It("follows the entry to another Secret of the same place", func() {
+		rotated := entry(shootEntry, publishes("shoot--foo--bar", "rotated"))
+		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: seen(rotated), secrets: append(made("etcd-backup", shootEntry), made("rotated", shootEntry)...), pinned: pinned})
+		Expect(resolution.Store).To(HaveValue(HaveField("SecretName", "rotated")))
+		Expect(resolution.Reason).To(Equal("StoreResolved"))
 	})
 
 	It("is refused where the credentials are gone", func() {

@@ -53,6 +53,8 @@ type Pod struct {
 	Containers []Container
 	// Store is the fingerprint of its store settings, see StoreFingerprint.
 	Store string
+	// StoreSecret is the name of the Secret with the credentials of its store. Empty: none.
+	StoreSecret string
 	// TLS are the Secrets that it mounts for TLS.
 	TLS MountedTLS
 	// ClientTLS names the Secrets with which its clients connect. Nil: it serves plaintext.

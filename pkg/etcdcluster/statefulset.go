@@ -39,6 +39,8 @@ type StatefulSet struct {
 	Rendering Rendering
 	// Store is the fingerprint of the store settings in its pod template, see StoreFingerprint.
 	Store string
+	// StoreSecret is the name of the Secret with the credentials of the store in its pod template. Empty: none.
+	StoreSecret string
 	// TLS are the Secrets that its pod template mounts for TLS.
 	TLS MountedTLS
 	// ClientPort is the port at which its pods serve clients. 0: not known.

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,15 @@ import (
 // storeFlags are the flags of the sidecar that say where snapshots are.
 var storeFlags = []string{"--storage-provider=", "--store-prefix=", "--store-endpoint-override="}
 
+const (
+	// credentialsVolume is the volume with the credentials of the store.
+	credentialsVolume = "etcd-backup-secret"
+	// localVolume is the volume with the folder of a Local store.
+	localVolume = "local-backup"
+)
+
 // storeVolumes are the volumes through which the sidecar reaches its store.
-var storeVolumes = map[string]bool{"etcd-backup-secret": true, "local-backup": true}
+var storeVolumes = map[string]bool{credentialsVolume: true, localVolume: true}
 
 // storelessFingerprint is the StoreFingerprint of a pod whose sidecar has no store.
 var storelessFingerprint = StoreFingerprint(corev1.PodSpec{Containers: []corev1.Container{{Name: ContainerBackupRestore}}})
@@ -59,6 +67,23 @@ func StoreFingerprint(pod corev1.PodSpec) string {
 	}
 
 	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// StoreSecretName is the name of the Secret with the credentials of the store that a pod's spec mounts. Empty: none.
+func StoreSecretName(pod corev1.PodSpec) string {
+	for _, volume := range pod.Volumes {
+		if volume.Name == credentialsVolume && volume.Secret != nil {
+			return volume.Secret.SecretName
+		}
+	}
+
+	return ""
+}
+
+// MountsOtherStoreSecret is true when a pod mounts another Secret with the credentials of the store than the StatefulSet names. The
+// kubelet updates the content of a mounted Secret, but it never mounts another one.
+func (o Observation) MountsOtherStoreSecret() bool {
+	return o.StatefulSet.Exists && slices.ContainsFunc(o.Pods, func(pod Pod) bool { return pod.StoreSecret != o.StatefulSet.StoreSecret })
 }
 
 // IsElsewhere is true for a lease of snapshots that lie in another store than the one that is used now. The sidecar never says so: it

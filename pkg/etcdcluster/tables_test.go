@@ -246,6 +246,23 @@ var _ = Describe("StoreFingerprint", func() {
 		Entry("no image", func(s *corev1.PodSpec) { s.Containers[1].Image = "v2" }, false),
 	)
 
+	It("knows the Secret with the credentials", func() {
+		Expect(etcdcluster.StoreSecretName(corev1.PodSpec{})).To(BeEmpty())
+		Expect(etcdcluster.StoreSecretName(corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data"}, {
+			Name: "etcd-backup-secret", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "s"}},
+		}}})).To(Equal("s"))
+	})
+
+	DescribeTable("sees pods with another Secret", func(o etcdcluster.Observation, other bool) {
+		Expect(o.MountsOtherStoreSecret()).To(Equal(other))
+	},
+		Entry("where one pod is older", etcdcluster.Observation{
+			StatefulSet: etcdcluster.StatefulSet{Exists: true, StoreSecret: "b"}, Pods: []etcdcluster.Pod{{StoreSecret: "b"}, {StoreSecret: "a"}},
+		}, true),
+		Entry("not where all have it", etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, StoreSecret: "b"}, Pods: []etcdcluster.Pod{{StoreSecret: "b"}}}, false),
+		Entry("not where there is no StatefulSet to compare with", etcdcluster.Observation{Pods: []etcdcluster.Pod{{StoreSecret: "b"}}}, false),
+	)
+
 	It("is empty without a sidecar", func() {
 		Expect(pod(func(s *corev1.PodSpec) { s.Containers = s.Containers[:1] })).To(BeEmpty())
 	})

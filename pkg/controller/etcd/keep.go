@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -24,6 +25,8 @@ type keeping struct {
 	generation int64
 	// err is what is left to be done or waited for. Nil: nothing.
 	err error
+	// store is the condition StoreResolved of that generation. Nil: it was not computed, or that generation has no store.
+	store *druidv1alpha1.Condition
 }
 
 // keep carries out what was accepted last, since the newest generation is not carried out: a cluster that runs keeps what it has,
@@ -88,6 +91,9 @@ func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass,
 // take takes over what the pass that keeps a cluster has learned.
 func (p *pass) take(kept *pass, err error) {
 	p.kept = &keeping{generation: kept.etcd.Generation, err: err}
+	if kept.store != nil {
+		p.kept.store = conditions.StoreResolved(kept.canonical, *kept.store)
+	}
 	p.comeBack, p.repairing = kept.comeBack, kept.repairing
 	if kept.issued != nil {
 		p.issued = kept.issued

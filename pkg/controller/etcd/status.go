@@ -57,8 +57,11 @@ func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1
 	if p.finalSnapshotSeen {
 		final = p.finalSnapshot
 	}
-	if p.store != nil {
+	switch {
+	case p.store != nil:
 		store = conditions.StoreResolved(p.canonical, *p.store)
+	case p.kept != nil && p.kept.store != nil:
+		store = p.kept.store
 	}
 	return r.setConditions(&next.Status, o, updated, store, final)
 }

@@ -25,9 +25,9 @@ import (
 // step does what the plan says is due, at most one thing, or says what the plan waits for.
 func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
 	// What the spec asked for is done: a pod that was made before somebody else changed the StatefulSet stays until the next
-	// operation. Seeds hold hundreds of clusters. Certificates that were issued anew do not wait for one,
+	// operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store do not wait for one,
 	// and a restore goes on to its end.
-	if p.isOver() && plan.Stage == etcdcluster.StageReplacePod && plan.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) {
+	if p.isOver() && plan.Stage == etcdcluster.StageReplacePod && plan.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) && !p.observation.MountsOtherStoreSecret() {
 		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
 	switch plan.Outcome() {

@@ -242,6 +242,9 @@ func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	if err != nil {
 		return err
 	}
+	if err := r.checkPin(ctx, p, mr, rendered.resource); err != nil {
+		return err
+	}
 	if written, err := r.write(ctx, p.canonical, mr, rendered); !written && err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -56,31 +57,55 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 	return store, answer, nil
 }
 
-// checkPin keeps a place from being remembered that somebody has the operator forget at this moment: it may have been observed
-// before that, and the Etcd may have been read before its spec named another place. The pass is made anew then. What is remembered
-// already is not written again, so that nothing comes back that is removed from here on.
+// checkPin decides whether the store of a rendering may be written to the ManagedResource, whose annotation a user removes to change
+// the store. It returns a conflict only where the caches are older than the ManagedResource or the Etcd: the next reconciliation reads
+// them again. It removes the annotation from what is to be written where the ManagedResource has it already.
 func (r *Reconciler) checkPin(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, desired desiredResource) error {
 	place := desired.annotations[druidv1alpha1.ManagedResourceAnnotationStore]
 	if current == nil || place == "" {
 		return nil
 	}
 	pinned := current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
-	isAsObserved := pinned == p.observation.ManagedResource.Store
-	if isAsObserved && pinned == place {
-		delete(desired.annotations, druidv1alpha1.ManagedResourceAnnotationStore)
-		return nil
-	}
-	isNewest := isAsObserved && !p.keeps
-	if isNewest && pinned == "" {
-		etcd := &druidv1alpha1.Etcd{}
-		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(p.etcd), etcd); err != nil {
-			return failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("reading the Etcd before its store is remembered: %w", err))
+	switch {
+	case pinned != p.observation.ManagedResource.Store, pinned == "" && p.keeps:
+		return storeConflict(current.Name)
+	case pinned == "":
+		return r.checkNewest(ctx, p, current.Name)
+	case pinned != place:
+		if err := r.followSecret(ctx, current, place); err != nil {
+			return err
 		}
-		isNewest = etcd.UID == p.etcd.UID && etcd.Generation == p.etcd.Generation
 	}
-	if !isNewest {
-		return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), current.Name, errors.New("the store that it remembers has changed"))
+	delete(desired.annotations, druidv1alpha1.ManagedResourceAnnotationStore)
+
+	return nil
+}
+
+// checkNewest returns a conflict where the Etcd was read before its newest generation: that one may name another store.
+func (r *Reconciler) checkNewest(ctx context.Context, p *pass, managedResource string) error {
+	etcd := &druidv1alpha1.Etcd{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(p.etcd), etcd); err != nil {
+		return failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("reading the Etcd before its store is recorded: %w", err))
+	}
+	if etcd.UID != p.etcd.UID || etcd.Generation != p.etcd.Generation {
+		return storeConflict(managedResource)
 	}
 
 	return nil
+}
+
+// followSecret records another Secret of the same place: backupstore.Resolve lets no other place come here. The optimistic lock keeps
+// it from recording a place again whose annotation a user has removed since the caches were filled.
+func (r *Reconciler) followSecret(ctx context.Context, current *resourcesv1alpha1.ManagedResource, place string) error {
+	before := current.DeepCopy()
+	metav1.SetMetaDataAnnotation(&current.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationStore, place)
+	if err := r.Client.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("recording the Secret of the store on ManagedResource %s: %w", current.Name, err))
+	}
+
+	return nil
+}
+
+func storeConflict(managedResource string) error {
+	return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), managedResource, errors.New("the store that it records has changed"))
 }

@@ -5,11 +5,13 @@
 package gardener_test
 
 import (
+	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -98,6 +100,32 @@ var _ = Describe("The store", func() {
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.BackupEntryRef.Name = entry })
 		s.ready(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main"))
+	})
+
+	It("should be used with another Secret that the entry publishes, though the newest generation is refused", func(ctx SpecContext) {
+		s := newStory(ctx)
+		s.writeCluster(ctx, "", nil)
+		entry := s.writeEntry(ctx)
+		s.create(ctx, withStore)
+		s.ready(ctx)
+		Expect(s.remembered(ctx, "store")(Default)).To(ContainSubstring(`"secretName":"etcd-backup"`))
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ImageVersion = new("v2") })
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "spec.etcd.imageRepository"))
+		}).Should(Succeed())
+
+		current, published := &corev1.Secret{}, &corev1.Secret{}
+		s.get(ctx, Default, current, "etcd-backup")
+		published.Namespace, published.Name, published.Annotations, published.Data = s.namespace, "published", current.Annotations, current.Data
+		Expect(env.Client.Create(ctx, published)).To(Succeed())
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":{"secretRef":{"namespace":"`+s.namespace+`","name":"published"}}}}`))
+		Expect(env.Client.Status().Patch(ctx, &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: entry}}, patch)).To(Succeed())
+
+		Eventually(s.remembered(ctx, "store")).Should(ContainSubstring(`"secretName":"published"`))
+		Eventually(func(g Gomega) {
+			g.Expect(s.read(ctx, g).Status.Conditions).To(And(
+				haveCondition("StoreResolved", "True", "StoreResolved", "Secret published"), haveCondition("Progressing", "False", "InvalidSpec")))
+		}).Should(Succeed())
 	})
 
 	It("should be found by the prefix that gardenlet writes", func(ctx SpecContext) {
