@@ -21,8 +21,8 @@ const deltaSlack = 15 * time.Second
 const deltaMessagePeriod = 5 * time.Minute
 
 // DeltaSnapshotReady is True when the sidecar recorded a delta snapshot within two periods, False when not even within
-// three, and Unknown in between or while a new pod may still restore. While a full snapshot is taken there are no delta
-// snapshots, which is not held against them. Nil: no store is configured.
+// three, and Unknown in between or while a new pod may still restore. The periods begin again with the end of a full snapshot,
+// since the sidecar takes no delta snapshots meanwhile. Nil: no store is configured.
 func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDeltaSnapshotReady
 	if !helper.IsStoreConfigured(in.Etcd) {
@@ -36,7 +36,7 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 		return missing
 	}
 	lease := in.Observation.DeltaSnapshotLease
-	since := latest(lease.RenewTime, lease.CreationTime, in.Observation.FullSnapshotLease.RenewTime)
+	since := latest(lease.RenewTime, lease.CreationTime)
 	switch {
 	case !lease.RenewTime.IsZero() && in.isWithin(lease.RenewTime, 2*period+deltaSlack):
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate, in.deltaMessage(lease, period))
@@ -77,22 +77,71 @@ func nextDelta(lease etcdcluster.Lease, period time.Duration) string {
 	return "; the next is due at " + stamp(lease.RenewTime.Add(period))
 }
 
-// isWithin is true when the time is not longer ago than the limit, not counting the time that a full snapshot that was due
-// may take. When it ended is not known, since its lease holds the time at which it began: a snapshot that was recorded counts as
-// one that took all the time it may.
-func (in Input) isWithin(t time.Time, limit time.Duration) bool {
-	if in.Now.Sub(t) <= limit {
+// isWithin is true when a delta snapshot, or the end of the full snapshot after it, is not longer ago than the limit. While the sidecar
+// takes a full snapshot it takes no delta snapshots: one that is due and not recorded yet counts as under way for a while.
+func (in Input) isWithin(delta time.Time, limit time.Duration) bool {
+	last := latest(delta, in.fullSnapshotEnd())
+	if in.Now.Sub(last) <= limit {
 		return true
 	}
 	due, fired, err := lastFiring(helper.FullSnapshotSchedule(in.Etcd), in.Now)
+	isRecorded := err != nil || !fired || !in.Observation.FullSnapshotLease.RenewTime.Before(due)
 
-	if err != nil || !fired || due.Sub(t) > limit {
+	return !isRecorded && due.Sub(last) <= limit && in.Now.Sub(due) <= in.fullSnapshotAllowance()
+}
+
+// fullSnapshotEnd is the latest time at which the newest full snapshot can have ended; zero when a delta snapshot followed it. Its Lease
+// has the time at which it began, but the sidecar writes it at the end: so it has ended when the operator first observes it.
+func (in Input) fullSnapshotEnd() time.Time {
+	began := in.Observation.FullSnapshotLease.RenewTime
+	if began.IsZero() || !in.Observation.DeltaSnapshotLease.RenewTime.Before(began) {
+		return time.Time{}
+	}
+	end := in.Now
+	if observed := in.fullSnapshotObserved(); !observed.IsZero() {
+		end = observed
+	} else if in.wasFullSnapshotReported() {
+		end = began
+	}
+	if longest := began.Add(in.fullSnapshotGrace()); longest.Before(end) {
+		return longest
+	}
+
+	return end
+}
+
+// fullSnapshotAllowance is how long a full snapshot that is due may keep the sidecar from taking delta snapshots: twice what the newest
+// one took, and a minute. Where that is not known, as long as a full snapshot may take.
+func (in Input) fullSnapshotAllowance() time.Duration {
+	observed := in.fullSnapshotObserved()
+	if observed.IsZero() {
+		return in.fullSnapshotGrace()
+	}
+	took := observed.Sub(in.Observation.FullSnapshotLease.RenewTime)
+
+	return min(2*max(took, 0)+time.Minute, in.fullSnapshotGrace())
+}
+
+// wasFullSnapshotReported is true when the condition FullSnapshotReady reported the newest full snapshot, and now reports that the one after
+// it was not taken. When the newest one was first observed is not known any more; it was before that one was due.
+func (in Input) wasFullSnapshotReported() bool {
+	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
+	if before == nil {
 		return false
 	}
-	busy := in.fullSnapshotGrace()
-	if !in.Observation.FullSnapshotLease.RenewTime.Before(due) {
-		busy += limit
+	began := in.Observation.FullSnapshotLease.RenewTime
+	isLater := strings.HasPrefix(before.Message, nothingHadChangedPrefix) && in.Now.Sub(began) > in.fullSnapshotGrace()
+
+	return isLater || strings.Contains(before.Message, " of "+stamp(began))
+}
+
+// fullSnapshotObserved is when the operator first observed the newest full snapshot in its Lease, as the condition FullSnapshotReady
+// records; zero when the condition does not name it as that.
+func (in Input) fullSnapshotObserved() time.Time {
+	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
+	if before == nil || !strings.HasPrefix(before.Message, newestFull(in.Observation.FullSnapshotLease)) {
+		return time.Time{}
 	}
 
-	return in.Now.Sub(due) <= busy
+	return before.LastUpdateTime.Time
 }

@@ -33,7 +33,7 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	switch {
 	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due)):
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate,
-			"The newest full snapshot is of "+stamp(lease.RenewTime)+in.nextFull(lease.RenewTime))
+			newestFull(lease)+in.nextFull(lease.RenewTime))
 	case !lease.RenewTime.IsZero() && in.nothingNewSince(lease):
 		return nothingToSnapshot(nothingChanged(lease))
 	case !lease.RenewTime.IsZero() && in.hadNothingNewAt(lease, due):
@@ -90,6 +90,11 @@ func (in Input) nothingNewSince(lease etcdcluster.Lease) bool {
 	return reachable
 }
 
+// newestFull names the newest full snapshot, as the beginning of a message.
+func newestFull(lease etcdcluster.Lease) string {
+	return "The newest full snapshot is of " + stamp(lease.RenewTime)
+}
+
 // nextFull says when the next full snapshot is due after the time, as the end of a message. It counts from the last one and not
 // from now, so that the message changes with each snapshot and at no other time. Empty: none is due ever.
 func (in Input) nextFull(after time.Time) string {
@@ -106,9 +111,11 @@ func nothingChanged(lease etcdcluster.Lease) string {
 	return "Nothing has changed since the newest full snapshot, of " + stamp(lease.RenewTime) + "; the next is taken as scheduled when something has"
 }
 
+const nothingHadChangedPrefix = "Nothing had changed when a full snapshot was due at "
+
 // nothingHadChanged is what is said once something has changed after a full snapshot was due, until the next one is.
 func nothingHadChanged(due time.Time) string {
-	return "Nothing had changed when a full snapshot was due at " + stamp(due) + "; delta snapshots hold what has changed since"
+	return nothingHadChangedPrefix + stamp(due) + "; delta snapshots hold what has changed since"
 }
 
 func nothingToSnapshot(message string) *druidv1alpha1.Condition {

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+)
+
+// The sidecar takes full snapshots each hour and delta snapshots every 20 seconds. A full snapshot may take ten minutes.
+var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
+	var (
+		in       conditions.Input
+		previous time.Duration // how long the full snapshot before took
+		took     time.Duration // how long the full snapshot at noon takes. 0: it is never recorded
+		lastly   time.Duration // when the last delta snapshot is recorded, after noon
+	)
+
+	BeforeEach(func() {
+		in = healthy(func(in *conditions.Input) {
+			in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 20 * time.Second}
+		})
+		previous, took, lastly = 2*time.Second, 2*time.Second, time.Hour
+	})
+
+	// pause is true while the sidecar takes a full snapshot, or would.
+	pause := func(now time.Time) bool {
+		begun := now.Truncate(time.Hour)
+		return begun.Before(noon) && now.Before(begun.Add(previous)) || begun.Equal(noon) && took > 0 && now.Before(noon.Add(took))
+	}
+	// records writes what the sidecar has written into its Leases by now.
+	records := func() {
+		full, delta := &in.Observation.FullSnapshotLease, &in.Observation.DeltaSnapshotLease
+		if begun := noon.Add(-time.Hour); !in.Now.Before(begun.Add(previous)) {
+			full.RenewTime = begun.Add(time.Second / 2)
+		}
+		if took > 0 && !in.Now.Before(noon.Add(took)) {
+			full.RenewTime = noon.Add(time.Second / 2)
+		}
+		if in.Now.Unix()%20 == 0 && !pause(in.Now) && !in.Now.After(noon.Add(lastly)) {
+			delta.RenewTime = in.Now
+		}
+	}
+	// changes lets the operator reconcile every five seconds until then, and returns each change of what it reports. It does not run between noon and from.
+	changes := func(from, until time.Duration) []string {
+		var said []string
+		for now := noon.Add(-time.Hour); !now.After(noon.Add(until)); now = now.Add(5 * time.Second) {
+			if now.Equal(noon.Add(-50 * time.Minute)) {
+				now = noon.Add(-6 * time.Minute) // nothing but delta snapshots happens meanwhile
+			}
+			in.Now = now
+			records()
+			if from != 0 && now.After(noon.Add(-10*time.Second)) && now.Before(noon.Add(from)) {
+				continue // no operator runs
+			}
+			conditions.ForCare(in, &in.Etcd.Status)
+			reported := judged(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
+			if line := now.Format("15:04:05 ") + reported; now.After(noon.Add(-5*time.Minute)) && (len(said) == 0 || said[len(said)-1][9:] != reported) {
+				said = append(said, line)
+			}
+		}
+
+		return said
+	}
+
+	It("reports an outage that begins with the end of a full snapshot within three periods", func() {
+		lastly = -time.Second
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:01:05 Unknown Unknown", "12:01:25 False SnapshotOverdue"}))
+	})
+
+	It("reports an outage that begins before a full snapshot is due, which is then never taken", func() {
+		lastly, took = -10*time.Second, 0
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:01:10 False SnapshotOverdue"}))
+	})
+
+	It("reports nothing while a full snapshot takes long, as the one before did, and just after it", func() {
+		previous, took = 8*time.Minute, 9*time.Minute
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate"}))
+	})
+
+	It("reports an outage that begins with the end of a full snapshot that takes long", func() {
+		previous, took, lastly = 8*time.Minute, 9*time.Minute, 0
+		Expect(changes(0, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:10:00 Unknown Unknown", "12:10:20 False SnapshotOverdue"}))
+	})
+
+	It("allows a full snapshot as much time as it may take where it is not known how long the one before took", func() {
+		lastly, took = -10*time.Second, 0
+		in.Observation.FullSnapshotLease.RenewTime = noon.Add(-time.Hour)
+		in.Now = noon.Add(9 * time.Minute)
+		in.Observation.DeltaSnapshotLease.RenewTime = noon.Add(-10 * time.Second)
+		Expect(judged(conditions.DeltaSnapshotReady(in))).To(Equal("True SnapshotUpToDate"))
+		in.Now = noon.Add(11 * time.Minute)
+		Expect(judged(conditions.DeltaSnapshotReady(in))).To(Equal("False SnapshotOverdue"))
+	})
+
+	It("counts a full snapshot that was recorded while no operator ran as ended when it is observed", func() {
+		lastly = -time.Second
+		Expect(changes(5*time.Minute, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:06:00 Unknown Unknown", "12:06:20 False SnapshotOverdue"}))
+	})
+
+	// FullSnapshotReady names the snapshot in other words as soon as the next one is due and may have been taken.
+	DescribeTable("reports an outage only once, although the message about the full snapshot changes meanwhile",
+		func(changeMembers func(now time.Time)) {
+			in = healthy(func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("*/15 * * * *") })
+			in.Observation.FullSnapshotLease.RenewTime, in.Observation.FullSnapshotLease.Holder = noon.Add(time.Second/2), "100"
+			in.Observation.DeltaSnapshotLease.RenewTime = noon.Add(-10 * time.Second)
+			var said []string
+			full := map[string]bool{}
+			for now := noon.Add(2 * time.Second); now.Before(noon.Add(time.Hour)); now = now.Add(5 * time.Second) {
+				in.Now = now
+				changeMembers(now)
+				conditions.ForCare(in, &in.Etcd.Status)
+				reported := judged(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
+				if len(said) == 0 || said[len(said)-1][9:] != reported {
+					said = append(said, now.Format("15:04:05 ")+reported)
+				}
+				full[conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady).Message] = true
+			}
+			Expect(len(full)).To(BeNumerically(">", 1), "messages about the full snapshot")
+			Expect(said).To(Equal([]string{"12:00:02 True SnapshotUpToDate", "12:10:22 Unknown Unknown", "12:16:07 False SnapshotOverdue"}))
+		},
+		Entry("since nothing was written", func(time.Time) {}),
+		Entry("since it is overdue", func(time.Time) { in.Observation.Etcd.Members[0].Revision = 101 }),
+		Entry("since something is written after it was due", func(now time.Time) {
+			if now.After(noon.Add(25*time.Minute + 2*time.Second)) {
+				in.Observation.Etcd.Members[0].Revision = 101
+			}
+		}),
+	)
+
+	It("counts it as ended no later than it may have taken", func() {
+		lastly = -time.Second
+		Expect(changes(20*time.Minute, 30*time.Minute)).To(Equal([]string{"11:55:05 True SnapshotUpToDate", "12:20:00 False SnapshotOverdue"}))
+	})
+})
