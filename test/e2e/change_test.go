@@ -92,20 +92,29 @@ var _ = Describe("A running cluster", func() {
 
 	It("is corrected when somebody changes what was made for it", func(ctx SpecContext) {
 		story := seed.Begin(ctx, "drift")
-		etcd := fixture.Etcd(fixture.WithName("main"))
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 
 		ledger := story.Ledger(etcd)
 		ledger.Write(ctx, 10)
 		pod := story.Pod(ctx, etcd)
+		lease := func(name string) *coordinationv1.Lease {
+			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: name}}
+		}
+		recordsSnapshot := func(g Gomega) {
+			full := lease("main-full-snap")
+			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(full), full)).To(Succeed())
+			g.Expect(full.Spec.HolderIdentity).NotTo(BeNil())
+		}
+		story.Eventually(ctx, etcd, recordsSnapshot)
 		service := &corev1.Service{}
 		key := client.ObjectKey{Namespace: story.Namespace, Name: "main-client"}
 		Expect(story.Client.Get(ctx, key, service)).To(Succeed())
 		want := service.DeepCopy()
 
 		By("changing a port and removing the selector of the Service for clients")
-		before := service.DeepCopy()
+		before, changed := service.DeepCopy(), time.Now()
 		service.Spec.Ports[0].TargetPort = intstr.FromInt32(1)
 		service.Spec.Selector = map[string]string{"nobody": "here"}
 		Expect(story.Client.Patch(ctx, service, client.MergeFrom(before))).To(Succeed())
@@ -113,11 +122,30 @@ var _ = Describe("A running cluster", func() {
 			g.Expect(story.Client.Get(ctx, key, service)).To(Succeed())
 			g.Expect(service.Spec).To(Equal(want.Spec))
 		})
+		Expect(time.Since(changed)).To(BeNumerically("<", 10*time.Second), "gardener-resource-manager itself applies once an hour")
 
-		By("deleting the ConfigMap, the lease of the member, and the StatefulSet from above its pod")
+		By("deleting all Leases")
+		deleted := time.Now()
+		leases := []*coordinationv1.Lease{lease("main-0"), lease("main-full-snap"), lease("main-delta-snap")}
+		for _, object := range leases {
+			Expect(story.Client.Delete(ctx, object)).To(Succeed())
+		}
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			for _, object := range leases {
+				g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
+			}
+		})
+		Expect(time.Since(deleted)).To(BeNumerically("<", 10*time.Second))
+		story.Eventually(ctx, etcd, recordsSnapshot)
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(leases[0]), leases[0])).To(Succeed())
+			g.Expect(leases[0].Spec.HolderIdentity).NotTo(BeNil(), "the sidecar writes it with its next heartbeat")
+		})
+
+		By("deleting the payload of the ManagedResource, the ConfigMap, and the StatefulSet without its pod")
 		made := []client.Object{
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: managedResource(ctx, story, etcd).Spec.SecretRefs[0].Name}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-config"}},
-			&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-0"}},
 			statefulSet(ctx, story, etcd),
 		}
 		for _, object := range made {

@@ -136,7 +136,16 @@ func (c *Client) Update(_ context.Context, obj client.Object, _ ...client.Update
 }
 
 // Patch implements client.Client, for merge patches.
-func (c *Client) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
+func (c *Client) Patch(_ context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	options := client.PatchOptions{}
+	options.ApplyOptions(opts)
+	if slices.Contains(options.DryRun, metav1.DryRunAll) {
+		patched, err := c.world.patched(obj, patch)
+		if err == nil {
+			tell(patched, obj)
+		}
+		return err
+	}
 	return c.write("patch", obj, func() error { return c.world.patch(obj, patch, false) })
 }
 
@@ -199,32 +208,8 @@ func (subResource) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 
 // patch carries out a merge patch (RFC 7386).
 func (w *World) patch(obj client.Object, patch client.Patch, status bool) error {
-	if patch.Type() != types.MergePatchType {
-		panic(fmt.Sprintf("a patch of type %s is not played", patch.Type()))
-	}
-	data, err := patch.Data(obj)
+	next, err := w.patched(obj, patch)
 	if err != nil {
-		return err
-	}
-	kind := w.api.kindOf(obj)
-	current, err := w.api.get(kind, client.ObjectKeyFromObject(obj))
-	if err != nil {
-		return err
-	}
-	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
-	if err != nil {
-		return err
-	}
-	var changes map[string]any
-	if err := json.Unmarshal(data, &changes); err != nil {
-		return err
-	}
-	encoded, err := json.Marshal(mergePatch(before, changes))
-	if err != nil {
-		return err
-	}
-	next := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
-	if err := json.Unmarshal(encoded, next); err != nil {
 		return err
 	}
 	if err := w.api.replace(next, status); err != nil {
@@ -232,6 +217,36 @@ func (w *World) patch(obj client.Object, patch client.Patch, status bool) error 
 	}
 	tell(next, obj)
 	return nil
+}
+
+// patched is an object of the API server as a merge patch would make it.
+func (w *World) patched(obj client.Object, patch client.Patch) (client.Object, error) {
+	if patch.Type() != types.MergePatchType {
+		panic(fmt.Sprintf("a patch of type %s is not supported", patch.Type()))
+	}
+	data, err := patch.Data(obj)
+	if err != nil {
+		return nil, err
+	}
+	kind := w.api.kindOf(obj)
+	current, err := w.api.get(kind, client.ObjectKeyFromObject(obj))
+	if err != nil {
+		return nil, err
+	}
+	before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+	if err != nil {
+		return nil, err
+	}
+	var changes map[string]any
+	if err := json.Unmarshal(data, &changes); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(mergePatch(before, changes))
+	if err != nil {
+		return nil, err
+	}
+	next := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
+	return next, json.Unmarshal(encoded, next)
 }
 
 func mergePatch(target any, changes map[string]any) map[string]any {

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // accidents are what differs between two runs that come to the same: identities, times, addresses, and names made of them.
@@ -133,6 +135,8 @@ func normal(kind string, obj client.Object) string {
 	if kind == "Secret" {
 		unstructured.RemoveNestedField(content, "data")
 	}
+	// It has the times of past repairs: what an operator left unfinished is repaired by the next one.
+	unstructured.RemoveNestedField(content, "metadata", "annotations", druidv1alpha1.ManagedResourceAnnotationRepairs)
 	if kind != "Etcd" {
 		unstructured.RemoveNestedField(content, "status", "observedGeneration")
 	}

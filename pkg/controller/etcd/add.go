@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/gardener/pkg/controllerutils"
 	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -60,6 +61,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	r := &Reconciler{
 		Client:   writeguard.CountWrites(mgr.GetClient()),
 		Reader:   mgr.GetAPIReader(),
+		Cache:    mgr.GetCache(),
 		Observer: o.Observer,
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),
@@ -94,7 +96,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Named(ControllerName).
 		WithOptions(o.Controller).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged())).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeForgotten()))).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeForgotten(), predicate.GenerationChangedPredicate{}))).
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
@@ -105,8 +107,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	if o.Garden {
 		b = r.watchGarden(b)
 	}
-	for _, kind := range watchedForDeletion {
-		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(deleted()))
+	b = b.Watches(&coordinationv1.Lease{}, ownerHandler, builder.WithPredicates(createdOrDeleted()))
+	for _, kind := range watchedForDrift {
+		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(renderedPartChanged()))
 	}
 	return b.Complete(r)
 }

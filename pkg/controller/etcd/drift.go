@@ -6,72 +6,168 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
 )
 
-// watchedForDeletion are the kinds, beside the StatefulSet, that an Etcd is missing when somebody deletes one.
-// gardener-resource-manager does not watch what it applied, and would put it back up to an hour later.
-var watchedForDeletion = []schema.GroupVersionKind{
-	corev1.SchemeGroupVersion.WithKind("Service"),
-	corev1.SchemeGroupVersion.WithKind("ConfigMap"),
-	corev1.SchemeGroupVersion.WithKind("ServiceAccount"),
-	policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"),
-	rbacv1.SchemeGroupVersion.WithKind("Role"),
-	rbacv1.SchemeGroupVersion.WithKind("RoleBinding"),
-}
+// errDryRunUnavailable is the result of a dry run that an admission webhook prevents. It must not keep the cluster from its next step.
+var errDryRunUnavailable = errors.New("the dry run is not available")
 
-func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	obj := &metav1.PartialObjectMetadata{}
-	obj.SetGroupVersionKind(kind)
-	return obj
-}
-
-// repairDrift asks for the ManagedResource to be applied again where something that was applied is gone or was scaled
-// by somebody else. It returns whether it did, and then what is waited for.
+// repairDrift requests gardener-resource-manager to apply the ManagedResource again if an applied object was deleted or changed.
+// It returns true, and what is waited for, until that is done. An object that differs again within drift.Pause after its last
+// repair is left as it is until then, and the rest of the reconciliation continues.
 func (r *Reconciler) repairDrift(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
-	drift, err := r.driftOf(ctx, p, rendered)
-	if err != nil || drift == "" {
+	if mr.Annotations[resourcesv1alpha1.Ignore] == "true" {
+		return false, nil // gardener-resource-manager would not apply it
+	}
+	now, repairs := r.Clock.Now(), repairsOf(mr, rendered)
+	found, err := r.driftOf(ctx, rendered, repairs, now)
+	if err != nil {
 		return false, failed(druidv1alpha1.ErrorCodeObserve, err)
 	}
-	r.event(p.etcd, corev1.EventTypeNormal, "RepairingDrift", "Asking for ManagedResource %s to be applied again: %s", mr.Name, drift)
-	if err := r.requestApply(ctx, mr); err != nil {
-		return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	due, recent := split(found, repairs, now)
+	if len(due) > 0 {
+		r.event(p.etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", mr.Name, describe(due))
+		if err := r.recordRepairs(ctx, mr, repairs.With(now, objectsOf(due)...)); err != nil {
+			return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+		}
+		return true, waitFor("Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(due))
 	}
-	return true, waitFor("Waiting for ManagedResource %s to be applied again: %s", mr.Name, drift)
+	for _, difference := range recent {
+		if left := applyTimeout - now.Sub(difference.repairedAt); left > 0 {
+			return true, &waitingError{message: fmt.Sprintf("Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(recent)), after: left}
+		}
+	}
+	p.withhold(recent...)
+	return false, nil
 }
 
-// driftOf says what differs from what was applied; empty if nothing does.
-func (r *Reconciler) driftOf(ctx context.Context, p *pass, rendered rendering) (string, error) {
-	if live, want := p.observation.StatefulSet.SpecReplicas, ptr.Deref(rendered.statefulSet.Spec.Replicas, 1); live != want {
-		return fmt.Sprintf("StatefulSet %s has %d replicas instead of %d", rendered.statefulSet.Name, live, want), nil
-	}
+// driftOf returns the rendered objects that are gone or that applying the rendering would change. It reads an object from the API server
+// only if its metadata in the cache says that it changed since it was last compared. Within drift.Pause after a repair of an object it reads
+// that object at most maxComparisons times while it differs.
+func (r *Reconciler) driftOf(ctx context.Context, rendered rendering, repairs drift.Repairs, now time.Time) ([]difference, error) {
+	var found []difference
 	for _, obj := range rendered.objects {
 		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
 		if err != nil {
-			return "", err
+			return nil, err
 		}
-		if kind.Kind == "StatefulSet" {
-			continue // observed already
+		name := kind.Kind + "/" + obj.GetName()
+		what, err := r.compare(ctx, kind, obj, comparison{checksum: rendered.checksum(), repairedAt: repairs.Last(name, now)})
+		if err != nil {
+			return nil, fmt.Errorf("comparing %s %s with its rendering: %w", kind.Kind, obj.GetName(), err)
 		}
-		live := metadataOf(kind)
-		if err := r.Client.Get(ctx, client.ObjectKeyFromObject(obj), live); apierrors.IsNotFound(err) {
-			return fmt.Sprintf("%s %s is gone", kind.Kind, obj.GetName()), nil
-		} else if err != nil {
-			return "", err
+		if what != "" {
+			found = append(found, difference{object: name, message: fmt.Sprintf("%s %s %s", kind.Kind, obj.GetName(), what)})
 		}
 	}
-	return "", nil
+	return found, nil
+}
+
+// compare returns a text that says how a live object differs from the rendered one; empty if it does not.
+func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, rendered client.Object, c comparison) (string, error) {
+	key := client.ObjectKeyFromObject(rendered)
+	cached := cachedForm(kind)
+	err := r.cached().Get(ctx, key, cached)
+	if client.IgnoreNotFound(err) != nil {
+		return "", err
+	}
+	c.object, c.version = objectKey{kind: kind, key: key}, missingVersion
+	if err == nil {
+		if r.compared.isEqual(cached, c.checksum) {
+			return "", nil
+		}
+		c = c.of(cached)
+	}
+	if what := r.compared.lastDifference(c); what != "" {
+		return what, nil
+	}
+	live, err := newObject(r.Client.Scheme(), kind)
+	if err != nil {
+		return "", err
+	}
+	if err := r.Reader.Get(ctx, key, live); apierrors.IsNotFound(err) {
+		c.version = missingVersion
+		return r.compared.differs(c, "is gone"), nil
+	} else if err != nil {
+		return "", err
+	}
+	if live.GetDeletionTimestamp() != nil || r.compared.isEqual(live, c.checksum) {
+		return "", nil
+	}
+	paths, err := r.drifted(ctx, rendered, live)
+	if errors.Is(err, errDryRunUnavailable) {
+		return "", nil // the next reconciliation compares it again
+	}
+	if err != nil {
+		return "", err
+	}
+	if len(paths) == 0 {
+		r.compared.remember(live, c.checksum)
+		return "", nil
+	}
+	return r.compared.differs(c.of(live), "differs from its rendering in "+strings.Join(paths, ", ")), nil
+}
+
+// drifted returns the paths of the fields that applying the rendered object would change in the live one.
+func (r *Reconciler) drifted(ctx context.Context, rendered, live client.Object) ([]string, error) {
+	paths, err := drift.Differences(rendered, live)
+	if err != nil || len(paths) == 0 {
+		return nil, err
+	}
+	if isSame, err := r.isUnchangedByApply(ctx, rendered, live); err != nil || isSame {
+		return nil, err
+	}
+	return paths, nil
+}
+
+// isUnchangedByApply asks the API server, by a dry run, whether applying the rendered object would change the live one: defaults and
+// admission webhooks may set what the rendering does not. RBAC and ServiceAccounts are not tried, see dryRunFor.
+func (r *Reconciler) isUnchangedByApply(ctx context.Context, rendered, live client.Object) (bool, error) {
+	if _, _, tried := dryRunFor(rendered); !tried {
+		return false, nil
+	}
+	kind := rendered.GetObjectKind().GroupVersionKind()
+	merged, err := newObject(r.Client.Scheme(), kind)
+	if err != nil {
+		return false, err
+	}
+	if err := drift.Merge(rendered, live, merged); err != nil {
+		return false, err
+	}
+	patch, err := client.MergeFrom(live).Data(merged)
+	if err != nil {
+		return false, err
+	}
+	applied, err := newObject(r.Client.Scheme(), kind)
+	if err != nil {
+		return false, err
+	}
+	applied.SetNamespace(live.GetNamespace())
+	applied.SetName(live.GetName())
+	err = r.Client.Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+	switch {
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
+		return false, nil // gardener-resource-manager gets the same answer, and reports it
+	case apierrors.IsInternalError(err), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		logf.FromContext(ctx).Error(err, "The dry run of a rendered object failed", "kind", kind.Kind, "object", live.GetName())
+		return false, errDryRunUnavailable
+	case err != nil:
+		return false, fmt.Errorf("dry run: %w", err)
+	}
+	return drift.IsSame(applied, live)
 }

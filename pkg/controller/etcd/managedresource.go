@@ -22,6 +22,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
 )
 
 const (
@@ -77,9 +78,14 @@ func (d desiredResource) carries(mr *resourcesv1alpha1.ManagedResource) bool {
 	return mr != nil && len(mr.Spec.SecretRefs) == 1 && mr.Spec.SecretRefs[0].Name == d.secretName
 }
 
+// describes is true for a ManagedResource whose spec is as it would be written.
+func (d desiredResource) describes(mr *resourcesv1alpha1.ManagedResource) bool {
+	return d.carries(mr) && ptr.Deref(mr.Spec.Class, "") == v1beta1constants.SeedResourceManagerClass && !ptr.Deref(mr.Spec.KeepObjects, false)
+}
+
 // equals says whether writing would change nothing.
 func (d desiredResource) equals(mr *resourcesv1alpha1.ManagedResource) bool {
-	if !d.carries(mr) || ptr.Deref(mr.Spec.Class, "") != v1beta1constants.SeedResourceManagerClass || ptr.Deref(mr.Spec.KeepObjects, false) {
+	if !d.describes(mr) {
 		return false
 	}
 	for key, value := range d.annotations {
@@ -92,12 +98,13 @@ func (d desiredResource) equals(mr *resourcesv1alpha1.ManagedResource) bool {
 
 // ensureManagedResource writes the payload and the ManagedResource unless both are there already. It returns whether
 // anything was written. The write fails with a conflict if the ManagedResource is another one than current by now.
-func (r *Reconciler) ensureManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd, current *resourcesv1alpha1.ManagedResource, desired desiredResource) (bool, error) {
+func (r *Reconciler) ensureManagedResource(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, desired desiredResource) (bool, error) {
+	etcd := p.canonical
 	exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
 	if err != nil {
 		return false, err
 	}
-	if exists && desired.equals(current) {
+	if (exists || p.isWithheld("Secret/"+desired.secretName)) && desired.equals(current) {
 		return false, nil
 	}
 
@@ -151,17 +158,24 @@ func (r *Reconciler) payloadExists(ctx context.Context, namespace, name string) 
 	return err == nil, client.IgnoreNotFound(err)
 }
 
-// requestApply asks gardener-resource-manager to apply a ManagedResource now: it does not watch what it applies, and its
-// own period is an hour on seeds.
-func (r *Reconciler) requestApply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+// requestApply requests gardener-resource-manager to apply a ManagedResource now, unless that is requested already.
+func (r *Reconciler) requestApply(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, repairs drift.Repairs) error {
 	if mr.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile {
 		return nil
 	}
-	patch := client.MergeFrom(mr.DeepCopy())
+	return r.recordRepairs(ctx, mr, repairs)
+}
+
+// recordRepairs requests gardener-resource-manager to apply a ManagedResource now, and records the repairs that this makes, also where an
+// earlier request is pending. The resource manager does not watch what it applies, and its own period is an hour on seeds. The write
+// fails if the ManagedResource has changed since it was read, since a cache that lags behind does not have the last repairs.
+func (r *Reconciler) recordRepairs(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, repairs drift.Repairs) error {
+	patch := client.MergeFromWithOptions(mr.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	mr = mr.DeepCopy()
+	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationRepairs, repairs.String())
 	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
 	if err := r.Client.Patch(ctx, mr, patch); err != nil {
-		return fmt.Errorf("asking for ManagedResource %s to be applied: %w", mr.Name, err)
+		return fmt.Errorf("requesting ManagedResource %s to be applied: %w", mr.Name, err)
 	}
 	return nil
 }

@@ -68,13 +68,21 @@ func storeForgotten() predicate.Predicate {
 	}
 }
 
-// deleted passes deletions only.
-func deleted() predicate.Predicate {
+// createdOrDeleted passes creations and deletions only.
+func createdOrDeleted() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
 		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		DeleteFunc:  func(event.DeleteEvent) bool { return true },
 		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// renderedPartChanged passes creations and deletions, and updates of more than the status.
+func renderedPartChanged() predicate.Predicate {
+	return predicate.Funcs{
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return version(e.ObjectOld) != version(e.ObjectNew)
+		},
 	}
 }
 

@@ -53,6 +53,8 @@ type Reconciler struct {
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
+	// Cache reads from the caches alone. Nil: Client.
+	Cache client.Reader
 	// Observer reads everything about one Etcd.
 	Observer Observer
 	// Clock tells the time of conditions and operations.
@@ -74,6 +76,8 @@ type Reconciler struct {
 	growths growths
 	// guard slows down Etcds whose reconciliations write or conflict without effect.
 	guard writeguard.Guard
+	// compared are the live objects that are equal to their rendering.
+	compared comparisons
 }
 
 // pass is what one reconciliation learns on its way to the status.
@@ -107,6 +111,8 @@ type pass struct {
 	newest *issued
 	// keeps is true where the generation is an earlier one, at which the cluster is kept.
 	keeps bool
+	// withheld are the objects that differ again so soon after their last repair that they are not repaired now.
+	withheld []difference
 	// kept is the pass that keeps the cluster at what was accepted last, since the newest generation is not carried out, and
 	// what it came to. Nil: there is none.
 	kept *keeping

@@ -134,13 +134,20 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 			return err
 		}
 	}
-	written, err := r.write(ctx, p.canonical, current, rendered)
+	missing, err := r.limitRecreation(ctx, p, current, rendered)
+	if err != nil {
+		return err
+	}
+	written, err := r.write(ctx, p, current, rendered)
 	if written {
 		p.reached = true
 		r.announceStop(p, plan)
 		r.announceSizeOne(p, plan)
 	}
 	if err != nil || written {
+		return err
+	}
+	if err := r.recordRecreation(ctx, p, current, rendered, missing); err != nil {
 		return err
 	}
 	if err := r.followStore(ctx, p, rendered); err != nil {
@@ -159,7 +166,7 @@ func (r *Reconciler) goOn(ctx context.Context, p *pass, current *resourcesv1alph
 	if errors.Is(err, errGrowthRefused) {
 		return r.goOn(ctx, p, current, rendered, planned) // the refusal is a fact now
 	}
-	return p.hinder(plan, err)
+	return p.withholding(r.Clock.Now(), p.hinder(plan, err))
 }
 
 // doDue does what is due of a plan that was held against its rendering.
@@ -167,12 +174,14 @@ func (r *Reconciler) doDue(ctx context.Context, p *pass, current *resourcesv1alp
 	if plan.Outcome() == etcdcluster.OutcomeGrow {
 		return r.grow(ctx, p, current, plan.Grown())
 	}
-	isShown := isFinal(p.canonical, plan) && isApplied(plan, rendered, current, p.observation)
-	p.applied = isShown && plan.Hindered == nil
-	if isShown {
+	if isApplied(plan, rendered, current, p.observation) {
+		p.applied = isFinal(p.canonical, plan) && plan.Hindered == nil
 		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
 			return err
 		}
+	}
+	if blocked, err := r.limitStep(ctx, p, current, rendered, plan); err != nil || blocked {
+		return err
 	}
 	if err := r.step(ctx, p, current, rendered, plan); err != nil {
 		return err
@@ -275,7 +284,8 @@ func (r *Reconciler) currentManagedResource(ctx context.Context, etcd *druidv1al
 
 // write writes leases and ManagedResource. If there is a new payload it was tried first, and has to be applied by
 // gardener-resource-manager before anything else is done: then it returns true and what is waited for.
-func (r *Reconciler) write(ctx context.Context, etcd *druidv1alpha1.Etcd, current *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
+func (r *Reconciler) write(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
+	etcd := p.canonical
 	if current != nil && current.DeletionTimestamp != nil {
 		return false, nil // the plan waits for it to be gone
 	}
@@ -285,10 +295,10 @@ func (r *Reconciler) write(ctx context.Context, etcd *druidv1alpha1.Etcd, curren
 			return false, err
 		}
 	}
-	if err := r.writeLeases(ctx, etcd, rendered.values); err != nil {
+	if err := r.writeLeases(ctx, p, rendered.values); err != nil {
 		return false, err
 	}
-	written, err := r.ensureManagedResource(ctx, etcd, current, rendered.resource)
+	written, err := r.ensureManagedResource(ctx, p, current, rendered.resource)
 	if err != nil {
 		return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
@@ -299,15 +309,16 @@ func (r *Reconciler) write(ctx context.Context, etcd *druidv1alpha1.Etcd, curren
 	return true, waitFor("Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
 }
 
-func (r *Reconciler) writeLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, values componentetcd.Values) error {
-	if err := r.ensureLeases(ctx, etcd, componentetcd.MemberLeases(values)); err != nil {
+func (r *Reconciler) writeLeases(ctx context.Context, p *pass, values componentetcd.Values) error {
+	etcd := p.canonical
+	if err := r.ensureLeases(ctx, etcd, p.notWithheld(componentetcd.MemberLeases(values))); err != nil {
 		return failed(druidv1alpha1.ErrorCodeSyncMemberLease, err)
 	}
 	leases := componentetcd.SnapshotLeases(values)
 	if len(leases) == 0 {
 		return failed(druidv1alpha1.ErrorCodeDeleteSnapshotLease, r.deleteSnapshotLeases(ctx, etcd))
 	}
-	return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, leases))
+	return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, p.notWithheld(leases)))
 }
 
 // isApplied says whether the StatefulSet shows the final rendering of the spec. Its pods may still be older. The

@@ -41,11 +41,14 @@ func secretNames(etcd *druidv1alpha1.Etcd) []string {
 	return helper.ReferencedSecrets(canonical)
 }
 
-// etcdsForSecret maps a Secret to the Etcds that refer to it, or whose BackupEntry it was made for.
+// etcdsForSecret maps a Secret to the Etcds that refer to it, whose BackupEntry it was made for, or whose payload it is.
 func (r *Reconciler) etcdsForSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	requests := r.requestsFor(ctx, client.InNamespace(secret.GetNamespace()), client.MatchingFields{secretIndex: secret.GetName()})
 	if entry := secret.GetAnnotations()[backupstore.AnnotationCreatedBy]; entry != "" {
 		requests = append(requests, r.etcdsForEntryNamed(ctx, entry)...)
+	}
+	if name := secret.GetLabels()[druidv1alpha1.LabelPartOfKey]; name != "" && secret.GetLabels()[originKey] == originValue {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: secret.GetNamespace(), Name: name}})
 	}
 	return requests
 }

@@ -102,10 +102,10 @@ func (r *Reconciler) act(ctx context.Context, p *pass, mr *resourcesv1alpha1.Man
 		if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 			return err
 		}
-		return r.requestApply(ctx, mr)
+		return r.requestApply(ctx, mr, repairsOf(mr, rendered).Without(statefulSetObject(etcd)))
 	case etcdcluster.StepRequestReconcile:
-		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Asking for ManagedResource %s to be applied again: %s", step.Object, plan.Reason)
-		return r.requestApply(ctx, mr)
+		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", step.Object, plan.Reason)
+		return r.requestApply(ctx, mr, repairsOf(mr, rendered).With(r.Clock.Now(), statefulSetObject(etcd)))
 	default:
 		return r.doToMembers(ctx, p, plan)
 	}

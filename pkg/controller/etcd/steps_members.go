@@ -245,7 +245,7 @@ func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	if err := r.checkPin(ctx, p, mr, rendered.resource); err != nil {
 		return err
 	}
-	if written, err := r.write(ctx, p.canonical, mr, rendered); !written && err != nil {
+	if written, err := r.write(ctx, p, mr, rendered); !written && err != nil {
 		return err
 	}
 	r.event(p.etcd, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", plan.Replicas, p.canonical.Spec.Replicas, plan.Reason)

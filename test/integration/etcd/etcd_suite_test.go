@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -35,6 +36,8 @@ var (
 	statefulSets = &environment.StatefulSets{}
 	sidecars     = fakesidecar.NewStore(time.Now)
 	stopOperator func()
+	// sent are the requests of the operator.
+	sent = &requests{}
 )
 
 var _ = BeforeSuite(func() {
@@ -57,7 +60,8 @@ var _ = BeforeSuite(func() {
 // startOperator starts the controller with images of a version and returns what stops it.
 func startOperator(version string, autoReconcile bool) func() {
 	GinkgoHelper()
-	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	mgr, err := newManagerWith(sent.of(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	Expect(err).NotTo(HaveOccurred())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: etcd.Config{
 			AutoReconcile: autoReconcile,
@@ -74,11 +78,15 @@ func startOperator(version string, autoReconcile bool) func() {
 
 func newManager(options manager.Options) manager.Manager {
 	GinkgoHelper()
-	options.Metrics = metricsserver.Options{BindAddress: "0"}
-	options.Controller.SkipNameValidation = new(true)
-	mgr, err := manager.New(env.Config, options)
+	mgr, err := newManagerWith(env.Config, options)
 	Expect(err).NotTo(HaveOccurred())
 	return mgr
+}
+
+func newManagerWith(config *rest.Config, options manager.Options) (manager.Manager, error) {
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller.SkipNameValidation = new(true)
+	return manager.New(config, options)
 }
 
 // start starts a manager and returns what stops it and waits for its end.

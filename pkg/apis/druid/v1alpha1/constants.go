@@ -123,6 +123,9 @@ const (
 	// ManagedResourceAnnotationGivingBack is the key, on the ManagedResource of an Etcd that is being given back to etcd-druid, of
 	// the Etcd's generation when that was begun.
 	ManagedResourceAnnotationGivingBack = "etcd-druid.extensions.gardener.cloud/giving-back"
+	// ManagedResourceAnnotationRepairs is the key, on the ManagedResource of an Etcd, of the times (JSON) at which objects that were
+	// deleted or changed by others were last repaired.
+	ManagedResourceAnnotationRepairs = "etcd-druid.extensions.gardener.cloud/repairs"
 	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.
 	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
 	// ManagedResourceAnnotationReplicas is the key, on the ManagedResource of an Etcd, of the number of pods rendered last.

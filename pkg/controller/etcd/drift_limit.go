@@ -1,0 +1,271 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// applyTimeout is how long gardener-resource-manager may take to apply a ManagedResource on request, before an object that still
+// differs counts as changed again.
+const applyTimeout = 30 * time.Second
+
+// difference is an object that is not as it is rendered.
+type difference struct {
+	// object is its kind and name, for example Service/main-client.
+	object string
+	// message says what differs.
+	message string
+	// repairedAt is the time of its last repair. Zero: it may be repaired now.
+	repairedAt time.Time
+}
+
+// repairsOf reads the repairs of the objects of a rendering from the ManagedResource.
+func repairsOf(mr *resourcesv1alpha1.ManagedResource, rendered rendering) drift.Repairs {
+	return drift.ParseRepairs(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationRepairs], rendered.checksum())
+}
+
+// checksum identifies everything that was rendered.
+func (r rendering) checksum() string {
+	return r.statefulSet.Annotations[etcdcluster.RenderingAnnotation]
+}
+
+// split separates the objects that may be repaired now from those that were repaired within drift.Pause.
+func split(found []difference, repairs drift.Repairs, now time.Time) (due, recent []difference) {
+	for _, one := range found {
+		one.repairedAt = repairs.Last(one.object, now)
+		if one.repairedAt.IsZero() {
+			due = append(due, one)
+		} else {
+			recent = append(recent, one)
+		}
+	}
+	return due, recent
+}
+
+func describe(found []difference) string {
+	messages := make([]string, 0, len(found))
+	for _, one := range found {
+		messages = append(messages, one.message)
+	}
+	return strings.Join(messages, "; ")
+}
+
+func objectsOf(found []difference) []string {
+	objects := make([]string, 0, len(found))
+	for _, one := range found {
+		objects = append(objects, one.object)
+	}
+	return objects
+}
+
+// limitRecreation returns the Leases and the payload of an unchanged rendering that were deleted and that may be recreated now, and
+// withholds the others. A ManagedResource whose spec was changed is written at most once within drift.Pause: until then the error
+// says what is waited for.
+func (r *Reconciler) limitRecreation(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering) ([]difference, error) {
+	isApplied := p.observation.StatefulSet.Rendering.Checksum == rendered.checksum()
+	if mr == nil || mr.DeletionTimestamp != nil || !isApplied {
+		return nil, nil // all is created or written with the first or a new rendering
+	}
+	now, repairs := r.Clock.Now(), repairsOf(mr, rendered)
+	if !rendered.resource.describes(mr) {
+		due, recent := split([]difference{{object: "ManagedResource/" + mr.Name, message: "ManagedResource " + mr.Name + " differs from its rendering in spec"}}, repairs, now)
+		p.withhold(recent...)
+		if len(due) > 0 { // recorded by the same write
+			rendered.resource.annotations[druidv1alpha1.ManagedResourceAnnotationRepairs] = repairs.With(now, objectsOf(due)...).String()
+		}
+		return nil, p.withholding(now, nil)
+	}
+	found, err := r.missingObjects(ctx, p.canonical, rendered, repairs)
+	due, recent := split(found, repairs, now)
+	p.withhold(recent...)
+	return due, failed(druidv1alpha1.ErrorCodeObserve, err)
+}
+
+// missingObjects are the Leases and the payload that do not exist. What the cache does not have is read from the API server, but once if it
+// was recreated within drift.Pause.
+func (r *Reconciler) missingObjects(ctx context.Context, etcd *druidv1alpha1.Etcd, rendered rendering, repairs drift.Repairs) ([]difference, error) {
+	var objects []client.Object
+	for _, lease := range append(componentetcd.MemberLeases(rendered.values), componentetcd.SnapshotLeases(rendered.values)...) {
+		objects = append(objects, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name}})
+	}
+	payload := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+	payload.Namespace, payload.Name = etcd.Namespace, rendered.resource.secretName
+
+	var found []difference
+	for _, obj := range append(objects, payload) {
+		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
+		if err != nil {
+			return nil, err
+		}
+		name := obj.GetName()
+		isMissing, err := r.isMissing(ctx, obj, comparison{
+			object: objectKey{kind: kind, key: client.ObjectKeyFromObject(obj)}, checksum: rendered.checksum(), version: missingVersion,
+			repairedAt: repairs.Last(kind.Kind+"/"+name, r.Clock.Now()),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
+		}
+		if isMissing {
+			found = append(found, difference{object: kind.Kind + "/" + name, message: fmt.Sprintf("%s %s is gone", kind.Kind, name)})
+		}
+	}
+	return found, nil
+}
+
+func (r *Reconciler) isMissing(ctx context.Context, obj client.Object, c comparison) (bool, error) {
+	err := r.cached().Get(ctx, c.object.key, obj)
+	if !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	if r.compared.lastDifference(c) != "" {
+		return true, nil
+	}
+	err = r.Reader.Get(ctx, c.object.key, obj)
+	if !apierrors.IsNotFound(err) {
+		return false, err
+	}
+	if !c.repairedAt.IsZero() { // before the first repair, the cache may not yet contain the object that this reconciliation creates
+		r.compared.differs(c, "is gone")
+	}
+	return true, nil
+}
+
+// recordRecreation records at the ManagedResource what was recreated. If the operator dies before that, it may recreate the same
+// object once more within drift.Pause.
+func (r *Reconciler) recordRecreation(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, recreated []difference) error {
+	if len(recreated) == 0 {
+		return nil
+	}
+	r.event(p.etcd, corev1.EventTypeNormal, "RepairingDrift", "Recreated what was deleted: %s", describe(recreated))
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(mr), mr); err != nil {
+			return err
+		}
+		before := mr.DeepCopy()
+		repairs := repairsOf(mr, rendered).With(r.Clock.Now(), objectsOf(recreated)...)
+		metav1.SetMetaDataAnnotation(&mr.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationRepairs, repairs.String())
+		return r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
+		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("recording repairs at ManagedResource %s: %w", mr.Name, err))
+	}
+	return nil
+}
+
+// withhold notes objects that are not repaired now, each once.
+func (p *pass) withhold(found ...difference) {
+	for _, one := range found {
+		if !p.isWithheld(one.object) {
+			p.withheld = append(p.withheld, one)
+		}
+	}
+}
+
+// isWithheld is true for an object that was repaired within drift.Pause and is not repaired now.
+func (p *pass) isWithheld(object string) bool {
+	return slices.ContainsFunc(p.withheld, func(one difference) bool { return one.object == object })
+}
+
+// limitStep returns true for a step that is not executed now: no pod is replaced by a template that another writer has changed, and
+// the StatefulSet is not requested again within drift.Pause.
+func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) (bool, error) {
+	object := statefulSetObject(p.canonical)
+	if plan.Stage == etcdcluster.StageReplacePod && p.isWithheld(object) {
+		return true, nil
+	}
+	if plan.Step == nil || plan.Step.Kind != etcdcluster.StepRequestReconcile {
+		return false, nil
+	}
+	if isApplied, err := r.showsRendering(ctx, rendered); err != nil || isApplied {
+		return true, err // the cache lags behind, and its next event wakes the Etcd
+	}
+	now := r.Clock.Now()
+	last := repairsOf(mr, rendered).Last(object, now)
+	if last.IsZero() {
+		return false, nil
+	}
+	if left := applyTimeout - now.Sub(last); left > 0 {
+		return true, &waitingError{message: fmt.Sprintf("Waiting for ManagedResource %s to be applied again: %s", mr.Name, plan.Reason), after: left}
+	}
+	p.withhold(difference{object: object, message: plan.Reason, repairedAt: last})
+	return true, nil
+}
+
+// showsRendering is what waits for the cache if the StatefulSet at the API server shows the rendering already.
+func (r *Reconciler) showsRendering(ctx context.Context, rendered rendering) (bool, error) {
+	live := &appsv1.StatefulSet{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(rendered.statefulSet), live); err != nil {
+		return false, failed(druidv1alpha1.ErrorCodeGetStatefulSet, client.IgnoreNotFound(err))
+	}
+	if live.DeletionTimestamp != nil || live.Annotations[etcdcluster.RenderingAnnotation] != rendered.checksum() {
+		return false, nil
+	}
+	return true, waitFor("Waiting for StatefulSet %s as it was applied", live.Name)
+}
+
+// notWithheld are the Leases that may be created now if they do not exist.
+func (p *pass) notWithheld(leases []*coordinationv1.Lease) []*coordinationv1.Lease {
+	return slices.DeleteFunc(leases, func(lease *coordinationv1.Lease) bool { return p.isWithheld("Lease/" + lease.Name) })
+}
+
+func statefulSetObject(etcd *druidv1alpha1.Etcd) string {
+	return "StatefulSet/" + helper.StatefulSetName(etcd)
+}
+
+// withholding adds to the outcome of a reconciliation the objects that differ again and are not repaired yet.
+func (p *pass) withholding(now time.Time, err error) error {
+	if len(p.withheld) == 0 {
+		return err
+	}
+	var messages []string
+	after := drift.Pause
+	for _, one := range p.withheld {
+		next := one.repairedAt.Add(drift.Pause)
+		messages = append(messages, fmt.Sprintf("%s although the operator repaired it at %s; it repairs it again at %s",
+			one.message, one.repairedAt.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)))
+		after = min(after, max(time.Second, next.Sub(now)))
+	}
+	message := strings.Join(messages, "; ") + ". Another controller or a user changes the same objects: stop it"
+	var (
+		waiting *waitingError
+		skipped *skippedError
+	)
+	switch {
+	case err == nil, errors.As(err, &skipped):
+		return &waitingError{message: "Waiting to repair again: " + message, after: after, eventReason: "DriftNotRepaired"}
+	case errors.As(err, &waiting):
+		both := *waiting
+		both.message += "; " + message
+		both.after = min(both.after, after)
+		return &both
+	default:
+		if p.comeBack == 0 || after < p.comeBack {
+			p.comeBack = after
+		}
+		return err
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+)
+
+// counter counts the reads from the API server and the dry runs of an operator.
+type counter struct {
+	client.Client
+
+	// object is what is counted, with its kind and name.
+	object string
+	// reads and dryRuns are how many requests were sent.
+	reads, dryRuns int
+	// dryRunError is the answer to dry runs of the object. Nil: the answer of the API server.
+	dryRunError error
+}
+
+// countRequests replaces the clients of an operator by ones that count.
+func (o *operator) countRequests(object string) *counter {
+	c := &counter{Client: o.world.Client(nil), object: object}
+	o.reconciler.Reader = countedReader{c}
+	o.reconciler.Client = writeguard.CountWrites(c)
+
+	return c
+}
+
+func (c *counter) isCounted(obj client.Object, name string) bool {
+	return fmt.Sprintf("%T/%s", obj, name) == c.object
+}
+
+// Patch implements client.Client.
+func (c *counter) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	options := client.PatchOptions{}
+	if options.ApplyOptions(opts); slices.Contains(options.DryRun, metav1.DryRunAll) && c.isCounted(obj, obj.GetName()) {
+		c.dryRuns++
+		if c.dryRunError != nil {
+			return c.dryRunError
+		}
+	}
+
+	return c.Client.Patch(ctx, obj, patch, opts...)
+}
+
+// countedReader reads from the API server. The client reads from the cache.
+type countedReader struct{ *counter }
+
+// Get implements client.Reader.
+func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if r.isCounted(obj, key.Name) {
+		r.reads++
+	}
+
+	return r.Client.Get(ctx, key, obj, opts...)
+}
+
+var _ = Describe("Requests of the operator while another writer changes an object", func() {
+	It("are bounded for each pause between two repairs, however often the object changes", func() {
+		w := settled(1)
+		o := startOperator(w, nil)
+		o.run()
+		requests := o.countRequests("*v1.Service/" + w.Etcd.Name + "-client")
+
+		began := w.Clock.Now()
+		for second := range 299 {
+			w.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
+			selector(w, fmt.Sprint("other-", second))
+			o.pass()
+			w.Tick()
+		}
+		Expect(o.count("RepairingDrift")).To(Equal(1))
+		Expect(o.count("DriftNotRepaired")).To(Equal(1))
+		Expect(requests.dryRuns).To(BeNumerically("<=", 3), "dry runs: one before the repair, and two after it")
+		Expect(requests.reads).To(BeNumerically("<=", 3), "reads: as many")
+		Expect(requests.reads).To(BeNumerically(">=", 2), "the object is read again after the repair")
+
+		By("repairing it when the pause has ended, and when the other writer has stopped")
+		o.run()
+		Expect(selector(w, "")).NotTo(HaveKey("x"))
+		Expect(o.count("RepairingDrift")).To(Equal(2))
+		Expect(w.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+	})
+
+	It("are bounded too for an object that another writer deletes", func() {
+		w := settled(1)
+		o := startOperator(w, nil)
+		o.run()
+		requests := o.countRequests("*v1.Lease/" + w.Etcd.Name + "-0")
+		lease := &coordinationv1.Lease{}
+		lease.Namespace, lease.Name = w.Etcd.Namespace, w.Etcd.Name+"-0"
+
+		began := w.Clock.Now()
+		for second := range 299 {
+			w.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
+			Expect(client.IgnoreNotFound(w.Client(nil).Delete(context.Background(), lease))).To(Succeed())
+			o.pass()
+			w.Tick()
+		}
+		Expect(o.count("RepairingDrift")).To(Equal(1))
+		Expect(o.count("DriftNotRepaired")).To(Equal(1))
+		Expect(requests.reads).To(BeNumerically("<=", 3))
+		o.run()
+		Expect(o.count("RepairingDrift")).To(Equal(2))
+	})
+})

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+)
+
+// goldens are the files with what is rendered with each optional feature.
+func goldens() []any {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "pkg", "component", "etcd", "testdata", "*.golden.yaml"))
+	if err != nil || len(files) == 0 {
+		panic("there is no rendering to compare")
+	}
+	var entries []any
+	for _, file := range files {
+		entries = append(entries, Entry(filepath.Base(file), file))
+	}
+	return entries
+}
+
+var _ = DescribeTable("What the API server makes of a rendering is no drift", append([]any{func(ctx SpecContext, file string) {
+	namespace, compared := env.Namespace(ctx, "defaults"), 0
+	for _, rendered := range objectsIn(file) {
+		if _, is := rendered.(*coordinationv1.Lease); is { // the operator writes them itself
+			continue
+		}
+		rendered.SetNamespace(namespace)
+		live := rendered.DeepCopyObject().(client.Object)
+		Expect(env.Client.Create(ctx, live)).To(Succeed())
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(live), live)).To(Succeed())
+		paths, err := drift.Differences(rendered, live)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(paths).To(BeEmpty(), "%T %s", live, live.GetName())
+		compared++
+	}
+	Expect(compared).To(BeNumerically(">=", 2))
+}}, goldens()...)...)
+
+func objectsIn(file string) []client.Object {
+	GinkgoHelper()
+	content, err := os.ReadFile(file) // #nosec G304 -- a file of this repository
+	Expect(err).NotTo(HaveOccurred())
+	decoder, reader := serializer.NewCodecFactory(app.NewScheme()).UniversalDeserializer(), utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(content)))
+	defer func() { Expect(reader.Close()).To(Succeed()) }()
+	var objects []client.Object
+	for buffer := make([]byte, len(content)); ; {
+		size, err := reader.Read(buffer)
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		Expect(err).NotTo(HaveOccurred())
+		if len(bytes.TrimSpace(bytes.TrimPrefix(buffer[:size], []byte("---")))) == 0 {
+			continue
+		}
+		obj, _, err := decoder.Decode(buffer[:size], nil, nil)
+		Expect(err).NotTo(HaveOccurred())
+		objects = append(objects, obj.(client.Object))
+	}
+}
