@@ -45,6 +45,8 @@ type Observation struct {
 	SnapshotCalls SnapshotCalls
 	// Defragmentation is the name of the EtcdOpsTask that defragments the members now. Empty: none does.
 	Defragmentation string
+	// FullSnapshotRequested is when the newest EtcdOpsTask that takes a full snapshot was created. Zero: there is none.
+	FullSnapshotRequested time.Time
 	// InitialClusterToken is the token that the cluster was formed with by a predecessor. Empty: it is not adopted.
 	InitialClusterToken string
 	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.

@@ -82,6 +82,7 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alp
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
 	}
 	p.observation.Defragmentation = etcdcluster.DefragmentationOf(canonical, tasks.Items)
+	p.observation.FullSnapshotRequested = etcdcluster.FullSnapshotRequestedAt(canonical, tasks.Items)
 	return r.hold(p)
 }
 
@@ -151,6 +152,9 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 		return err
 	}
 	if err := r.followStore(ctx, p, rendered); err != nil {
+		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
+	}
+	if err := r.refillSnapshotLease(ctx, p, rendered); err != nil {
 		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
 	p.reached = true

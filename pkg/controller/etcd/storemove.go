@@ -45,7 +45,8 @@ func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered renderin
 			}
 		}
 		if isFull && move.WantsSnapshot() {
-			if err := r.requestSnapshot(ctx, p.etcd, o.DeltaSnapshotLease.Store, move.Place); err != nil {
+			what := fmt.Sprintf("All members use %s and no longer %s", move.Place, o.DeltaSnapshotLease.Store)
+			if err := r.requestSnapshot(ctx, p.etcd, fmt.Sprintf("%s-store-%d", p.etcd.Name, p.etcd.Generation), "StoreMoved", what); err != nil {
 				return err
 			}
 		}
@@ -79,14 +80,29 @@ func (r *Reconciler) forgetSnapshots(ctx context.Context, etcd *druidv1alpha1.Et
 	return nil
 }
 
-// requestSnapshot asks, once a generation, for a full snapshot in the store that is used by now. The task is repeated beside the
-// workers, and outlives this process.
-func (r *Reconciler) requestSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, before, place string) error {
+// refillSnapshotLease requests a full snapshot, once, for a Lease of full snapshots that was deleted and recreated.
+func (r *Reconciler) refillSnapshotLease(ctx context.Context, p *pass, rendered rendering) error {
+	lease, leases := p.observation.FullSnapshotLease, componentetcd.SnapshotLeases(rendered.values)
+	if len(leases) == 0 || !p.observation.WantsSnapshotForLease(p.etcd.UID) {
+		return nil
+	}
+	place := leases[0].Annotations[druidv1alpha1.LeaseAnnotationStore]
+	if etcdcluster.StoreMoveTo(place, p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), p.observation).WantsSnapshot() {
+		return nil // followStore has requested it
+	}
+	name := fmt.Sprintf("%s-%.8s", lease.Name, lease.UID)
+
+	return r.requestSnapshot(ctx, p.etcd, name, "SnapshotLeaseRecreated", fmt.Sprintf("Lease %s was recreated and records no snapshot", lease.Name))
+}
+
+// requestSnapshot creates an EtcdOpsTask that takes a full snapshot, unless there is one of this name. The task is repeated outside the
+// workers, and survives a restart of the operator. what is the reason in words.
+func (r *Reconciler) requestSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, name, eventReason, what string) error {
 	labels := helper.DefaultLabels(etcd)
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
 	task := &druidv1alpha1.EtcdOpsTask{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            fmt.Sprintf("%s-store-%d", etcd.Name, etcd.Generation),
+			Name:            name,
 			Namespace:       etcd.Namespace,
 			Labels:          labels,
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
@@ -102,7 +118,7 @@ func (r *Reconciler) requestSnapshot(ctx context.Context, etcd *druidv1alpha1.Et
 	case err != nil:
 		return fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "StoreMoved", "All members use %s and no longer %s; EtcdOpsTask %s takes a full snapshot", place, before, task.Name)
+	r.event(etcd, corev1.EventTypeNormal, eventReason, "%s; EtcdOpsTask %s takes a full snapshot", what, task.Name)
 
 	return nil
 }
