@@ -64,9 +64,14 @@ func (p *pass) askEtcd(ctx context.Context) {
 
 func (p *pass) askAll(ctx context.Context, endpoints []endpoint) []asked {
 	results := make([]asked, len(endpoints))
+	slots := make(chan struct{}, mostRequests)
 	var group sync.WaitGroup
 	for i, endpoint := range endpoints {
-		group.Go(func() { results[i] = p.ask(ctx, endpoint) })
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			results[i] = p.ask(ctx, endpoint)
+		})
 	}
 	group.Wait()
 
@@ -77,7 +82,7 @@ func (p *pass) askAll(ctx context.Context, endpoints []endpoint) []asked {
 // join: both have to trust each other.
 func (p *pass) existingEndpoints() []endpoint {
 	bootstrap := p.etcd.Spec.Etcd.BootstrapWithExistingCluster
-	if bootstrap == nil || !p.askExisting {
+	if bootstrap == nil || !p.askExisting || p.isInvalid {
 		return nil
 	}
 	var endpoints []endpoint
@@ -106,7 +111,11 @@ func (p *pass) endpoints() []endpoint {
 
 		return secrets
 	}
-	for ordinal, address := range p.etcd.Spec.ExternallyManagedMemberAddresses {
+	addresses := p.etcd.Spec.ExternallyManagedMemberAddresses
+	if p.isInvalid {
+		addresses = nil
+	}
+	for ordinal, address := range addresses {
 		endpoints = append(endpoints, endpoint{ordinal: ordinal, host: address, secrets: with(p.secretsOfSpec())})
 	}
 	if len(endpoints) > 0 {

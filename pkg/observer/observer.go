@@ -15,14 +15,21 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// defaultMembersTimeout bounds the time that asking all members takes together.
-const defaultMembersTimeout = 4 * time.Second
+const (
+	// defaultMembersTimeout bounds the time that requests to all members take together.
+	defaultMembersTimeout = 4 * time.Second
+	// observationTimeout bounds the time that one observation takes. An API server under load may take a part of it.
+	observationTimeout = time.Minute
+	// mostRequests is how many members of one Etcd are asked at the same time.
+	mostRequests = 8
+)
 
 // Observer reads clusters. It is safe for concurrent use, and one is shared by all controllers, since it remembers the key
 // names of Secrets that have not changed.
@@ -70,17 +77,22 @@ type Request struct {
 	Gardener bool
 }
 
-// Observe reads everything about a canonical Etcd once. What cannot be read, or does not answer in time, is told by the
-// Observation itself.
+// Observe reads everything about a canonical Etcd once, within a minute. What cannot be read, or does not answer in time, is reported by the
+// Observation itself. Where the spec is invalid it reads no Secret and dials no address that the spec names: then only what the pods run with
+// counts.
 func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
-	pass := &pass{Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.AskExisting}
+	ctx, cancel := context.WithTimeout(ctx, observationTimeout)
+	defer cancel()
+	pass := &pass{
+		Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.AskExisting, isInvalid: len(validation.ValidateEtcd(etcd)) > 0,
+	}
 	pass.readManagedResource(ctx)
 	pass.readStatefulSet(ctx)
 	pass.readInitialClusterToken(ctx)
 	pass.readPods(ctx)
 	pass.readClaims(ctx, request.Events)
 	pass.readLeases(ctx)
-	pass.readSecrets(ctx, append(helper.NeededSecrets(pass.effective()), request.Secrets...))
+	pass.readSecrets(ctx, pass.neededSecrets(request))
 	if request.Gardener {
 		pass.readIssued(ctx)
 		pass.readGardener(ctx)
@@ -110,8 +122,19 @@ type pass struct {
 	clientTLS *etcdcluster.ClientSecrets
 	// askExisting asks the cluster that is joined too.
 	askExisting bool
+	// isInvalid is true where the spec is refused.
+	isInvalid bool
 
 	seen etcdcluster.Observation
+}
+
+// neededSecrets are those that the spec names and that the request adds. Nil where the spec is invalid.
+func (p *pass) neededSecrets(request Request) []helper.SecretUse {
+	if p.isInvalid {
+		return nil
+	}
+
+	return append(helper.NeededSecrets(p.effective()), request.Secrets...)
 }
 
 // effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know

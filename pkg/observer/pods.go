@@ -44,7 +44,7 @@ func ordinalOf(etcd *druidv1alpha1.Etcd, podName string) (int, bool) {
 		return 0, false
 	}
 	ordinal, err := strconv.Atoi(digits)
-	if err != nil || ordinal < 0 || helper.PodName(etcd, ordinal) != podName {
+	if err != nil || ordinal < 0 || ordinal >= helper.MaxMembers || helper.PodName(etcd, ordinal) != podName {
 		return 0, false
 	}
 

@@ -7,6 +7,7 @@ package etcd
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -171,6 +172,9 @@ func lastErrors(err error) []druidv1alpha1.LastError {
 	return []druidv1alpha1.LastError{{Code: code, Description: message(err)}}
 }
 
+// longestMessage bounds what the status says of an error, in bytes: an error may repeat a value of the spec.
+const longestMessage = 4096
+
 // message is the text of an error without the prefix that controller-runtime gives to terminal ones.
 func message(err error) string {
 	var coded *codedError
@@ -179,8 +183,13 @@ func message(err error) string {
 	}
 	if errors.Is(err, reconcile.TerminalError(nil)) {
 		if wrapped := errors.Unwrap(err); wrapped != nil {
-			return wrapped.Error()
+			err = wrapped
 		}
 	}
-	return err.Error()
+	text := err.Error()
+	if len(text) <= longestMessage {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:longestMessage], "") + " (shortened)"
 }

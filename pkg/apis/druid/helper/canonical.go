@@ -25,6 +25,7 @@ func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) 
 	spec := &canonical.Spec
 
 	m := &mapper{}
+	m.bound(spec)
 	m.etcd(spec)
 	m.backup(&spec.Backup)
 	m.store(spec)

@@ -40,6 +40,7 @@ var refusals = []difference{
 	{"a port outside 1 to 65535", "no pod can have it: the StatefulSet would be refused later", "should be"},
 	{"one port for two servers of a pod", "the second one could never listen", "must differ: they are ports of one pod"},
 	{"TLS of the sidecar without TLS of etcd, on creation", "pods would never be ready", "spec.backup.tls needs spec.etcd.clientUrlTls"},
+	{"more than 32 members that other parties run", "no etcd cluster has as many, and each is connected to", "must have at most 32 items"},
 	{"a task without the name of an Etcd, on creation", "it could never do anything", "spec.etcdName must name the Etcd"},
 	{"the name of an Etcd that is added to a task or removed from it", "the name is immutable in every other way already", "spec.etcdName must be neither added nor removed"},
 }
@@ -77,6 +78,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 			"a port outside 1 to 65535",
 			"one port for two servers of a pod",
 			"TLS of the sidecar without TLS of etcd, on creation",
+			"more than 32 members that other parties run",
 			"further peer URLs of a hibernating cluster",
 			"a store without prefix",
 			"cron lists, steps of ranges, and Sunday as 0",

@@ -5,6 +5,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"math/rand"
 	"slices"
 	"strings"
@@ -112,10 +113,23 @@ func etcdWith(etcd, backup map[string]any) map[string]any {
 	}
 }
 
+func withManyAddresses(etcd map[string]any) map[string]any {
+	const count = 33
+	var addresses []any
+	for i := range count {
+		addresses = append(addresses, fmt.Sprintf("10.0.0.%d", i))
+	}
+	spec := etcd["spec"].(map[string]any)
+	spec["replicas"], spec["externallyManagedMemberAddresses"] = int64(count), addresses
+
+	return etcd
+}
+
 var etcdCorpus = corpus{
 	base: etcdWith(map[string]any{}, map[string]any{}),
 	cases: []map[string]any{
 		etcdWith(map[string]any{}, map[string]any{"garbageCollectionPeriod": "10s500ms", "deltaSnapshotPeriod": "10s"}),
+		withManyAddresses(etcdWith(map[string]any{}, map[string]any{})),
 		etcdWith(map[string]any{"enableTLS": true, "additionalAdvertisePeerURLs": peerURLs("test-0", "https://a")}, map[string]any{}),
 	},
 	values: map[string][]any{

@@ -127,11 +127,13 @@ type EtcdSpec struct {
 	// +optional
 	RunAsRoot *bool `json:"runAsRoot,omitempty"`
 	// ExternallyManagedMemberAddresses are the addresses (IPv4 or host name, without scheme and port) of members whose pods
-	// somebody else runs, one for each of Replicas. Pods, Services and the PodDisruptionBudget are then not made, and
+	// another party runs, one for each of Replicas, at most 32. Pods, Services and the PodDisruptionBudget are then not made, and
 	// members and leases are named `[<prefix>-]<etcd>-<address>`. The API server accepts IPv6 addresses too, but the
 	// controller refuses them: no Lease can be named after one. Unset: the operator runs the pods. Settable on creation
 	// only; the addresses may change, the presence may not.
 	// +optional
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	ExternallyManagedMemberAddresses []string `json:"externallyManagedMemberAddresses,omitempty"`
 

@@ -44,7 +44,7 @@ func validateAddresses(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorLi
 
 	addresses, path := etcd.Spec.ExternallyManagedMemberAddresses, spec.Child("externallyManagedMemberAddresses")
 	if len(addresses) > 0 && len(addresses) != int(etcd.Spec.Replicas) {
-		errs = append(errs, field.Invalid(path, addresses, fmt.Sprintf("has %d entries, but spec.replicas says %d: make them equal", len(addresses), etcd.Spec.Replicas)))
+		errs = append(errs, field.Invalid(path, len(addresses), fmt.Sprintf("has %d entries, but spec.replicas says %d: make them equal", len(addresses), etcd.Spec.Replicas)))
 	}
 	for i, address := range addresses {
 		errs = append(errs, validateAddress(address, path.Index(i))...)

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+// silent is a Connector to members that never answer.
+type silent struct {
+	lock         sync.Mutex
+	dialled      []string
+	active, peak int
+}
+
+func (s *silent) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.dialled = append(s.dialled, target.Address)
+
+	return silentClient{silent: s}, nil
+}
+
+func (*silent) Forget(etcdclient.Target) {}
+
+type silentClient struct {
+	etcdclient.Client
+	*silent
+}
+
+func (s silentClient) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+	s.lock.Lock()
+	s.active++
+	s.peak = max(s.peak, s.active)
+	s.lock.Unlock()
+	defer func() {
+		s.lock.Lock()
+		s.active--
+		s.lock.Unlock()
+	}()
+	<-ctx.Done()
+
+	return etcdcluster.MemberAnswer{}, nil, ctx.Err()
+}
+
+var _ = Describe("A hostile Etcd", func() {
+	var (
+		objects []client.Object
+		read    []string
+		members *silent
+		timeout time.Duration
+	)
+
+	BeforeEach(func() { objects, read, members, timeout = nil, nil, &silent{}, 100*time.Millisecond })
+
+	observe := func(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdcluster.Observation {
+		GinkgoHelper()
+		scheme := runtime.NewScheme()
+		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+		Expect(resourcesv1alpha1.AddToScheme(scheme)).To(Succeed())
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if gvk := object.GetObjectKind().GroupVersionKind(); gvk.Kind == "Secret" {
+					read = append(read, key.Name)
+				} else if _, is := object.(*corev1.Secret); is {
+					read = append(read, key.Name)
+				}
+
+				return c.Get(ctx, key, object, options...)
+			},
+		}).Build()
+		o := &observer.Observer{Reader: c, APIReader: c, Etcd: members, MembersTimeout: timeout}
+
+		return o.Observe(ctx, etcd, observer.Request{AskEtcd: true, AskExisting: true})
+	}
+
+	It("is not dialled, and no Secret that it names is read, where its spec is invalid", func(ctx SpecContext) {
+		observe(ctx, fixture.Etcd(fixture.WithTLS(), fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
+			e.Spec.Replicas, e.Spec.ExternallyManagedMemberAddresses = 2, []string{"10.0.0.1", "not a host name"}
+		}))
+		Expect(members.dialled).To(BeEmpty())
+		Expect(read).To(BeEmpty())
+	})
+
+	It("is observed where its members run, though its newest spec is invalid", func(ctx SpecContext) {
+		etcd := fixture.Etcd(func(e *druidv1alpha1.Etcd) { e.Spec.Backup.FullSnapshotSchedule = new("daily") })
+		pod := &corev1.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: "10.0.0.7"}}}}
+		pod.ObjectMeta = metav1.ObjectMeta{Name: "test-0", Namespace: etcd.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}}
+		objects = append(objects, pod)
+		observe(ctx, etcd)
+		Expect(members.dialled).To(Equal([]string{"10.0.0.7:2379"}))
+	})
+
+	It("with thousands of pods is dialled at a few of them, and not at all at the same time", func(ctx SpecContext) {
+		etcd := fixture.Etcd()
+		for ordinal := range 1000 {
+			pod := &corev1.Pod{Status: corev1.PodStatus{PodIPs: []corev1.PodIP{{IP: fmt.Sprintf("10.0.%d.%d", ordinal/250, ordinal%250)}}}}
+			pod.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("test-%d", ordinal), Namespace: etcd.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}}
+			objects = append(objects, pod)
+		}
+		seen := observe(ctx, etcd)
+		Expect(len(seen.Pods)).To(BeNumerically("<=", 32))
+		Expect(len(members.dialled)).To(BeNumerically("<=", 32))
+		Expect(members.peak).To(BeNumerically("<=", 8))
+	})
+})
