@@ -226,11 +226,15 @@ func (q Question) fromSpec(spec druidv1alpha1.StoreSpec, entry string) Resolutio
 		spec.Prefix = strings.TrimPrefix(entry, sourcePrefix) + "/" + q.Etcd.Name
 	}
 	store, errs := FromSpec(spec, q.Etcd.Namespace, q.Etcd.Name, q.path())
-	if len(errs) > 0 {
-		return refused(druidv1alpha1.ReasonStoreInvalid, errs.ToAggregate())
+	if len(errs) == 0 {
+		return resolved(store)
+	}
+	resolution := refused(druidv1alpha1.ReasonStoreInvalid, errs.ToAggregate())
+	if q.Keeps && q.Pinned != nil && q.Pinned.IsPlaceOf(store) {
+		return resolution.asBefore(store)
 	}
 
-	return resolved(store)
+	return resolution
 }
 
 // keep returns the pinned store while it can still be used: its Secret exists and was made for an entry. Nil: there is none.

@@ -264,6 +264,23 @@ var _ = Describe("Resolve, for what a cluster has already,", func() {
 	moved := entry(shootEntry, func(e *etcdcluster.BackupEntry) { e.BucketName = "other" })
 	pinned := `{"provider":"S3","container":"bucket","prefix":"p","secretName":"etcd-backup"}`
 
+	It("stays with the place that was used until now, though validation refuses its endpoint by now, and says so", func() {
+		question := backupstore.Question{Etcd: &druidv1alpha1.Etcd{}, Keeps: true, Pinned: &backupstore.Pin{Provider: "S3", Container: "bucket", Prefix: "p"}}
+		question.Etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+			Provider: new(druidv1alpha1.StorageProvider("aws")), Container: new("bucket"), Prefix: "p", EndpointOverride: new("https://user:password@host"),
+			SecretRef: &corev1.SecretReference{Name: "own"},
+		}
+		resolution := backupstore.Resolve(question)
+		Expect(resolution.Store).To(HaveValue(Equal(backupstore.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "own", EndpointOverride: "https://user:password@host"})))
+		Expect(resolution.Message).To(And(ContainSubstring(", as before: "), ContainSubstring("must not have user info"), Not(ContainSubstring("password"))))
+		Expect(resolution.Reason).To(Equal("StoreInvalid"), "the condition is False")
+
+		question.Pinned.Container = "other"
+		Expect(backupstore.Resolve(question).Store).To(BeNil())
+		question.Pinned.Container, question.Keeps = "bucket", false
+		Expect(backupstore.Resolve(question).Store).To(BeNil())
+	})
+
 	It("stays with the place that was used until now, though it is another one by now, and says so", func() {
 		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: seen(moved), secrets: made("etcd-backup", shootEntry), pinned: pinned})
 		Expect(resolution.Store).To(HaveValue(Equal(backupstore.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "etcd-backup"})))

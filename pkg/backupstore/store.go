@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 )
 
 // DefaultHostPath is the directory of the node below which the containers of the Local store lie, where the Secret names
@@ -65,7 +66,7 @@ func FromSpec(spec druidv1alpha1.StoreSpec, namespace, name string, path *field.
 
 // validate finds what would keep the sidecar from starting, or from keeping snapshots.
 func (s Store) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+	errs := validation.ValidateStoreEndpoint(&s.EndpointOverride, path)
 
 	if s.Container == "" {
 		errs = append(errs, field.Required(path.Child("container"), "set the name of the bucket, of the container or, with the provider Local, of the directory"))

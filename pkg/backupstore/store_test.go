@@ -83,10 +83,13 @@ var _ = Describe("FromSpec", func() {
 		func(option func(*druidv1alpha1.StoreSpec), message string) {
 			_, errs := backupstore.FromSpec(spec(option), "ns", "name", path)
 			Expect(errs.ToAggregate()).To(MatchError(ContainSubstring(message)))
+			Expect(errs.ToAggregate()).NotTo(MatchError(ContainSubstring("hunter2")))
 		},
 		Entry("no provider", func(s *druidv1alpha1.StoreSpec) { s.Provider = nil }, "spec.backup.store.provider: Required value"),
 		Entry("an empty provider", func(s *druidv1alpha1.StoreSpec) { s.Provider = new(druidv1alpha1.StorageProvider("")) }, "spec.backup.store.provider: Required value"),
 		Entry("an unknown provider", func(s *druidv1alpha1.StoreSpec) { s.Provider = new(druidv1alpha1.StorageProvider("ftp")) }, "set one of ABS, ECS, GCS"),
+		Entry("an endpoint with user info", func(s *druidv1alpha1.StoreSpec) { s.EndpointOverride = new("https://user:hunter2@s3.example.com") }, "spec.backup.store.endpointOverride: Forbidden: must not have user info: remove what is before the @ of the host, and put credentials into the Secret in spec.backup.store.secretRef"),
+		Entry("an endpoint with user info that is not valid", func(s *druidv1alpha1.StoreSpec) { s.EndpointOverride = new("https://us%er:hunter2@s3.example.com") }, "spec.backup.store.endpointOverride: Forbidden: must not have user info"),
 		Entry("no container", func(s *druidv1alpha1.StoreSpec) { s.Container = nil }, "spec.backup.store.container: Required value"),
 		Entry("no container of a Local store, whose snapshots would go with the pod", func(s *druidv1alpha1.StoreSpec) {
 			s.Provider, s.Container = new(druidv1alpha1.StorageProvider("Local")), nil

@@ -6,6 +6,7 @@ package helper
 
 import (
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -67,3 +68,22 @@ func cut[T any](m *mapper, list *[]T, path *field.Path, maxItems int) {
 	}
 }
 
+// HasUserInfo is true where a URL, valid or not, or a host names a user: what is before the @ may be a password. Without a scheme, slashes
+// may follow the host.
+func HasUserInfo(url string) bool {
+	if strings.Contains(authorityOf(url), "@") {
+		return true
+	}
+	_, rest, _ := strings.Cut(url, "//")
+
+	return strings.Contains(authorityOf(rest), "@")
+}
+
+// authorityOf is what precedes the path, the query and the fragment.
+func authorityOf(text string) string {
+	if end := strings.IndexAny(text, "/?#"); end >= 0 {
+		return text[:end]
+	}
+
+	return text
+}

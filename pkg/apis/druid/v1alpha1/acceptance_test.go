@@ -41,6 +41,7 @@ var refusals = []difference{
 	{"one port for two servers of a pod", "the second one could never listen", "must differ: they are ports of one pod"},
 	{"TLS of the sidecar without TLS of etcd, on creation", "pods would never be ready", "spec.backup.tls needs spec.etcd.clientUrlTls"},
 	{"more than 32 members that other parties run", "no etcd cluster has as many, and each is connected to", "must have at most 32 items"},
+	{"user info in a URL", "it would be seen in flags, messages and member lists", "must not have user info"},
 	{"a task without the name of an Etcd, on creation", "it could never do anything", "spec.etcdName must name the Etcd"},
 	{"the name of an Etcd that is added to a task or removed from it", "the name is immutable in every other way already", "spec.etcdName must be neither added nor removed"},
 }
@@ -79,6 +80,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 			"one port for two servers of a pod",
 			"TLS of the sidecar without TLS of etcd, on creation",
 			"more than 32 members that other parties run",
+			"user info in a URL",
 			"further peer URLs of a hibernating cluster",
 			"a store without prefix",
 			"cron lists, steps of ranges, and Sunday as 0",
@@ -87,6 +89,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 		),
 		Entry("of EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud", copyBackupsTaskCorpus,
 			"a store without prefix",
+			"user info in a URL",
 		),
 		Entry("of EtcdOpsTask", "etcdopstasks.druid.gardener.cloud", opsTaskCorpus,
 			"a task without the name of an Etcd, on creation",

@@ -86,6 +86,7 @@ var (
 		map[string]any{"prefix": "p", "container": "a"},
 		map[string]any{"prefix": "p", "container": "a/b/c"},
 		map[string]any{"prefix": "p", "endpointOverride": "no url"},
+		map[string]any{"prefix": "p", "endpointOverride": "https://user:password@s3.example.com"},
 		map[string]any{"provider": "aws"},
 		map[string]any{},
 		nil,
@@ -113,6 +114,12 @@ func etcdWith(etcd, backup map[string]any) map[string]any {
 	}
 }
 
+func hibernating(etcd map[string]any) map[string]any {
+	etcd["spec"].(map[string]any)["replicas"] = int64(0)
+
+	return etcd
+}
+
 func withManyAddresses(etcd map[string]any) map[string]any {
 	const count = 33
 	var addresses []any
@@ -129,7 +136,10 @@ var etcdCorpus = corpus{
 	base: etcdWith(map[string]any{}, map[string]any{}),
 	cases: []map[string]any{
 		etcdWith(map[string]any{}, map[string]any{"garbageCollectionPeriod": "10s500ms", "deltaSnapshotPeriod": "10s"}),
+		hibernating(etcdWith(map[string]any{"additionalAdvertisePeerURLs": peerURLs("test-0", "http://a")}, map[string]any{})),
 		withManyAddresses(etcdWith(map[string]any{}, map[string]any{})),
+		etcdWith(map[string]any{"bootstrapWithExistingCluster": bootstrap("source-0", "http://a:2380", "http://user:password@a:2379")}, map[string]any{}),
+		etcdWith(map[string]any{"bootstrapWithExistingCluster": bootstrap("source-0", "http://user:password@a:2380", "http://a:2379")}, map[string]any{}),
 		etcdWith(map[string]any{"enableTLS": true, "additionalAdvertisePeerURLs": peerURLs("test-0", "https://a")}, map[string]any{}),
 	},
 	values: map[string][]any{
@@ -174,7 +184,7 @@ var etcdCorpus = corpus{
 		"spec.etcd.additionalAdvertisePeerURLs": {
 			peerURLs("test-0", "http://10.0.0.1:2380"), peerURLs("test-2", "http://a", "http://b"), peerURLs("eu-test-0", "http://a"),
 			peerURLs("test-0", "https://10.0.0.1:2380"), peerURLs("test-3", "http://a"), peerURLs("other-0", "http://a"),
-			peerURLs("test-x", "http://a"), peerURLs("test-0"), peerURLs("test-0", "http://a", "http://a"), peerURLs("test-0", "10.0.0.1"),
+			peerURLs("test-x", "http://a"), peerURLs("test-0"), peerURLs("test-0", "http://a", "http://a"), peerURLs("test-0", "10.0.0.1"), peerURLs("test-0", "http://user:password@a"),
 			peerURLs("test-99999999999999999999", "http://a"), []any{}, nil,
 		},
 		"spec.etcd.etcdDefragTimeout": durations,

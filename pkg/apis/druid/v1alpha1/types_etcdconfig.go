@@ -143,6 +143,7 @@ type ClientService struct {
 }
 
 // MemberPeerURLs are further peer URLs of one member.
+// +kubebuilder:validation:XValidation:rule="self.urls.all(u, !u.matches('^[^/]*//[^/?#]*@'))",fieldPath=".urls",message="must not have user info: remove what is before the @ of the host"
 type MemberPeerURLs struct {
 	// MemberName is the name of the member: `[<memberNamePrefix>-]<etcd>-<ordinal>`, with an ordinal below the number of
 	// members.
@@ -162,6 +163,7 @@ type MemberPeerURLs struct {
 
 // BootstrapWithExistingCluster names the cluster that the members join. Its certificates must be trusted by the CA of
 // spec.etcd.clientUrlTls.
+// +kubebuilder:validation:XValidation:rule="self.clientEndpoints.all(u, !u.matches('^[^/]*//[^/?#]*@'))",fieldPath=".clientEndpoints",message="must not have user info: remove what is before the @ of the host"
 type BootstrapWithExistingCluster struct {
 	// Members of the existing cluster, one to ten, with unique names.
 	// +required
@@ -181,6 +183,7 @@ type BootstrapWithExistingCluster struct {
 }
 
 // BootstrapExistingMember is a member of the cluster to join.
+// +kubebuilder:validation:XValidation:rule="self.peerUrls.all(u, !u.matches('^[^/]*//[^/?#]*@'))",fieldPath=".peerUrls",message="must not have user info: remove what is before the @ of the host"
 type BootstrapExistingMember struct {
 	// Name of the member. It must not look like a name of the members that join.
 	// +required

@@ -13,6 +13,7 @@ import corev1 "k8s.io/api/core/v1"
 type StorageProvider string
 
 // StoreSpec says in which object store, and where in it, the snapshots lie.
+// +kubebuilder:validation:XValidation:rule="!has(self.endpointOverride) || !self.endpointOverride.matches('^([^/]*//)?[^/?#]*@')",fieldPath=".endpointOverride",message="must not have user info: remove what is before the @ of the host, and put credentials into the Secret in secretRef"
 type StoreSpec struct {
 	// Container is the name of the bucket (S3, GCS, OSS, OCS, ECS) or container (ABS, Swift), or for Local the directory
 	// below the host path. 3 to 63 characters. Unset together with Provider: taken from the BackupEntry.
@@ -20,9 +21,10 @@ type StoreSpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$`
 	Container *string `json:"container,omitempty"`
-	// EndpointOverride is a URL that replaces the endpoint of the provider and the one in the credentials. Unset: neither
-	// is replaced.
+	// EndpointOverride is a URL that replaces the endpoint of the provider and the one in the credentials, without user info.
+	// Unset: neither is replaced.
 	// +optional
+	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="isURL(self)",message="endpointOverride must be a URL, for example https://s3.example.com"
 	EndpointOverride *string `json:"endpointOverride,omitempty"`
 	// Prefix is the path below the container under which the snapshots lie, without a leading or trailing slash. Empty

@@ -58,6 +58,8 @@ func validateAddresses(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorLi
 // name would be found by the sidecar.
 func validateAddress(address string, path *field.Path) field.ErrorList {
 	switch ip := net.ParseIP(address); {
+	case helper.HasUserInfo(address):
+		return field.ErrorList{field.Forbidden(path, "must not have user info: name the IPv4 address or the host alone")}
 	case ip != nil && strings.Contains(address, ":"):
 		return field.ErrorList{field.Invalid(path, address, "must not be an IPv6 address: the Lease of the member could not be named after it; use an IPv4 address or a host name")}
 	case ip == nil && len(validation.IsDNS1123Subdomain(address)) > 0:

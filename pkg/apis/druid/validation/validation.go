@@ -33,6 +33,7 @@ func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateName(etcd)...)
 	errs = append(errs, validateAddresses(etcd, spec)...)
+	errs = append(errs, validateURLs(etcd, spec)...)
 	errs = append(errs, validatePorts(etcd, spec)...)
 	errs = append(errs, validateTLS(etcd, spec)...)
 	errs = append(errs, validateEtcdConfig(etcd, spec)...)

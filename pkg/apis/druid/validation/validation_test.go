@@ -66,6 +66,7 @@ var _ = Describe("ValidateEtcd", func() {
 			Expect(errs).To(HaveLen(1))
 			Expect(errs[0].Field).To(Equal(path))
 			Expect(errs[0].Error()).To(ContainSubstring(wayOut))
+			Expect(errs[0].Error()).NotTo(ContainSubstring("hunter2"))
 		},
 		Entry("a name that leaves no room for the hash of a revision", "metadata.name", "52", fixture.WithName(strings.Repeat("a", 53))),
 		Entry("a name that no Service can have", "metadata.name", "another name", fixture.WithName("1test")),
@@ -85,6 +86,19 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("a host name that no object can have in its name", "spec.externallyManagedMemberAddresses[0]", "lower case", externally("Node-1")),
 		Entry("another port of the wrapper, through which the sidecar would not find it", "spec.etcd.wrapperPort", "remove it", wrapperPort(9096)),
 		Entry("URLs of a member that does not exist", "spec.etcd.additionalAdvertisePeerURLs[0].memberName", "test-0", peerURL("test-1")),
+
+		Entry("user info in a further peer URL", "spec.etcd.additionalAdvertisePeerURLs[0].urls[0]", "must not have user info", func(e *druidv1alpha1.Etcd) {
+			e.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: "test-0", URLs: []string{"http://user:hunter2@10.0.0.1:2380"}}}
+		}),
+		Entry("user info in a peer URL of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.members[0].peerUrls[1]", "must not have user info", bootstrap("http://10.0.0.1:2379", "http://10.0.0.1:2380", "http://user:hunter2@a:2380")),
+		Entry("user info in a client endpoint of the cluster to join", "spec.etcd.bootstrapWithExistingCluster.clientEndpoints[0]", "must not have user info", bootstrap("http://user:hunter2@10.0.0.1:2379", "http://10.0.0.1:2380")),
+		Entry("user info in the endpoint of the store", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
+			e.Spec.Backup.Store.EndpointOverride = new("https://user:hunter2@s3.example.com")
+		}),
+		Entry("user info in an endpoint of the store without scheme", "spec.backup.store.endpointOverride", "must not have user info", fixture.WithStore("S3"), func(e *druidv1alpha1.Etcd) {
+			e.Spec.Backup.Store.EndpointOverride = new("user:hunter2@s3.example.com//x")
+		}),
+		Entry("user info in an address", "spec.externallyManagedMemberAddresses[0]", "must not have user info", externally("user:hunter2@10.0.0.1")),
 
 		Entry("no CA", "spec.etcd.clientUrlTls.tlsCASecretRef.name", "enableTLS to false", fixture.WithClientTLS(),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.Name = "" }),
@@ -185,6 +199,14 @@ var _ = Describe("ValidateSize", func() {
 
 func externally(addresses ...string) override {
 	return func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = addresses }
+}
+
+func bootstrap(clientEndpoint string, peerURLs ...string) override {
+	return func(e *druidv1alpha1.Etcd) {
+		e.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+			Members: []druidv1alpha1.BootstrapExistingMember{{Name: "source-0", PeerURLs: peerURLs}}, ClientEndpoints: []string{clientEndpoint},
+		}
+	}
 }
 
 func wrapperPort(port int32) override {

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// validateURLs refuses URLs with user info: they end in flags of containers, in the member list of etcd, and in messages.
+func validateURLs(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
+	etcdPath := spec.Child("etcd")
+	var errs field.ErrorList
+	for i, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
+		errs = append(errs, validateNoUserInfo(additional.URLs, etcdPath.Child("additionalAdvertisePeerURLs").Index(i).Child("urls"))...)
+	}
+	if bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster; bootstrap != nil {
+		path := etcdPath.Child("bootstrapWithExistingCluster")
+		errs = append(errs, validateNoUserInfo(bootstrap.ClientEndpoints, path.Child("clientEndpoints"))...)
+		for i, member := range bootstrap.Members {
+			errs = append(errs, validateNoUserInfo(member.PeerURLs, path.Child("members").Index(i).Child("peerUrls"))...)
+		}
+	}
+	if store := etcd.Spec.Backup.Store; store != nil {
+		errs = append(errs, ValidateStoreEndpoint(store.EndpointOverride, spec.Child("backup", "store"))...)
+	}
+
+	return errs
+}
+
+func validateNoUserInfo(urls []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, url := range urls {
+		if helper.HasUserInfo(url) {
+			errs = append(errs, field.Forbidden(path.Index(i), "must not have user info: remove what is before the @ of the host"))
+		}
+	}
+
+	return errs
+}
+
+// ValidateStoreEndpoint refuses an endpoint of the store at the path that has user info. The error does not repeat it.
+func ValidateStoreEndpoint(endpoint *string, store *field.Path) field.ErrorList {
+	if endpoint == nil || !helper.HasUserInfo(*endpoint) {
+		return nil
+	}
+
+	return field.ErrorList{field.Forbidden(store.Child("endpointOverride"),
+		"must not have user info: remove what is before the @ of the host, and put credentials into the Secret in "+store.Child("secretRef").String())}
+}
