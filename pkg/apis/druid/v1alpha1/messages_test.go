@@ -21,6 +21,9 @@ var _ = DescribeTable("The CustomResourceDefinition explains a refusal in a sent
 		Expect(errs).To(HaveLen(1))
 		Expect(errs[0].Error()).To(And(ContainSubstring(message), Not(ContainSubstring("a-zA-Z")), Not(ContainSubstring("hunter2"))))
 	},
+	Entry("a container below three characters", map[string]any{"container": "ab"},
+		"spec.backup.store.container: Invalid value: \"ab\": must have 3 to 63 characters: letters, digits, dots, dashes and underscores, with a letter or a digit at both ends"),
+	Entry("an empty container", map[string]any{"container": ""}, "must have 3 to 63 characters"),
 	Entry("user info in an endpoint", map[string]any{"endpointOverride": "https://user:hunter2@s3.example.com"},
 		"must not have user info: remove what is before the @ of the host, and put credentials into the Secret in secretRef"),
 	Entry("user info in an endpoint without scheme", map[string]any{"endpointOverride": "user:hunter2@s3.example.com//x"},

@@ -19,7 +19,7 @@ type StoreSpec struct {
 	// below the host path. 3 to 63 characters. Unset together with Provider: taken from the BackupEntry.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-zA-Z0-9][a-zA-Z0-9._-]{1,61}[a-zA-Z0-9]$')",message="must have 3 to 63 characters: letters, digits, dots, dashes and underscores, with a letter or a digit at both ends"
 	Container *string `json:"container,omitempty"`
 	// EndpointOverride is a URL that replaces the endpoint of the provider and the one in the credentials, without user info.
 	// Unset: neither is replaced.
