@@ -226,6 +226,15 @@ var _ = Describe("the operator's chart", func() {
 		Entry("elsewhere beside a resource manager that is installed already", standalone+"embeddedResourceManager: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(c.ResourceManager.Embedded).To(BeFalse())
 		}),
+		Entry("in a seed Local stores have the directory of Gardener's local setup", "", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.LocalStore.Roots).To(Equal([]string{"/etc/gardener/local-backupbuckets"}))
+		}),
+		Entry("elsewhere there are no Local stores", standalone, func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.LocalStore.Roots).To(And(Not(BeNil()), BeEmpty()), "an empty list, which the operator does not fill")
+		}),
+		Entry("elsewhere with directories of its user", standalone+"config: {localStore: {roots: [/srv/backups]}}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.LocalStore.Roots).To(Equal([]string{"/srv/backups"}))
+		}),
 		Entry("with settings of its user, which win", standalone+"config: {controllers: {etcd: {concurrentSyncs: 7, enableEtcdSpecAutoReconcile: false}}}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(*c.Controllers.Etcd.ConcurrentSyncs).To(Equal(7))
 			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())

@@ -16,13 +16,15 @@ type Pin struct {
 	Provider  Provider `json:"provider"`
 	Container string   `json:"container"`
 	Prefix    string   `json:"prefix"`
+	// HostPath is the directory of the node of a Local store. Empty: another store, or the record of an operator that did not record it.
+	HostPath string `json:"hostPath,omitempty"`
 	// SecretName is the Secret with the credentials as it was last resolved. It is not part of the place.
 	SecretName string `json:"secretName,omitempty"`
 }
 
 // PinFor returns what is to be remembered of a store.
 func PinFor(store Store) Pin {
-	return Pin{Provider: store.Provider, Container: store.Container, Prefix: store.Prefix, SecretName: store.SecretName}
+	return Pin{Provider: store.Provider, Container: store.Container, Prefix: store.Prefix, HostPath: store.HostPath, SecretName: store.SecretName}
 }
 
 // ParsePin reads what Marshal wrote. Nil: nothing is remembered. The error says that somebody broke it, so that nobody knows
@@ -49,12 +51,16 @@ func PlaceFrom(text string) string {
 	return pin.String()
 }
 
-// IsPlaceOf is true when the store is the remembered place, whatever its credentials.
+// IsPlaceOf is true when the store is the remembered place, whatever its credentials. It does not compare directories of which one is
+// not known.
 func (p Pin) IsPlaceOf(store Store) bool {
-	return p.Provider == store.Provider && p.Container == store.Container && p.Prefix == store.Prefix
+	isDirectory := p.HostPath == "" || store.HostPath == "" || p.HostPath == store.HostPath
+
+	return p.Provider == store.Provider && p.Container == store.Container && p.Prefix == store.Prefix && isDirectory
 }
 
-// String shows the place to people.
+// String shows the place to people. Leases record it, and it leaves out the directory of a Local store, which older operators did not
+// record.
 func (p Pin) String() string {
 	return fmt.Sprintf("%s container %q prefix %q", p.Provider, p.Container, p.Prefix)
 }

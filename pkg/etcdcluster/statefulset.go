@@ -41,6 +41,8 @@ type StatefulSet struct {
 	Store string
 	// StoreSecret is the name of the Secret with the credentials of the store in its pod template. Empty: none.
 	StoreSecret string
+	// LocalStore is the folder of the node that its pod template mounts as Local store. Empty: none.
+	LocalStore string
 	// TLS are the Secrets that its pod template mounts for TLS.
 	TLS MountedTLS
 	// ClientPort is the port at which its pods serve clients. 0: not known.

@@ -80,6 +80,17 @@ func StoreSecretName(pod corev1.PodSpec) string {
 	return ""
 }
 
+// LocalStoreFolder is the folder of the node that a pod's spec mounts as Local store. Empty: none.
+func LocalStoreFolder(pod corev1.PodSpec) string {
+	for _, volume := range pod.Volumes {
+		if volume.Name == localVolume && volume.HostPath != nil {
+			return volume.HostPath.Path
+		}
+	}
+
+	return ""
+}
+
 // MountsOtherStoreSecret is true when a pod mounts another Secret with the credentials of the store than the StatefulSet names. The
 // kubelet updates the content of a mounted Secret, but it never mounts another one.
 func (o Observation) MountsOtherStoreSecret() bool {

@@ -135,6 +135,7 @@ func (p *pass) readStatefulSet(ctx context.Context) {
 		Rendering:          etcdcluster.RenderingFor(object),
 		Store:              etcdcluster.StoreFingerprint(object.Spec.Template.Spec),
 		StoreSecret:        etcdcluster.StoreSecretName(object.Spec.Template.Spec),
+		LocalStore:         etcdcluster.LocalStoreFolder(object.Spec.Template.Spec),
 		TLS:                mountedTLSFor(object.Spec.Template.Spec.Volumes),
 		ClientPort:         portFor(object.Spec.Template.Spec.Containers, "client"),
 		PeerPort:           portFor(object.Spec.Template.Spec.Containers, "server"),

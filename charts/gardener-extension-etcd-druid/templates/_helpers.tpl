@@ -120,6 +120,8 @@ drainers: {{ .Values.protection.drainers | toJson }}
     "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled))
     "etcdCopyBackupsTask" (dict "enabled" true))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
+{{- /* Each Etcd reaches each folder in these directories of the nodes: without Gardener there are none by default. */ -}}
+{{- $_ := set $own "localStore" (dict "roots" (ternary (list "/etc/gardener/local-backupbuckets") list .Values.gardener.enabled)) -}}
 {{- if .Values.gardener.enabled -}}
 {{- /* One election for all ways in which the operator comes onto a seed, and with etcd-druid. */ -}}
 {{- $_ := set $own "leaderElection" (dict "resourceNamespace" "garden") -}}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
@@ -86,7 +87,11 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	options := etcd.AddOptions{
-		Config:   etcd.Config{AutoReconcile: o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile, Defaults: defaults},
+		Config: etcd.Config{
+			AutoReconcile:   o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
+			Defaults:        defaults,
+			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
+		},
 		Observer: shared,
 		Gardener: shared.Gardener,
 		Garden:   shared.Garden,
@@ -120,6 +125,7 @@ func (o *Options) addCompaction(ctx context.Context, mgr manager.Manager) error 
 		Config:   compaction.ConfigFor(o.Config.Controllers.Compaction),
 		Observer: shared,
 	}
+	options.Config.LocalStoreRoots = localStoreRoots(o.Config.LocalStore, shared.Gardener)
 	o.compaction.Completed().Apply(&options.Controller)
 	return compaction.AddToManager(ctx, mgr, options)
 }
@@ -138,6 +144,15 @@ func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
 	}
 	o.opsTask.Completed().Apply(&options.Controller)
 	return opstask.AddToManager(ctx, mgr, options)
+}
+
+// localStoreRoots are the directories of nodes that Local stores may use. Gardener's local setup has one by convention, and gardenlet's
+// configuration of etcd-druid cannot name it.
+func localStoreRoots(config configv1alpha1.LocalStoreConfiguration, gardener bool) backupstore.LocalRoots {
+	if config.Roots == nil && gardener {
+		return backupstore.LocalRoots{backupstore.DefaultHostPath}
+	}
+	return config.Roots
 }
 
 // renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable

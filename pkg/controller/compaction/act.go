@@ -5,6 +5,7 @@
 package compaction
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -73,8 +74,18 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 		return values, resolution.Message, nil
 	}
 	store := *resolution.Store
-	if store.HostPath, err = r.Observer.HostPath(ctx, etcd.Namespace, store); err != nil {
+	hostPath, err := r.Observer.HostPath(ctx, etcd.Namespace, store)
+	if err != nil {
 		return values, "", err
+	}
+	if store, err = r.Config.LocalStoreRoots.Locate(store, hostPath); err != nil {
+		return values, "a store that the operator may use: " + err.Error(), nil //nolint:nilerr // the compaction waits, and the condition names the error
+	}
+	if pinned != nil {
+		used := cmp.Or(pinned.HostPath, store.Directory(observation.StatefulSet.LocalStore), store.HostPath)
+		if used != store.HostPath {
+			return values, fmt.Sprintf("the Secret of the store to name the directory of the cluster: set its key %s from %q to %q", backupstore.KeyHostPath, store.HostPath, used), nil
+		}
 	}
 
 	node := ""

@@ -28,6 +28,7 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -44,6 +45,8 @@ type Config struct {
 	Deadline time.Duration
 	// MetricsScrapeWait is how long a Job waits at its end for its metrics to be read.
 	MetricsScrapeWait time.Duration
+	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
+	LocalStoreRoots backupstore.LocalRoots
 }
 
 // ConfigFor takes the Config out of a completed configuration.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -34,6 +35,8 @@ type AddOptions struct {
 	Controller controller.Options
 	// Images are those of the Job.
 	Images Images
+	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
+	LocalStoreRoots backupstore.LocalRoots
 	// Observer reads what Gardener says about stores.
 	Observer Observer
 	// Clock tells the time. Nil: the real one.
@@ -47,6 +50,9 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
 		Images:   o.Images,
+
+		LocalStoreRoots: o.LocalStoreRoots,
+
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),
 	}

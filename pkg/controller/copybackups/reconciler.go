@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -52,6 +53,8 @@ type Reconciler struct {
 	Observer Observer
 	// Images are those of the Job.
 	Images Images
+	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
+	LocalStoreRoots backupstore.LocalRoots
 	// Clock tells the time of conditions.
 	Clock clock.Clock
 	// Recorder writes events.

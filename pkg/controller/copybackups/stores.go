@@ -77,7 +77,7 @@ func (r *Reconciler) resolve(ctx context.Context, task *druidv1alpha1.EtcdCopyBa
 // checkSecret waits for the Secret of a store, and takes the directory of a Local one from it.
 func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store backupstore.Store, path *field.Path) (backupstore.Store, error) {
 	if store.SecretName == "" {
-		return store, nil
+		return r.locate(store, "", path)
 	}
 	secret := &corev1.Secret{}
 	switch err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretName}, secret); {
@@ -86,8 +86,14 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	case err != nil:
 		return store, fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
 	}
-	if store.Provider == backupstore.ProviderLocal {
-		store.HostPath = string(secret.Data[backupstore.KeyHostPath])
+	return r.locate(store, string(secret.Data[backupstore.KeyHostPath]), path)
+}
+
+// locate adds the directory of the node to a Local store, and refuses one that the operator's configuration does not list.
+func (r *Reconciler) locate(store backupstore.Store, hostPath string, path *field.Path) (backupstore.Store, error) {
+	located, err := r.LocalStoreRoots.Locate(store, hostPath)
+	if err != nil {
+		return store, terminal("%s: %s", path, err)
 	}
-	return store, nil
+	return located, nil
 }

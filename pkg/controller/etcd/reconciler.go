@@ -20,6 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
@@ -45,6 +46,8 @@ type Config struct {
 	AutoReconcile bool
 	// Defaults are what a generation is rendered with that is accepted from now on.
 	Defaults componentetcd.Defaults
+	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
+	LocalStoreRoots backupstore.LocalRoots
 }
 
 // Reconciler carries out the specs of Etcds.

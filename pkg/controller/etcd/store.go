@@ -5,6 +5,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,16 +46,70 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 		return nil, answer, &waitingError{message: "Waiting for the store: " + resolution.Message, after: safetyNet, eventReason: resolution.Reason}
 	}
 
-	store := resolution.Store
-	if store.Provider == backupstore.ProviderLocal && store.SecretName != "" {
-		secret := &corev1.Secret{}
-		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: p.canonical.Namespace, Name: store.SecretName}, secret); err != nil {
-			err = fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
-			return nil, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}, failed(druidv1alpha1.ErrorCodeResolveStore, err)
-		}
-		store.HostPath = string(secret.Data[backupstore.KeyHostPath])
+	if resolution.Store.Provider != backupstore.ProviderLocal {
+		return resolution.Store, answer, nil
 	}
-	return store, answer, nil
+	return r.locateStore(ctx, p, *resolution.Store, pinned, answer)
+}
+
+// locateStore adds the directory of the node to a Local store. It refuses a directory that the operator's configuration does not list, and
+// another one than the cluster has used until now.
+func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore.Store, pinned *backupstore.Pin, answer conditions.StoreAnswer) (*backupstore.Store, conditions.StoreAnswer, error) {
+	mounted, used := store.Directory(p.observation.StatefulSet.LocalStore), ""
+	if pinned != nil {
+		used = cmp.Or(pinned.HostPath, mounted)
+	}
+	if p.keeps && used != "" {
+		store.HostPath = used
+		isMounted := used == mounted || !p.observation.StatefulSet.Exists && p.observation.ManagedResource.Exists && used == pinned.HostPath
+		return r.keepLocated(store, answer, isMounted)
+	}
+	hostPath, err := r.hostPath(ctx, p.canonical.Namespace, store)
+	if err != nil {
+		return nil, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}, failed(druidv1alpha1.ErrorCodeResolveStore, err)
+	}
+	located, err := r.Config.LocalStoreRoots.Locate(store, hostPath)
+	switch {
+	case err != nil:
+		return refuseStore(druidv1alpha1.ReasonStoreInvalid, err)
+	case used != "" && used != located.HostPath:
+		return refuseStore(druidv1alpha1.ReasonStoreChanged, fmt.Errorf(
+			"snapshots went to directory %q on the node until now, and would go to directory %q; restore key %s in the Secret of the store, or remove the annotation %s from ManagedResource %s if you want to use the other directory",
+			used, located.HostPath, backupstore.KeyHostPath, druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name))
+	default:
+		return &located, answer, nil
+	}
+}
+
+// keepLocated lets the accepted generation use the directory of the cluster. If the operator's configuration does not list it, the
+// StatefulSet must mount it already. If the StatefulSet was deleted, the record of the ManagedResource stands for it.
+func (r *Reconciler) keepLocated(store backupstore.Store, answer conditions.StoreAnswer, isMounted bool) (*backupstore.Store, conditions.StoreAnswer, error) {
+	switch _, err := r.Config.LocalStoreRoots.Locate(store, ""); {
+	case err == nil:
+		return &store, answer, nil
+	case !isMounted:
+		return refuseStore(druidv1alpha1.ReasonStoreInvalid, err)
+	default:
+		return &store, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreInvalid, Message: answer.Message + ", as before: " + err.Error()}, nil
+	}
+}
+
+// hostPath reads the directory of the node from the Secret of a Local store. Empty: there is no Secret, or it names none.
+func (r *Reconciler) hostPath(ctx context.Context, namespace string, store backupstore.Store) (string, error) {
+	if store.SecretName == "" {
+		return "", nil
+	}
+	secret := &corev1.Secret{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: store.SecretName}, secret); err != nil {
+		return "", fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
+	}
+	return string(secret.Data[backupstore.KeyHostPath]), nil
+}
+
+// refuseStore is the answer for a store that the operator does not use.
+func refuseStore(reason string, err error) (*backupstore.Store, conditions.StoreAnswer, error) {
+	err = fmt.Errorf("spec.backup.store: %w", err)
+	return nil, conditions.StoreAnswer{Reason: reason, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
 }
 
 // checkPin decides whether the store of a rendering may be written to the ManagedResource, whose annotation a user removes to change

@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -51,7 +52,7 @@ var _ = BeforeSuite(func() {
 	})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(compaction.AddToManager(ctx, mgr, compaction.AddOptions{
-		Config:   compaction.Config{EventsThreshold: 100, FullSnapshotThreshold: 300, Deadline: time.Hour},
+		Config:   compaction.Config{EventsThreshold: 100, FullSnapshotThreshold: 300, Deadline: time.Hour, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}},
 		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: members},
 		Clock:    clock,
 	})).To(Succeed())

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
@@ -66,6 +67,8 @@ var _ = BeforeSuite(func() {
 		Controller: controller.Options{MaxConcurrentReconciles: 3},
 		Images:     copybackups.Images{BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1"},
 		Observer:   observer,
+
+		LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 	})).To(Succeed())
 	DeferCleanup(start(mgr))
 })

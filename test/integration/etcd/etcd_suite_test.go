@@ -18,6 +18,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
@@ -64,7 +65,8 @@ func startOperator(version string, autoReconcile bool) func() {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: etcd.Config{
-			AutoReconcile: autoReconcile,
+			AutoReconcile:   autoReconcile,
+			LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 			Defaults: componentetcd.Defaults{Images: componentetcd.Images{
 				EtcdWrapper:   "registry.example.com/etcd-wrapper:" + version,
 				BackupRestore: "registry.example.com/etcdbrctl:" + version,

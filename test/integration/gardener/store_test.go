@@ -53,7 +53,7 @@ var _ = Describe("The store", func() {
 		entry := s.writeEntry(ctx)
 		s.ready(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main", "Secret etcd-backup"))
-		Expect(s.remembered(ctx, "store")(Default)).To(MatchJSON(`{"provider":"Local","container":"bucket-of-` + s.namespace + `","prefix":"` + entry + `/main","secretName":"etcd-backup"}`))
+		Expect(s.remembered(ctx, "store")(Default)).To(MatchJSON(`{"provider":"Local","container":"bucket-of-` + s.namespace + `","prefix":"` + entry + `/main","hostPath":"/var/buckets","secretName":"etcd-backup"}`))
 		statefulSet := &appsv1.StatefulSet{}
 		s.get(ctx, Default, statefulSet, "main")
 		Expect(statefulSet.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("HostPath", HaveValue(HaveField("Path", "/var/buckets/bucket-of-"+s.namespace)))))

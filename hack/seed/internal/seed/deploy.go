@@ -123,6 +123,7 @@ func (s *Seed) writeValues(tag string) (string, error) {
 			"replicaCount":            1, // the machine is small, and stories look into the one pod's log
 			"gardener":                map[string]any{"enabled": false},
 			"crds":                    map[string]any{"enabled": true},
+			"config":                  map[string]any{"localStore": map[string]any{"roots": []string{layout.LocalStore}}},
 			"embeddedResourceManager": map[string]any{"enabled": false},
 			"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, disturber}, "drainers": []string{drainer}},
 		})

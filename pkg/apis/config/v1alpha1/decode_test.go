@@ -54,6 +54,16 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(BeZero(), "which is refused")
 	})
 
+	It("should distinguish unset directories of Local stores from an empty list", func() {
+		config, err := configv1alpha1.Decode([]byte(header))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.LocalStore.Roots).To(BeNil())
+
+		config, err = configv1alpha1.Decode([]byte(header + "localStore: {roots: []}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.LocalStore.Roots).To(And(Not(BeNil()), BeEmpty()))
+	})
+
 	It("should keep an election that is switched off", func() {
 		config, err := configv1alpha1.Decode([]byte(header + "leaderElection: {enabled: false}\n"))
 		Expect(err).NotTo(HaveOccurred())

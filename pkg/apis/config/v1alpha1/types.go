@@ -37,6 +37,9 @@ type OperatorConfiguration struct {
 	// Rendering holds what changes the objects of Etcds. An Etcd keeps what held when its generation was accepted.
 	// +optional
 	Rendering RenderingConfiguration `json:"rendering,omitempty"`
+	// LocalStore says which directories of nodes Etcds may use as backup store.
+	// +optional
+	LocalStore LocalStoreConfiguration `json:"localStore,omitempty"`
 	// ResourceManager says who applies the ManagedResources that the operator writes.
 	// +optional
 	ResourceManager ResourceManagerConfiguration `json:"resourceManager,omitempty"`
@@ -150,6 +153,16 @@ type ResourceManagerConfiguration struct {
 	// SyncPeriod is how often the embedded controllers apply all resources again. Default 1h.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// LocalStoreConfiguration says which directories of nodes Etcds may use as backup store.
+type LocalStoreConfiguration struct {
+	// Roots are the directories of nodes in which stores with the provider Local may keep their folders: absolute paths in their
+	// shortest form, none in another one. A store uses exactly one folder in a root, named as its container, and each Etcd of the
+	// cluster can use each of these folders. Nil: /etc/gardener/local-backupbuckets where Gardener's CustomResourceDefinitions are
+	// installed, else none. An empty list: none. A store in another directory is refused.
+	// +optional
+	Roots []string `json:"roots,omitempty"`
 }
 
 // RenderingConfiguration holds what changes the objects of Etcds.

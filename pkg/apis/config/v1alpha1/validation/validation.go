@@ -5,6 +5,7 @@
 package validation
 
 import (
+	pathpkg "path"
 	"slices"
 	"strings"
 
@@ -35,6 +36,7 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, validateTasks(c.Controllers, field.NewPath("controllers"))...)
 	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
 	errs = append(errs, validateRendering(c.Rendering, field.NewPath("rendering"))...)
+	errs = append(errs, validateRoots(c.LocalStore.Roots, field.NewPath("localStore", "roots"))...)
 	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
 	errs = append(errs, supported(c.Predecessor, field.NewPath("predecessor"), configv1alpha1.PredecessorStandBy, configv1alpha1.PredecessorTakeOver, configv1alpha1.PredecessorGiveBack)...)
 	errs = append(errs, validatePredecessor(c)...)
@@ -101,6 +103,29 @@ func validateRendering(c configv1alpha1.RenderingConfiguration, path *field.Path
 	for i := range c.NamespaceSelectors {
 		if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelectors[i]); err != nil {
 			errs = append(errs, field.Invalid(path.Child("namespaceSelectors").Index(i), c.NamespaceSelectors[i], err.Error()))
+		}
+	}
+	return errs
+}
+
+// validateRoots refuses directories through which a store could reach more than one folder in one of them.
+func validateRoots(roots []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, root := range roots {
+		at := path.Index(i)
+		switch {
+		case root == "/":
+			errs = append(errs, field.Invalid(at, root, "must not be the root directory of the node"))
+		case !pathpkg.IsAbs(root) || pathpkg.Clean(root) != root:
+			errs = append(errs, field.Invalid(at, root, "must be an absolute path without relative segments and without trailing slash"))
+		}
+		for j, other := range roots {
+			switch {
+			case j < i && root == other:
+				errs = append(errs, field.Duplicate(at, root))
+			case strings.HasPrefix(root, other+"/"):
+				errs = append(errs, field.Invalid(at, root, "must not be in "+other+", which is listed too: it would be a container there"))
+			}
 		}
 	}
 	return errs

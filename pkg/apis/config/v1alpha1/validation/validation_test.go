@@ -50,6 +50,12 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		})).To(BeEmpty())
 	})
 
+	It("should accept directories of Local stores next to each other", func() {
+		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"/etc/gardener/local-backupbuckets", "/srv/backups", "/srv/backups-2"}
+		})).To(BeEmpty())
+	})
+
 	DescribeTable("settings that have no effect in this version",
 		func(mutate func(*configv1alpha1.OperatorConfiguration), names ...string) {
 			config := &configv1alpha1.OperatorConfiguration{}
@@ -72,6 +78,27 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		func(path string, mutate func(*configv1alpha1.OperatorConfiguration)) {
 			Expect(validate(mutate)).To(ConsistOf(HaveField("Field", path)))
 		},
+		Entry("a relative directory of Local stores", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"srv/backups"}
+		}),
+		Entry("a directory of Local stores with a way out", "localStore.roots[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"/srv/backups", "/mnt/../etc"}
+		}),
+		Entry("a directory of Local stores with a trailing slash", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"/srv/backups/"}
+		}),
+		Entry("an empty directory of Local stores", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{""}
+		}),
+		Entry("the whole node as directory of Local stores", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"/"}
+		}),
+		Entry("a directory of Local stores twice", "localStore.roots[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"/srv/backups", "/srv/backups"}
+		}),
+		Entry("a directory of Local stores in another one", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.LocalStore.Roots = []string{"/srv/backups/nested", "/srv/backups"}
+		}),
 		Entry("a negative burst", "clientConnection.burst", func(c *configv1alpha1.OperatorConfiguration) {
 			c.ClientConnection.Burst = -1
 		}),
