@@ -153,30 +153,19 @@ func volumes(v Values) []corev1.Volume {
 	return volumes
 }
 
-// initContainers give the directory of a Local target to the user of the container: Kubernetes does not change the owner of a
-// directory of the node. Only root can.
+// initContainers prepare the folders of Local stores: Kubernetes does not change the owner of a folder of the node. The source keeps
+// its owner, since it is only read.
 func initContainers(v Values) []corev1.Container {
-	directory := v.copyOf().TargetDirectory()
-	if directory == "" {
+	var folders []podspec.LocalFolder
+	for _, mount := range v.copyOf().Mounts() {
+		if source := mount.Volume.HostPath; source != nil {
+			isTarget := mount.VolumeMount.MountPath == v.copyOf().TargetDirectory()
+			folders = append(folders, podspec.LocalFolder{Mount: mount.VolumeMount, Name: path.Base(source.Path), ChangeOwner: isTarget})
+		}
+	}
+	if len(folders) == 0 {
 		return nil
 	}
 
-	security := podspec.WithCapabilities("CHOWN", "DAC_OVERRIDE")
-	security.RunAsNonRoot = new(false)
-	security.RunAsUser = new(int64(0))
-	security.RunAsGroup = new(int64(0))
-	init := corev1.Container{
-		Name:            "change-backup-bucket-permissions",
-		Image:           v.InitImage,
-		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{"chown", "-R", podspec.NonRootOwner, directory},
-		SecurityContext: security,
-	}
-	for _, mount := range v.copyOf().Mounts() {
-		if mount.VolumeMount.MountPath == directory {
-			init.VolumeMounts = append(init.VolumeMounts, mount.VolumeMount)
-		}
-	}
-
-	return []corev1.Container{init}
+	return []corev1.Container{podspec.LocalStoreContainer(v.InitImage, corev1.PullIfNotPresent, folders...)}
 }

@@ -11,25 +11,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// initContainers give the directory of a Local store to the user of the sidecar: Kubernetes does not change the owner of a
-// directory of the node. Only root can.
+// initContainers prepare the folder of a Local store: Kubernetes does not change the owner of a folder of the node. Members that
+// run as root need no other owner.
 func initContainers(v Values) []corev1.Container {
-	if v.Store == nil || v.Store.Provider != backupstore.ProviderLocal || v.Pod.RunAsRoot {
+	if v.Store == nil || v.Store.Provider != backupstore.ProviderLocal {
 		return nil
 	}
+	folder := podspec.LocalFolder{Mount: storeMount(v).VolumeMount, Name: v.Store.Container, ChangeOwner: !v.Pod.RunAsRoot}
 
-	mount := storeMount(v).VolumeMount
-	security := podspec.WithCapabilities("CHOWN", "DAC_OVERRIDE")
-	security.RunAsNonRoot = new(false)
-	security.RunAsUser = new(int64(0))
-	security.RunAsGroup = new(int64(0))
-
-	return []corev1.Container{{
-		Name:            "change-backup-bucket-permissions",
-		Image:           v.Pod.InitImage,
-		ImagePullPolicy: v.Pod.ImagePullPolicy,
-		Command:         []string{"chown", "-R", podspec.NonRootOwner, mount.MountPath},
-		SecurityContext: security,
-		VolumeMounts:    []corev1.VolumeMount{mount},
-	}}
+	return []corev1.Container{podspec.LocalStoreContainer(v.Pod.InitImage, v.Pod.ImagePullPolicy, folder)}
 }
