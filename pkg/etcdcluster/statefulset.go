@@ -27,6 +27,8 @@ type StatefulSet struct {
 	UID types.UID
 	// OwnerUID is the UID of its controlling owner. Empty: none.
 	OwnerUID types.UID
+	// Foreign is true where its controlling owner is neither the Etcd nor a previous one of its name.
+	Foreign bool
 	// Deleting is true while it is being deleted.
 	Deleting bool
 	// Generation is the spec's; ObservedGeneration the one that the StatefulSet controller has seen.

@@ -18,7 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// largestSize is the largest cluster that there ever was.
+// largestSize is the largest supported cluster size.
 const largestSize = 7
 
 // readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
@@ -62,17 +62,31 @@ func (p *pass) readClaimsLeft(ctx context.Context, byName map[string]*corev1.Per
 // or for never made, what holds data.
 func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {
 	if listed != nil {
-		return claimFor(listed, ordinal)
+		return claimFor(listed, ordinal) // it has the labels of the Etcd
 	}
 	name, object := helper.ClaimName(p.etcd, ordinal), &corev1.PersistentVolumeClaim{}
 	switch err := p.APIReader.Get(ctx, p.key(name), object); {
 	case err == nil:
-		return claimFor(object, ordinal)
+		claim := claimFor(object, ordinal)
+		claim.Foreign = !helper.IsClaimOf(object, p.etcd) && !p.usesClaim(ordinal)
+
+		return claim
 	case !apierrors.IsNotFound(err):
 		p.failed(etcdcluster.SectionClaims, fmt.Errorf("reading claim %s: %w", name, err))
 	}
 
 	return etcdcluster.Claim{Name: name, Ordinal: ordinal}
+}
+
+// usesClaim is true where a member with the ordinal runs or ran: Kubernetes has let it mount the claim of its name, whatever labels that
+// has.
+func (p *pass) usesClaim(ordinal int) bool {
+	size := p.seen.ManagedResource.Size
+	if p.seen.StatefulSet.Exists && p.seen.StatefulSet.OwnerUID == p.etcd.UID {
+		size = max(size, p.seen.StatefulSet.SpecReplicas)
+	}
+
+	return ordinal < int(size)
 }
 
 func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {

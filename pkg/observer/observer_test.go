@@ -154,9 +154,33 @@ var _ = Describe("Observer", func() {
 		Expect(seen.Failures).To(BeEmpty())
 		Expect(seen.Claims).To(HaveLen(3))
 		Expect([]bool{seen.Claims[0].Exists, seen.Claims[1].Exists, seen.Claims[2].Exists}).To(Equal([]bool{true, true, false}))
+		Expect([]bool{seen.Claims[0].Foreign, seen.Claims[1].Foreign}).To(Equal([]bool{false, false}))
 		Expect(seen.Claims[1].UID).To(BeEquivalentTo("uid-of-main-main-1"))
 		Expect(seen.Claims[1].CreationTime).To(BeTemporally("==", time.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)))
 	})
+
+	DescribeTable("marks claims of others", func(size string, owner types.UID, expected bool) {
+		etcd.UID = "own"
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}
+		claim.Labels = map[string]string{"app.kubernetes.io/part-of": "main"}
+		objects = append(objects, claim)
+		if size != "" {
+			objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": size},
+			}})
+		}
+		if owner != "" {
+			statefulSet := &appsv1.StatefulSet{ObjectMeta: meta("main"), Spec: appsv1.StatefulSetSpec{Replicas: new(int32(1))}}
+			statefulSet.OwnerReferences = []metav1.OwnerReference{{APIVersion: "druid.gardener.cloud/v1alpha1", Kind: "Etcd", Name: "main", UID: owner, Controller: new(true)}}
+			objects = append(objects, statefulSet)
+		}
+		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Foreign).To(Equal(expected))
+	},
+		Entry("before any member ran", "", types.UID(""), true),
+		Entry("while a StatefulSet of something else runs", "", types.UID("other"), true),
+		Entry("but not where a member ran with it", "1", types.UID(""), false),
+		Entry("but not while a member of the adopted cluster runs with it", "", types.UID("own"), false),
+	)
 
 	It("finds the claims of more members than the spec asks for, where nothing remembers how many there were", func() {
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-4")})

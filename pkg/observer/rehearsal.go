@@ -27,6 +27,9 @@ func (p *pass) readRehearsal(ctx context.Context) {
 
 		return
 	}
+	if !helper.IsOwned(job, p.etcd) && !helper.IsOwnedByPrevious(job, p.etcd) {
+		return // the operator neither reads nor deletes a Job of something else
+	}
 	pods := &corev1.PodList{}
 	if err := p.Reader.List(ctx, pods, append(p.ours(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRehearsalJob})...); err != nil {
 		p.failed(etcdcluster.SectionRehearsal, err)

@@ -125,6 +125,7 @@ func (p *pass) readStatefulSet(ctx context.Context) {
 		Name:               object.Name,
 		UID:                object.UID,
 		OwnerUID:           ownerUID(object),
+		Foreign:            ownerUID(object) != "" && ownerUID(object) != p.etcd.UID && !helper.IsOwnedByPrevious(object, p.etcd),
 		Deleting:           object.DeletionTimestamp != nil,
 		Generation:         object.Generation,
 		ObservedGeneration: object.Status.ObservedGeneration,

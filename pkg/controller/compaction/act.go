@@ -11,6 +11,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -47,12 +48,34 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen 
 		return reconcile.Result{}, err
 	}
 	job := componentcompaction.Job(values)
-	if err := r.Client.Create(ctx, job); err != nil {
+	if err := r.Client.Create(ctx, job); apierrors.IsAlreadyExists(err) {
+		return reconcile.Result{RequeueAfter: existsPause}, r.checkOwner(ctx, etcd, job.Name)
+	} else if err != nil {
 		return reconcile.Result{}, fmt.Errorf("creating Job %s: %w", job.Name, err)
 	}
 	r.event(etcd, corev1.EventTypeNormal, "CompactionStarted", "Job %s compacts the snapshots (attempt %d): %s", job.Name, decision.Attempt, decision.Reason)
 
 	return reconcile.Result{}, nil
+}
+
+// checkOwner fails for a Job that does not belong to the Etcd. The cache holds no Job without the labels of an Etcd.
+func (r *Reconciler) checkOwner(ctx context.Context, etcd *druidv1alpha1.Etcd, name string) error {
+	job := &batchv1.Job{}
+	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, job); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if metav1.IsControlledBy(job, etcd) {
+		return nil
+	}
+	err := foreignJob(etcd, name)
+	r.event(etcd, corev1.EventTypeWarning, "CompactionFailed", "%s", err)
+
+	return err
+}
+
+// foreignJob says that a Job exists which does not belong to the Etcd.
+func foreignJob(etcd *druidv1alpha1.Etcd, name string) error {
+	return fmt.Errorf("metadata.name: Job %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name", name, etcd.Namespace)
 }
 
 // values are what the Job is rendered from, as far as the Etcd's pods are rendered from it too; or what has to be waited for.

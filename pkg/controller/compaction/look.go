@@ -128,7 +128,7 @@ func (r *Reconciler) lookAtJob(ctx context.Context, etcd *druidv1alpha1.Etcd, se
 		return fmt.Errorf("reading Job %s: %w", helper.CompactionJobName(etcd), err)
 	}
 	if !metav1.IsControlledBy(job, etcd) {
-		return fmt.Errorf("metadata.name: Job %s belongs to somebody else; delete it or name the Etcd otherwise", job.Name)
+		return foreignJob(etcd, job.Name)
 	}
 	pods := &corev1.PodList{}
 	labels := helper.DefaultLabels(etcd)

@@ -26,6 +26,9 @@ func (r *Reconciler) carryOut(ctx context.Context, task *druidv1alpha1.EtcdCopyB
 	if err != nil {
 		return nil, err
 	}
+	if job != nil && !isOfTask(job, task) {
+		return nil, foreignJob(job)
+	}
 	if job != nil && !isFor(job, task) {
 		if _, err := r.deleteJob(ctx, task); err != nil {
 			return nil, err
@@ -64,6 +67,17 @@ func isFor(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	return job.DeletionTimestamp == nil && metav1.IsControlledBy(job, task) && (!found || generation == strconv.FormatInt(task.Generation, 10))
 }
 
+// isOfTask is true for a Job of the task or of a previous one of its name.
+func isOfTask(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+	owner := metav1.GetControllerOf(job)
+	return owner != nil && owner.Kind == "EtcdCopyBackupsTask" && owner.APIVersion == druidv1alpha1.SchemeGroupVersion.String() && owner.Name == task.Name
+}
+
+// foreignJob refuses a task because of a Job that does not belong to it.
+func foreignJob(job *batchv1.Job) error {
+	return terminal("metadata.name: Job %s in namespace %s exists and does not belong to this task: delete it if nothing needs it, or create the task with another name", job.Name, job.Namespace)
+}
+
 // create finds the stores and makes the Job.
 func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
 	values, err := r.values(ctx, task)
@@ -94,8 +108,8 @@ func (r *Reconciler) explainExisting(ctx context.Context, task *druidv1alpha1.Et
 	if err != nil {
 		return fmt.Errorf("reading Job %s: %w", name, err)
 	}
-	if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "EtcdCopyBackupsTask" {
-		return terminal("metadata.name: Job %s exists and is not of a task; delete it, or name the task otherwise", name)
+	if !isOfTask(job, task) {
+		return foreignJob(job)
 	}
 	return &waitingError{fmt.Sprintf("Waiting for Job %s to be seen", name)}
 }
@@ -107,8 +121,8 @@ func (r *Reconciler) deleteJob(ctx context.Context, task *druidv1alpha1.EtcdCopy
 		return false, err
 	}
 	if job != nil {
-		if owner := metav1.GetControllerOf(job); owner == nil || owner.Kind != "EtcdCopyBackupsTask" {
-			return true, nil // somebody else's
+		if !isOfTask(job, task) {
+			return true, nil
 		}
 		if job.DeletionTimestamp == nil {
 			err := r.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationForeground), client.Preconditions{UID: &job.UID})

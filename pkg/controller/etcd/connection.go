@@ -42,7 +42,7 @@ func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
 	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.canonical.Namespace, Name: secrets.ConnectionName(p.canonical)}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Client, connection, func() error {
 		if connection.ResourceVersion != "" && !isConnectionOf(connection, p.etcd) {
-			return fmt.Errorf("it exists and is not the operator's: delete it, or name the Etcd otherwise")
+			return refuseForeign(druidv1alpha1.ErrorCodeSyncSecrets, p.etcd, "Secret "+connection.Name)
 		}
 		connection.Labels = helper.DefaultLabels(p.canonical)
 		connection.Labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameConnection
@@ -64,8 +64,7 @@ func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
 
 // isConnectionOf is true for a Secret that was written for the Etcd, or for an earlier one of its name.
 func isConnectionOf(secret metav1.Object, etcd *druidv1alpha1.Etcd) bool {
-	labels := secret.GetLabels()
-	return labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && labels[druidv1alpha1.LabelPartOfKey] == etcd.Name
+	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && isOurs(secret, etcd)
 }
 
 // deleteConnection deletes the Secret with which applications connect, and nothing else of that name.

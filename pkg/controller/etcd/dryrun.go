@@ -19,7 +19,8 @@ import (
 
 // tryRendering asks the API server whether it would create what was rendered, without creating it. What it refuses is
 // the author's mistake and never reaches the ManagedResource, where it would keep every other object from being
-// applied. That an object exists already is found out after it was validated, and counts as accepted.
+// applied. The API server validates an object before it reports that one of its name exists. Such an object belongs to the Etcd, which
+// checkOwnership makes sure of.
 func (r *Reconciler) tryRendering(ctx context.Context, objects []client.Object) error {
 	for _, obj := range objects {
 		kind, code, tried := dryRunFor(obj)

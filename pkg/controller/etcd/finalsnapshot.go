@@ -122,6 +122,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	}
 	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
 	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
+	_ = splitClaims(&o) // the deletion leaves them alone
 	o.SnapshotCalls = r.snapshotCalls(canonical)
 	plan := etcdcluster.PlanDiscard(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
 	if plan.Outcome() != etcdcluster.OutcomeDone {

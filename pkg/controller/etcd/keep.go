@@ -37,6 +37,9 @@ func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
 	if err != nil {
 		return err
 	}
+	if kept == nil && isForeign(why) {
+		return why // nothing that runs under these names is known to be of this Etcd
+	}
 	if kept == nil {
 		return r.repairBeside(ctx, p, why)
 	}

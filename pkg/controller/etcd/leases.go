@@ -6,11 +6,13 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -20,8 +22,8 @@ import (
 )
 
 // ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLeases writes before
-// it. A lease of an earlier Etcd of the same name is deleted and made anew, never adopted: its holder is the sidecar's evidence that a
-// member was part of this cluster.
+// it. A lease of a previous Etcd of the same name is deleted and recreated, never adopted: its holder is the sidecar's evidence that a
+// member was part of this cluster. A lease of anything else, such as another Etcd, is refused.
 func (r *Reconciler) ensureLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, leases []*coordinationv1.Lease) error {
 	for _, lease := range leases {
 		if err := r.ensureLease(ctx, etcd, lease); err != nil {
@@ -46,15 +48,30 @@ func (r *Reconciler) ensureLease(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	}
 
 	switch {
-	case metav1.IsControlledBy(current, etcd):
+	case helper.IsOwned(current, etcd):
 		return r.ensureLabels(ctx, current, desired.Labels)
-	case metav1.GetControllerOf(current) == nil && current.Labels[druidv1alpha1.LabelPartOfKey] != etcd.Name:
-		return fmt.Errorf("it exists, and is not of an Etcd; delete it, or name the Etcd otherwise")
+	case !helper.IsOwnedByPrevious(current, etcd):
+		return refuseForeign(druidv1alpha1.ErrorCodeSyncMemberLease, etcd, "Lease "+current.Name)
+	}
+	if err := r.checkCurrent(ctx, etcd); err != nil {
+		return err
 	}
 	if err := r.Client.Delete(ctx, current, client.Preconditions{UID: &current.UID}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("deleting that of an earlier Etcd: %w", err)
 	}
 	return r.Client.Create(ctx, desired.DeepCopy())
+}
+
+// checkCurrent fails for an Etcd that a newer one of its name has replaced: to that one belongs what looks like a previous Etcd's.
+func (r *Reconciler) checkCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+	current := &druidv1alpha1.Etcd{}
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(etcd), current); err != nil {
+		return fmt.Errorf("reading the Etcd: %w", err)
+	}
+	if current.UID != etcd.UID {
+		return apierrors.NewConflict(schema.GroupResource{Group: druidv1alpha1.SchemeGroupVersion.Group, Resource: "etcds"}, etcd.Name, errors.New("it has another UID"))
+	}
+	return nil
 }
 
 func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lease, labels map[string]string) error {
@@ -111,7 +128,10 @@ func (r *Reconciler) deleteSnapshotLeases(ctx context.Context, etcd *druidv1alph
 			}
 			return err
 		}
-		if err := r.Client.Delete(ctx, lease); client.IgnoreNotFound(err) != nil {
+		if !isOurs(lease, etcd) {
+			continue
+		}
+		if err := r.Client.Delete(ctx, lease, client.Preconditions{UID: &lease.UID}); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("deleting Lease %s: %w", name, err)
 		}
 	}

@@ -92,6 +92,8 @@ type pass struct {
 	// observation is meaningful if observed.
 	observation etcdcluster.Observation
 	observed    bool
+	// foreignClaims are the claims that have names of the members' claims and belong to others.
+	foreignClaims []etcdcluster.Claim
 	// applied is true when the StatefulSet shows what this generation is rendered to.
 	applied bool
 	// issued is what was issued for TLS, and how far that is; nil if nobody got that far.
@@ -171,6 +173,9 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	o.besides(ctx, p.kept)
 	o.keepRepairing(ctx, p.repairing)
 	o.comeBack(ctx, p.comeBack)
+	if isForeign(err) {
+		o.comeBack(ctx, safetyNet) // the operator watches no objects of others
+	}
 	return r.report(ctx, p, o)
 }
 

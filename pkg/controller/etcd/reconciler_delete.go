@@ -140,7 +140,7 @@ func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alp
 // leftovers are the kinds that a predecessor made without a ManagedResource, with the code of a failure to delete one.
 func leftovers(etcd *druidv1alpha1.Etcd) []leftover {
 	return []leftover{
-		{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), helper.StatefulSetName(etcd), druidv1alpha1.ErrorCodeDeleteStatefulSet},
+		{statefulSetKind, helper.StatefulSetName(etcd), druidv1alpha1.ErrorCodeDeleteStatefulSet},
 		{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), helper.PodDisruptionBudgetName(etcd), druidv1alpha1.ErrorCodeDeletePodDisruptionBudget},
 		{corev1.SchemeGroupVersion.WithKind("Service"), helper.ClientServiceName(etcd), druidv1alpha1.ErrorCodeDeleteClientService},
 		{corev1.SchemeGroupVersion.WithKind("Service"), helper.PeerServiceName(etcd), druidv1alpha1.ErrorCodeDeletePeerService},
@@ -150,6 +150,9 @@ func leftovers(etcd *druidv1alpha1.Etcd) []leftover {
 		{corev1.SchemeGroupVersion.WithKind("ServiceAccount"), helper.ServiceAccountName(etcd), druidv1alpha1.ErrorCodeDeleteServiceAccount},
 	}
 }
+
+// statefulSetKind is the kind of the object that runs the members.
+var statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
 
 type leftover struct {
 	kind schema.GroupVersionKind

@@ -74,6 +74,7 @@ func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 // observe reads the world once.
 func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
+	p.foreignClaims = splitClaims(&p.observation)
 	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation, r.Clock.Now())
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
 	r.growths.tell(p.observation.Claims, r.Clock.Now())
@@ -101,6 +102,13 @@ func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alp
 
 // rollOut renders what the plan asks for, writes it, and does the plan's step when there was nothing to write.
 func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
+	mr, err := r.currentManagedResource(ctx, p.canonical)
+	if err != nil {
+		return err
+	}
+	if err := p.checkObserved(mr); err != nil {
+		return err
+	}
 	if err := r.tellLeases(ctx, p); err != nil {
 		return err
 	}
@@ -123,6 +131,11 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
+	return r.applyRendering(ctx, p, rendered, plan)
+}
+
+// applyRendering writes a rendering, and executes the step of the plan when there was nothing to write.
+func (r *Reconciler) applyRendering(ctx context.Context, p *pass, rendered rendering, plan etcdcluster.Plan) error {
 	current, err := r.currentManagedResource(ctx, p.canonical)
 	if err != nil {
 		return err
@@ -295,6 +308,9 @@ func (r *Reconciler) write(ctx context.Context, p *pass, current *resourcesv1alp
 	}
 	isNew := !rendered.resource.carries(current)
 	if isNew {
+		if err := r.checkOwnership(ctx, etcd, current, rendered.objects); err != nil {
+			return false, err
+		}
 		if err := r.tryRendering(ctx, rendered.objects); err != nil {
 			return false, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,19 +23,21 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// rehearse makes the Job that shows whether the store can be restored from, with the images and the store that members have. One
-// that the cache does not show yet is left alone.
+// rehearse creates the Job that verifies that the store can be restored from, with the images and the store of the members. It leaves
+// a Job alone that exists already, and refuses one of something else.
 func (r *Reconciler) rehearse(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
 	values, err := r.rehearsalValues(ctx, p)
 	if err != nil {
 		return err
 	}
 	job := compaction.Rehearsal(values)
-	if err := r.Client.Create(ctx, job); client.IgnoreAlreadyExists(err) != nil {
+	switch err := r.Client.Create(ctx, job); {
+	case apierrors.IsAlreadyExists(err):
+		return r.checkOwnership(ctx, p.etcd, nil, []client.Object{job})
+	case err != nil:
 		return fmt.Errorf("creating Job %s: %w", job.Name, err)
-	} else if err == nil {
-		r.event(p.etcd, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, plan.Reason)
 	}
+	r.event(p.etcd, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, plan.Reason)
 	return nil
 }
 

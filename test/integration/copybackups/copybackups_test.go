@@ -208,7 +208,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 		Expect(env.Client.Create(ctx, task)).To(Succeed())
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
-			g.Expect(task.Status.LastError).To(HaveValue(ContainSubstring("Job main-worker exists and is not of a task")))
+			g.Expect(task.Status.LastError).To(HaveValue(ContainSubstring("exists and does not belong to this task")))
 		}).Should(Succeed())
 		Expect(env.Client.Delete(ctx, task)).To(Succeed())
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(task), task) }).Should(Satisfy(apierrors.IsNotFound))

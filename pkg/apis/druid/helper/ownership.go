@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package helper
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// IsOwned is true for an object that belongs to the Etcd: the Etcd is its controller, or it carries the labels of the Etcd and any owner
+// reference to it. Only the UID of a reference counts.
+func IsOwned(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+	if metav1.IsControlledBy(object, etcd) {
+		return true
+	}
+
+	return HasLabelsOf(object, etcd) && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == etcd.UID })
+}
+
+// IsOwnedByPrevious is true for an object whose controller is an Etcd with the name of this one and another UID. Where this Etcd exists,
+// that one does not exist any more.
+func IsOwnedByPrevious(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+	owner := metav1.GetControllerOf(object)
+
+	return owner != nil && owner.UID != etcd.UID && owner.Name == etcd.Name && owner.Kind == "Etcd" && hasGroup(owner.APIVersion)
+}
+
+// HasLabelsOf is true for an object with the labels that the operator and etcd-druid give to the objects of the Etcd. Anyone can set
+// labels: they decide only about objects that have no owner, such as PersistentVolumeClaims.
+func HasLabelsOf(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+	labels := object.GetLabels()
+	for key, value := range DefaultLabels(etcd) {
+		if labels[key] != value {
+			return false
+		}
+	}
+
+	return true
+}
+
+// Labels of the first versions of etcd-druid. A claim keeps the labels with which it was created.
+const (
+	firstNameLabel     = "name"
+	firstNameValue     = "etcd"
+	firstInstanceLabel = "instance"
+)
+
+// IsClaimOf is true for a PersistentVolumeClaim that was created for the Etcd or for a previous one of its name. A claim has no owner: it
+// has the labels of its StatefulSet's selector, in the form of today or of the first versions of etcd-druid.
+func IsClaimOf(claim *corev1.PersistentVolumeClaim, etcd *druidv1alpha1.Etcd) bool {
+	return HasLabelsOf(claim, etcd) || claim.Labels[firstNameLabel] == firstNameValue && claim.Labels[firstInstanceLabel] == etcd.Name
+}
+
+// hasGroup is true for every version of the API of Etcds.
+func hasGroup(apiVersion string) bool {
+	group, _, _ := strings.Cut(apiVersion, "/")
+
+	return group == druidv1alpha1.SchemeGroupVersion.Group
+}

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// foreignError says that an object exists which has a name that the Etcd needs, and which belongs to something else. The operator neither
+// changes nor deletes such an object.
+type foreignError struct{ message string }
+
+// Error names the object and the remedy.
+func (e *foreignError) Error() string { return e.message }
+
+// refuseForeign returns the refusal of an Etcd because of objects of others, each as kind and name.
+func refuseForeign(code druidv1alpha1.ErrorCode, etcd *druidv1alpha1.Etcd, objects ...string) error {
+	return refused(code, &foreignError{fmt.Sprintf(
+		"metadata.name: %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name",
+		strings.Join(objects, ", "), etcd.Namespace)})
+}
+
+// isForeign is true for the error of an Etcd that is refused because of objects of others.
+func isForeign(err error) bool {
+	var foreign *foreignError
+	return errors.As(err, &foreign)
+}
+
+// isOurs is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
+func isOurs(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+	return helper.IsOwned(object, etcd) || helper.IsOwnedByPrevious(object, etcd)
+}
+
+// lists is true for an object that gardener-resource-manager has applied from a ManagedResource of this operator.
+func lists(mr *resourcesv1alpha1.ManagedResource, kind schema.GroupVersionKind, name string) bool {
+	if mr == nil || mr.Labels[originKey] != originValue {
+		return false
+	}
+	return slices.ContainsFunc(mr.Status.Resources, func(reference resourcesv1alpha1.ObjectReference) bool {
+		return reference.GroupVersionKind().GroupKind() == kind.GroupKind() && reference.Namespace == mr.Namespace && reference.Name == name
+	})
+}
+
+// checkOwnership refuses a rendering with objects that exist and do not belong to the Etcd: gardener-resource-manager would overwrite
+// them. It reads from the API server each object that the ManagedResource does not list yet.
+func (r *Reconciler) checkOwnership(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource, objects []client.Object) error {
+	var foreign []string
+	for _, obj := range objects {
+		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
+		if err != nil {
+			return failed(druidv1alpha1.ErrorCodeObserve, err)
+		}
+		if lists(mr, kind, obj.GetName()) {
+			continue
+		}
+		live := metadataOf(kind)
+		switch err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), live); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s %s: %w", kind.Kind, obj.GetName(), err))
+		case !isOurs(live, etcd):
+			foreign = append(foreign, kind.Kind+" "+obj.GetName())
+		}
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return refuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, etcd, foreign...)
+}
+
+// checkObserved refuses what must not be planned with: a StatefulSet and claims that do not belong to the Etcd.
+func (p *pass) checkObserved(mr *resourcesv1alpha1.ManagedResource) error {
+	var foreign []string
+	statefulSet := p.observation.StatefulSet
+	isOrphan := statefulSet.OwnerUID == "" && !lists(mr, statefulSetKind, statefulSet.Name)
+	if statefulSet.Exists && (statefulSet.Foreign || isOrphan) {
+		foreign = append(foreign, "StatefulSet "+statefulSet.Name)
+	}
+	for _, claim := range p.foreignClaims {
+		foreign = append(foreign, "PersistentVolumeClaim "+claim.Name)
+	}
+	if len(foreign) == 0 {
+		return nil
+	}
+	return refuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, p.canonical, foreign...)
+}
+
+// splitClaims takes the claims that belong to others out of an observation: no decision is about them.
+func splitClaims(o *etcdcluster.Observation) []etcdcluster.Claim {
+	var ours, foreign []etcdcluster.Claim
+	for _, claim := range o.Claims {
+		if claim.Foreign {
+			foreign = append(foreign, claim)
+			continue
+		}
+		ours = append(ours, claim)
+	}
+	o.Claims = ours
+	return foreign
+}
