@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -47,7 +48,7 @@ func (w *World) resourceManager() bool {
 func (w *World) unapply(mr *resourcesv1alpha1.ManagedResource) bool {
 	happened, left := false, false
 	for _, reference := range mr.Status.Resources {
-		if obj := w.referenced(reference); obj != nil {
+		if obj := w.referenced(reference); obj != nil && !ptr.Deref(mr.Spec.KeepObjects, false) {
 			left = true
 			happened = w.drop(obj) || happened
 		}

@@ -103,6 +103,18 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 		Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
 	})
 
+	It("stays where it has taken the place of the Etcd's before the deletion", func() {
+		w := settled(1, plaintext)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main"}}
+		must(w.Client(nil).Delete(ctx, account))
+		must(w.Client(nil).Create(ctx, account.DeepCopy()))
+		before := read(ctx, w, account)
+		deleteEtcd(w)
+		startOperator(w, nil).run()
+		Expect(w.EtcdObject()).To(BeNil())
+		Expect(read(ctx, w, account)).To(Equal(before))
+	})
+
 	It("is taken over where a previous Etcd of the name has left it", func() {
 		w := world.New(scheme)
 		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main-config", OwnerReferences: []metav1.OwnerReference{

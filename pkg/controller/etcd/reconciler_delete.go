@@ -7,10 +7,12 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -20,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,25 +33,25 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
-// maxSize is the largest cluster that there ever was; volume claims are looked for up to its ordinals.
-const maxSize = 7
-
 // delete takes an Etcd apart, one kind of object after the other, each waited for:
 //
 //  0. the Jobs that work on its store: they may take long to go, on a node that is dead, and members write meanwhile
 //  1. nothing else before the data is saved, where its volumes go (finalsnapshot.go)
-//  2. the ManagedResource, and with it everything that gardener-resource-manager applied
-//  3. what is left of it, made by a predecessor before there was a ManagedResource
-//  4. the pods
+//  2. the ManagedResource; gardener-resource-manager leaves its objects alone. Before that, the operator restores the owner reference of a StatefulSet that has lost it
+//  3. its objects, and those that etcd-druid created without one, as far as they belong to the Etcd (ours.go)
+//  4. the pods (deletion_pods.go)
 //  5. the volume claims, where spec.pvcRetentionPolicy is DeleteAll
 //  6. the leases, the payloads of the ManagedResource, and the Secrets that were issued
 //  7. the finalizers, ours and those of the predecessor
 //
-// It only deletes, since nothing can be created in a namespace that is being deleted too, takes what is gone already as done,
+// It creates nothing, since nothing can be created in a namespace that is being deleted too, takes what is gone already as done,
 // and reads from the API server, since a cache that lags would let it go on too early.
 func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reconcile.Result, error) {
 	if !slices.ContainsFunc(ownFinalizers, func(finalizer string) bool { return controllerutil.ContainsFinalizer(etcd, finalizer) }) {
 		return reconcile.Result{}, nil
+	}
+	if err := r.checkCurrent(ctx, etcd); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 
 	for _, step := range []func(context.Context, *druidv1alpha1.Etcd) error{
@@ -131,13 +134,33 @@ func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alp
 	if mr.DeletionTimestamp == nil {
 		r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting ManagedResource %s", mr.Name)
 	}
+	if err := r.reclaimStatefulSet(ctx, etcd, mr); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+	}
+	if err := r.keepObjects(ctx, mr); err != nil {
+		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+	}
 	if err := r.deleteObject(ctx, mr); err != nil {
 		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
 	}
-	return stillWaiting("Waiting for gardener-resource-manager to delete everything in ManagedResource %s", mr.Name)
+	return stillWaiting("Waiting for gardener-resource-manager to release ManagedResource %s", mr.Name)
 }
 
-// leftovers are the kinds that a predecessor made without a ManagedResource, with the code of a failure to delete one.
+// keepObjects tells gardener-resource-manager to leave the objects to this operator. It would delete them by name alone: again and
+// again what something else creates under the name, such as the ServiceAccount default.
+func (r *Reconciler) keepObjects(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
+	if ptr.Deref(mr.Spec.KeepObjects, false) {
+		return nil
+	}
+	before := mr.DeepCopy()
+	mr.Spec.KeepObjects = new(true)
+	if err := r.Client.Patch(ctx, mr, client.MergeFrom(before)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("keeping the objects of ManagedResource %s: %w", mr.Name, err)
+	}
+	return nil
+}
+
+// leftovers are the objects that a ManagedResource may leave or etcd-druid has created, with the code of a failure to delete one.
 func leftovers(etcd *druidv1alpha1.Etcd) []leftover {
 	return []leftover{
 		{statefulSetKind, helper.StatefulSetName(etcd), druidv1alpha1.ErrorCodeDeleteStatefulSet},
@@ -171,7 +194,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 			}
 			return failed(l.code, fmt.Errorf("reading %s %s: %w", l.kind.Kind, l.name, err))
 		}
-		if !metav1.IsControlledBy(obj, etcd) {
+		if !isOurs(obj, etcd) {
 			continue
 		}
 		names = append(names, l.kind.Kind+" "+l.name)
@@ -182,53 +205,6 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 	return gone("", names)
 }
 
-func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
-	labels := helper.DefaultLabels(etcd)
-	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameStatefulSet
-	pods := &corev1.PodList{}
-	if err := r.Reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing pods: %w", err))
-	}
-	var names []string
-	for i := range pods.Items {
-		names = append(names, pods.Items[i].Name)
-		// Only pods that were orphaned are not on their way already.
-		if err := r.deleteObject(ctx, &pods.Items[i]); err != nil {
-			return failed(druidv1alpha1.ErrorCodeStep, err)
-		}
-	}
-	return gone("pods", names)
-}
-
-// deleteClaims deletes the volume claims by their exact names: those of the members, and above them those that carry
-// this Etcd's labels, since the cluster may have been larger once.
-func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
-	if !helper.DeletesClaims(etcd) {
-		return nil
-	}
-	var names []string
-	for ordinal := range max(maxSize, int(etcd.Spec.Replicas)) {
-		claim := &corev1.PersistentVolumeClaim{}
-		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ClaimName(etcd, ordinal)}, claim); err != nil {
-			if apierrors.IsNotFound(err) {
-				continue
-			}
-			return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
-		}
-		if ordinal >= max(1, int(etcd.Spec.Replicas)) && claim.Labels[druidv1alpha1.LabelPartOfKey] != etcd.Name {
-			continue
-		}
-		names = append(names, claim.Name)
-		if claim.DeletionTimestamp == nil {
-			r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting PersistentVolumeClaim %s, as spec.pvcRetentionPolicy asks", claim.Name)
-		}
-		if err := r.deleteObject(ctx, claim); err != nil {
-			return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
-		}
-	}
-	return gone("volume claims", names)
-}
-
 func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	leases := &coordinationv1.LeaseList{}
 	if err := r.Reader.List(ctx, leases, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
@@ -236,6 +212,9 @@ func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd)
 	}
 	var names []string
 	for i := range leases.Items {
+		if !isOurs(&leases.Items[i], etcd) {
+			continue
+		}
 		names = append(names, leases.Items[i].Name)
 		code := druidv1alpha1.ErrorCodeDeleteMemberLease
 		if leases.Items[i].Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameSnapshotLease {
@@ -248,7 +227,11 @@ func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd)
 	return gone("leases", names)
 }
 
-// deletePayloads deletes the Secrets of the ManagedResource, which gardener-resource-manager would collect hours later.
+// payloadChecksum is the end of the name of a payload.
+var payloadChecksum = regexp.MustCompile("^[0-9a-f]{8}$")
+
+// deletePayloads deletes the Secrets of the ManagedResource, which gardener-resource-manager would collect hours later. They have no owner:
+// both their labels and their names say what they are.
 func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -256,6 +239,10 @@ func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etc
 		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, fmt.Errorf("listing payloads: %w", err))
 	}
 	for i := range secrets.Items {
+		checksum, isPayload := strings.CutPrefix(secrets.Items[i].Name, managedresources.SecretPrefix+helper.ManagedResourceName(etcd)+"-")
+		if !isPayload || !payloadChecksum.MatchString(checksum) {
+			continue
+		}
 		if err := r.deleteObject(ctx, &secrets.Items[i]); err != nil {
 			return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
 		}

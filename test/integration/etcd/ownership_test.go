@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+func named(name string) func(*druidv1alpha1.Etcd) {
+	return func(etcd *druidv1alpha1.Etcd) { etcd.Name = name }
+}
+
+// expectRefused waits until an Etcd is refused with a message that has these parts.
+func expectRefused(ctx context.Context, s *story, parts ...string) {
+	GinkgoHelper()
+	Eventually(func(g Gomega) {
+		g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", parts...))
+	}).Should(Succeed())
+}
+
+func expectDeleted(ctx context.Context, s *story) {
+	GinkgoHelper()
+	Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
+	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
+		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
+}
+
+// keepServiceAccount creates a ServiceAccount whenever it does not exist, as Kubernetes does with the one named default, until the test
+// ends.
+func keepServiceAccount(namespace, name string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer GinkgoRecover()
+		defer close(done)
+		_ = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+			if err := env.Client.Create(ctx, account); ctx.Err() == nil {
+				Expect(client.IgnoreAlreadyExists(err)).To(Succeed())
+			}
+			return false, nil
+		})
+	}()
+	DeferCleanup(func() {
+		cancel()
+		<-done
+	})
+}
+
+var _ = Describe("An object of others with a name that an Etcd needs", func() {
+	It("should be left alone where it is the ServiceAccount that Kubernetes creates in each namespace", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "etcd")
+		keepServiceAccount(namespace, "default")
+		account := &corev1.ServiceAccount{}
+		Eventually(func() error {
+			return env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, account)
+		}).Should(Succeed())
+
+		s := &story{namespace: namespace}
+		s.create(ctx, named("default"))
+		expectRefused(ctx, s, "ServiceAccount default in namespace "+namespace+" exists and does not belong to this Etcd", "create the Etcd with another name")
+		expectDeleted(ctx, s)
+
+		after := &corev1.ServiceAccount{}
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(account), after)).To(Succeed())
+		Expect(after.UID).To(Equal(account.UID), "the account was not deleted")
+		Expect(after.ResourceVersion).To(Equal(account.ResourceVersion), "nor changed")
+	}, SpecTimeout(2*time.Minute))
+
+	It("should not keep an Etcd from being deleted whose object something else creates again and again", func(ctx SpecContext) {
+		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s.create(ctx, named("tenant"))
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "tenant"}}
+		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(account), account) }).Should(Succeed())
+		keepServiceAccount(s.namespace, "tenant")
+		expectDeleted(ctx, s)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
+			g.Expect(account.OwnerReferences).To(BeEmpty(), "it is not that of the Etcd")
+		}).Should(Succeed())
+	}, SpecTimeout(2*time.Minute))
+
+	It("should be accepted once it is gone", func(ctx SpecContext) {
+		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		service := &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-client"},
+			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
+		}
+		Expect(env.Client.Create(ctx, service)).To(Succeed())
+		s.create(ctx)
+		expectRefused(ctx, s, "Service main-client in namespace "+s.namespace)
+		Expect(env.Client.Delete(ctx, service)).To(Succeed())
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "gardener.cloud/operation", "reconcile")
+		})
+		s.ready(ctx)
+	}, SpecTimeout(2*time.Minute))
+
+	It("should be left alone where it is the Lease of an Etcd whose members have the same names", func(ctx SpecContext) {
+		first := create(ctx, named("a"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("p") })
+		first.ready(ctx)
+		lease := &coordinationv1.Lease{}
+		first.get(ctx, Default, lease, "p-a-0")
+
+		second := &story{namespace: first.namespace}
+		second.create(ctx, named("p-a"))
+		expectRefused(ctx, second, "Lease p-a-0 in namespace "+first.namespace+" exists and does not belong to this Etcd")
+		unchanged(ctx, lease)
+		expectDeleted(ctx, second)
+		unchanged(ctx, lease)
+		Expect(metav1.IsControlledBy(lease, first.etcd)).To(BeTrue())
+	}, SpecTimeout(2*time.Minute))
+
+	It("should be left alone where it is a claim", func(ctx SpecContext) {
+		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-main-0", Labels: map[string]string{"app": "something-else"}},
+			Spec: corev1.PersistentVolumeClaimSpec{
+				AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+				Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
+			},
+		}
+		Expect(env.Client.Create(ctx, claim)).To(Succeed())
+		s.create(ctx, deleteAll)
+		expectRefused(ctx, s, "PersistentVolumeClaim main-main-0 in namespace "+s.namespace)
+		expectDeleted(ctx, s)
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
+		Expect(claim.DeletionTimestamp).To(BeNil())
+	}, SpecTimeout(2*time.Minute))
+
+	It("should stay where it is the claim of a member that the Etcd never had", func(ctx SpecContext) {
+		s := create(ctx, deleteAll)
+		s.ready(ctx)
+		claim := &corev1.PersistentVolumeClaim{}
+		s.get(ctx, Default, claim, "main-main-0")
+		foreign := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-main-1", Labels: map[string]string{"app.kubernetes.io/part-of": "main"}}, Spec: *claim.Spec.DeepCopy()}
+		foreign.Spec.VolumeName = ""
+		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
+		expectDeleted(ctx, s)
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed())
+		Expect(foreign.DeletionTimestamp).To(BeNil())
+	}, SpecTimeout(2*time.Minute))
+})
+
+var _ = Describe("A Local store", func() {
+	It("should be refused in a directory that the operator's configuration does not list", func(ctx SpecContext) {
+		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup"}, Data: map[string][]byte{"hostPath": []byte("/var/lib")}}
+		Expect(env.Client.Create(ctx, secret)).To(Succeed())
+		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+				Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("victim"), Prefix: "p",
+				SecretRef: &corev1.SecretReference{Name: "backup"},
+			}
+		})
+		Eventually(func(g Gomega) {
+			etcd := s.read(ctx, g)
+			g.Expect(etcd.Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreInvalid",
+				`key hostPath of Secret backup names directory "/var/lib"`, "localStore.roots of the operator's configuration"))
+			g.Expect(etcd.Status.LastErrors).To(ConsistOf(HaveField("Code", BeEquivalentTo("ERR_RESOLVE_STORE"))))
+		}).Should(Succeed())
+		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "druid-main"}, newForeignManagedResource(s.namespace))).
+			To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+	}, SpecTimeout(time.Minute))
+})
