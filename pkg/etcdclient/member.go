@@ -52,7 +52,7 @@ func (m *member) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcl
 		answer.Serves = true
 	}
 
-	return answer, alarmsFor(response.Errors), nil
+	return answer, alarmsFor(answer.Errors), nil
 }
 
 func answerFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
@@ -68,8 +68,8 @@ func answerFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
 		RaftIndex:        response.RaftIndex,
 		RaftAppliedIndex: response.RaftAppliedIndex,
 		Revision:         response.GetHeader().GetRevision(),
-		Version:          response.Version,
-		Errors:           response.Errors,
+		Version:          bounded(response.Version, longestVersion),
+		Errors:           allBounded(response.Errors, longestText),
 	}
 }
 
@@ -125,10 +125,14 @@ func (m *member) MemberList(ctx context.Context) ([]etcdcluster.ListedMember, er
 	if err != nil {
 		return nil, explain("member list", err)
 	}
+	if count := len(response.Members); count > mostItems {
+		return nil, fmt.Errorf("member list: the response names %d members, and at most %d are read", count, mostItems)
+	}
 	members := make([]etcdcluster.ListedMember, 0, len(response.Members))
 	for _, listed := range response.Members {
 		members = append(members, etcdcluster.ListedMember{
-			ID: listed.ID, Name: listed.Name, PeerURLs: listed.PeerURLs, ClientURLs: listed.ClientURLs, Learner: listed.IsLearner,
+			ID: listed.ID, Name: bounded(listed.Name, longestText), Learner: listed.IsLearner,
+			PeerURLs: allBounded(listed.PeerURLs, longestURL), ClientURLs: allBounded(listed.ClientURLs, longestURL),
 		})
 	}
 
@@ -231,10 +235,10 @@ func explain(call string, err error) error {
 	code := status.Code(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
 		code == codes.DeadlineExceeded || code == codes.Unavailable && !isAnswer(err) {
-		return fmt.Errorf("%s: %w: %w", call, ErrUnreachable, err)
+		return fmt.Errorf("%s: %w: %w", call, ErrUnreachable, boundedError{err})
 	}
 
-	return fmt.Errorf("%s: %w", call, err)
+	return fmt.Errorf("%s: %w", call, boundedError{err})
 }
 
 // isAnswer is true for errors that etcd itself sends with the code Unavailable, e.g. that it has no leader.

@@ -23,12 +23,17 @@ import (
 // idleLimit is how long a connection that nobody asked for is kept.
 const idleLimit = 5 * time.Minute
 
+// mostConnections bounds the connections of a Pool: seven members of each of 585 Etcds. Beyond it the one that was used the longest time ago is
+// closed.
+const mostConnections = 4096
+
 // Pool is the Connector to real members. It keeps connections, since a new one costs a TLS handshake and the reading of
 // three Secrets for every look at a member.
 type Pool struct {
 	callTimeout time.Duration
 	clock       clock.PassiveClock
 	dialer      Dialer
+	most        int
 
 	lock        sync.Mutex
 	connections map[poolKey]*pooled
@@ -56,7 +61,7 @@ func NewPool(callTimeout time.Duration, clock clock.PassiveClock) *Pool {
 
 // NewPoolThrough is NewPool for who cannot reach the members by their addresses.
 func NewPoolThrough(dialer Dialer, callTimeout time.Duration, clock clock.PassiveClock) *Pool {
-	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, connections: map[poolKey]*pooled{}}
+	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, most: mostConnections, connections: map[poolKey]*pooled{}}
 }
 
 // Connect implements Connector.
@@ -127,9 +132,27 @@ func (p *Pool) keep(key poolKey, made *member) *member {
 
 		return found.member
 	}
+	if len(p.connections) >= p.most {
+		p.drop(p.oldest())
+	}
 	p.connections[key] = &pooled{member: made, lastUsed: p.clock.Now()}
 
 	return made
+}
+
+// oldest is the key of the connection that was used the longest time ago.
+func (p *Pool) oldest() poolKey {
+	var (
+		oldest poolKey
+		found  *pooled
+	)
+	for key, connection := range p.connections {
+		if found == nil || connection.lastUsed.Before(found.lastUsed) {
+			oldest, found = key, connection
+		}
+	}
+
+	return oldest
 }
 
 func (p *Pool) drop(key poolKey) {
@@ -154,12 +177,16 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 	etcd, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{scheme + nameOf(target)},
 		TLS:       tlsConfig,
-		Logger:    zap.NewNop(), // what is worth telling comes back as an error
+		Logger:    zap.NewNop(), // errors are returned
+		// The calls of clientv3 have a limit of their own, those past it have that of the connection.
+		MaxCallRecvMsgSize: largestMessage,
 		// The host of the endpoint is what the member's certificate is verified for, so that it has to be its name; this is
 		// what leads to its address.
-		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return p.dialer(ctx, target.Address)
-		})},
+		DialOptions: []grpc.DialOption{
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dialer(ctx, target.Address) }),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)),
+			grpc.WithMaxHeaderListSize(largestHeaders),
+		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", target.Address, err)

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdclient_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	testclock "k8s.io/utils/clock/testing"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+)
+
+var _ = Describe("A hostile member", func() {
+	var (
+		s      *server
+		client etcdclient.Client
+	)
+
+	BeforeEach(func(ctx SpecContext) {
+		s = serve(nil)
+		pool := etcdclient.NewPool(2*time.Second, testclock.NewFakeClock(time.Now()))
+		DeferCleanup(pool.Close)
+		var err error
+		client, err = pool.Connect(ctx, etcdclient.Target{Address: s.address})
+		Expect(err).NotTo(HaveOccurred())
+	})
+
+	It("cannot send a large member list", func(ctx SpecContext) {
+		s.members = []*etcdserverpb.Member{{ID: 1, Name: strings.Repeat("x", 8<<20)}}
+		_, err := client.MemberList(ctx)
+		Expect(err).To(MatchError(ContainSubstring("received message larger than max")))
+	})
+
+	It("cannot send a large status", func(ctx SpecContext) {
+		s.status.Version = strings.Repeat("x", 3<<20)
+		_, _, err := client.Status(ctx)
+		Expect(err).To(MatchError(ContainSubstring("received message larger than max")))
+	})
+
+	It("cannot name more members than a cluster has", func(ctx SpecContext) {
+		for id := range uint64(200) {
+			s.members = append(s.members, &etcdserverpb.Member{ID: id})
+		}
+		_, err := client.MemberList(ctx)
+		Expect(err).To(MatchError("member list: the response names 200 members, and at most 64 are read"))
+	})
+
+	It("cannot fill the status of an Etcd with texts", func(ctx SpecContext) {
+		long := strings.Repeat("x", 5000) + "\x1b[2J"
+		s.status.Version, s.status.Errors = long, []string{long}
+		for i := range 1000 {
+			s.status.Errors = append(s.status.Errors, fmt.Sprintf("memberID:%d alarm:NOSPACE ", i))
+		}
+		answer, alarms, err := client.Status(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(answer.Version)).To(BeNumerically("<=", 64))
+		Expect(len(answer.Errors)).To(BeNumerically("<=", 64))
+		Expect(len(answer.Errors[0])).To(BeNumerically("<=", 512))
+		Expect(len(alarms)).To(BeNumerically("<=", 64))
+
+		s.members = []*etcdserverpb.Member{{ID: 1, Name: long, PeerURLs: make([]string, 1000), ClientURLs: []string{long}}}
+		members, err := client.MemberList(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(len(members[0].Name)).To(BeNumerically("<=", 512))
+		Expect(len(members[0].PeerURLs)).To(BeNumerically("<=", 64))
+		Expect(len(members[0].ClientURLs[0])).To(BeNumerically("<=", 2048))
+	})
+
+	It("cannot put control characters or long texts into an error", func(ctx SpecContext) {
+		s.rangeError = status.Error(codes.Internal, "\x1b[2J"+strings.Repeat("x", 5000))
+		_, err := client.Revision(ctx)
+		Expect(err).To(HaveOccurred())
+		Expect(err.Error()).NotTo(ContainSubstring("\x1b"))
+		Expect(len(err.Error())).To(BeNumerically("<=", 1024))
+		Expect(errors.Is(err, etcdclient.ErrUnreachable)).To(BeFalse())
+	})
+
+	It("cannot make the operator keep more connections than it needs", func(ctx SpecContext) {
+		clock := testclock.NewFakeClock(time.Now())
+		pool := etcdclient.NewPool(2*time.Second, clock)
+		DeferCleanup(pool.Close)
+		pool.SetMostConnections(3)
+		connect := func(address string) etcdclient.Client {
+			GinkgoHelper()
+			clock.Step(time.Second)
+			client, err := pool.Connect(ctx, etcdclient.Target{Address: address})
+			Expect(err).NotTo(HaveOccurred())
+
+			return client
+		}
+		first, second := connect("127.0.0.1:1"), connect("127.0.0.1:2")
+		Expect(connect("127.0.0.1:1")).To(BeIdenticalTo(first))
+		connect("127.0.0.1:3")
+		connect("127.0.0.1:4")
+		Expect(connect("127.0.0.1:1")).To(BeIdenticalTo(first))
+		Expect(connect("127.0.0.1:2")).NotTo(BeIdenticalTo(second), "the connection that was used the longest time ago was kept")
+	})
+})
