@@ -65,12 +65,14 @@ type Snapshot struct {
 	Final bool
 }
 
-// LatestSnapshots are the newest full snapshot and the delta snapshots since then.
+// LatestSnapshots are what the store holds from the newest full snapshot on.
 type LatestSnapshots struct {
 	// Full is the newest full snapshot. Nil: the store holds none.
 	Full *Snapshot
-	// Deltas are the delta snapshots after it, oldest first.
-	Deltas []Snapshot
+	// LastDelta is the newest delta snapshot after it. Nil: there is none.
+	LastDelta *Snapshot
+	// DeltaCount is the number of delta snapshots after it.
+	DeltaCount int
 }
 
 // FullSince is the newest full snapshot, if it holds everything up to the revision, and is a final one where that is asked for.
@@ -88,8 +90,8 @@ func (l LatestSnapshots) Since(revision int64) *Snapshot {
 	switch {
 	case l.LastRevision() < revision:
 		return nil
-	case len(l.Deltas) > 0:
-		return &l.Deltas[len(l.Deltas)-1]
+	case l.LastDelta != nil:
+		return l.LastDelta
 	default:
 		return l.Full
 	}
@@ -98,8 +100,8 @@ func (l LatestSnapshots) Since(revision int64) *Snapshot {
 // LastRevision is the newest revision of etcd in the store. 0: it holds no snapshot.
 func (l LatestSnapshots) LastRevision() int64 {
 	switch {
-	case len(l.Deltas) > 0:
-		return l.Deltas[len(l.Deltas)-1].LastRevision
+	case l.LastDelta != nil:
+		return l.LastDelta.LastRevision
 	case l.Full != nil:
 		return l.Full.LastRevision
 	default:

@@ -102,13 +102,13 @@ var _ = Describe("HTTP", func() {
 		answers(200, `{"fullSnapshot":`+fullAnswer+`,"deltaSnapshots":[`+incrAnswer+`]}`)
 		latest, err := plain().LatestSnapshots(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(latest).To(Equal(sidecar.LatestSnapshots{Full: &full, Deltas: []sidecar.Snapshot{incr}}))
+		Expect(latest).To(Equal(sidecar.LatestSnapshots{Full: &full, LastDelta: &incr, DeltaCount: 1}))
 		Expect(latest.LastRevision()).To(Equal(int64(50)))
 	})
 
 	DescribeTable("knows what is in the store since a revision",
 		func(revision int64, final bool, full, whichever string) {
-			latest := sidecar.LatestSnapshots{Full: &sidecar.Snapshot{Name: "full", LastRevision: 40, Final: final}, Deltas: []sidecar.Snapshot{{Name: "delta", LastRevision: 50}}}
+			latest := sidecar.LatestSnapshots{Full: &sidecar.Snapshot{Name: "full", LastRevision: 40, Final: final}, LastDelta: &sidecar.Snapshot{Name: "delta", LastRevision: 50}, DeltaCount: 1}
 			name := func(snapshot *sidecar.Snapshot) string {
 				if snapshot == nil {
 					return ""
@@ -147,10 +147,10 @@ var _ = Describe("HTTP", func() {
 			Expect(err).NotTo(MatchError(sidecar.ErrUnreachable))
 			Expect(err).To(MatchError(message))
 		},
-		Entry("without a store", 405, "", "taking a full snapshot: sidecar refuses: it has no store, or does not reach the sidecar beside the leader"),
-		Entry("with a store that fails", 500, "", "taking a full snapshot: sidecar refuses: 500 Internal Server Error"),
-		Entry("with a reason", 400, "no", "taking a full snapshot: sidecar refuses: 400 Bad Request no"),
-		Entry("with something else", 200, "<html>", "taking a full snapshot: sidecar refuses: its answer cannot be read: invalid character '<' looking for beginning of value"),
+		Entry("without a store", 405, "", "taking a full snapshot: sidecar refuses: it has no store, or does not reach the sidecar of the leader"),
+		Entry("with a store that fails", 500, "", "taking a full snapshot: sidecar refuses: HTTP 500"),
+		Entry("with a reason", 400, "no", "taking a full snapshot: sidecar refuses: HTTP 400"),
+		Entry("with something else", 200, "<html>", "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
 	)
 
 	It("says that nobody answers, without the address", func() {

@@ -197,8 +197,8 @@ func (r *Reconciler) compacted(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 		return Outcome{}
 	case latest.Full == nil:
 		return problem(druidv1alpha1.ErrorCodeCompactSnapshots, errors.New("the store holds no full snapshot, so that nothing was compacted"))
-	case len(latest.Deltas) > 0 && latest.Full.LastRevision <= base:
-		return problem(druidv1alpha1.ErrorCodeCompactSnapshots, fmt.Errorf("nothing was compacted: the newest full snapshot is still %s, and there are %d delta snapshots since", latest.Full.Name, len(latest.Deltas)))
+	case latest.DeltaCount > 0 && latest.Full.LastRevision <= base:
+		return problem(druidv1alpha1.ErrorCodeCompactSnapshots, fmt.Errorf("nothing was compacted: the newest full snapshot is still %s, and there are %d delta snapshots since", latest.Full.Name, latest.DeltaCount))
 	}
 
 	return Outcome{Snapshot: snapshotFor(*latest.Full, nil)}

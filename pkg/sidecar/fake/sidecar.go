@@ -136,9 +136,10 @@ func (c client) DeltaSnapshot(ctx context.Context) (*sidecar.Snapshot, error) {
 	if c.failure != nil || c.latest.LastRevision() == c.revision {
 		return nil, c.failure
 	}
-	c.latest.Deltas = append(c.latest.Deltas, c.snapshot("Incr", c.latest.LastRevision()+1))
+	c.latest.LastDelta = new(c.snapshot("Incr", c.latest.LastRevision()+1))
+	c.latest.DeltaCount++
 
-	return new(c.latest.Deltas[len(c.latest.Deltas)-1]), nil
+	return new(*c.latest.LastDelta), nil
 }
 
 // LatestSnapshots implements sidecar.Client.
