@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -70,9 +71,15 @@ func (g *growths) remember(claim types.UID, refused refusedGrowth) {
 func (r *Reconciler) growClaim(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
 	etcd, step := p.canonical, plan.Step
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
-	patch := fmt.Sprintf(`{"metadata":{"uid":%q},"spec":{"resources":{"requests":{"storage":%q}}}}`, step.UID, size)
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": step.UID},
+		"spec":     map[string]any{"resources": corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: *resource.NewQuantity(step.Size, resource.BinarySI)}}},
+	})
+	if err != nil {
+		return fmt.Errorf("writing the patch of claim %s: %w", step.Object, err)
+	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
-	err := r.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, []byte(patch)))
+	err = r.Client.Patch(ctx, claim, client.RawPatch(types.MergePatchType, patch))
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		r.growths.remember(step.UID, refusedGrowth{size: step.Size, why: err.Error(), at: r.Clock.Now()})

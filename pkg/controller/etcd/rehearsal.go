@@ -6,6 +6,7 @@ package etcd
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -72,7 +73,12 @@ func (r *Reconciler) recordRehearsal(ctx context.Context, p *pass) error {
 	if !rehearsal.Failed || rehearsal.Recorded || rehearsal.Deleting {
 		return nil
 	}
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:"failed"}}}`, rehearsal.UID, druidv1alpha1.CompactionRecordedAnnotation)
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": rehearsal.UID, "annotations": map[string]string{druidv1alpha1.CompactionRecordedAnnotation: "failed"},
+	}})
+	if err != nil {
+		return fmt.Errorf("writing the patch of Job %s: %w", rehearsal.Name, err)
+	}
 	if err := r.Client.Patch(ctx, rehearsalJob(p.canonical), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting that the outcome of Job %s is told: %w", rehearsal.Name, err)
 	}

@@ -6,6 +6,7 @@ package opstask
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,56 +53,71 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 	case etcd.DeletionTimestamp != nil, !asked && !identified:
 		return reconcile.Result{}, nil
 	case !asked: // somebody has taken the other one off: the next task is another one
-		return r.patch(ctx, etcd, operation{"remove", druidv1alpha1.RunTaskIDAnnotation, ""})
+		return r.patch(ctx, etcd, remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
 	if !slices.Contains(helper.TaskKinds(), kind) {
 		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q asks for no task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.TaskKinds(), ", "))
-		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"remove", druidv1alpha1.RunTaskAnnotation, ""})
+		return r.patch(ctx, etcd, test(druidv1alpha1.RunTaskAnnotation, kind), remove(druidv1alpha1.RunTaskAnnotation))
 	}
 	if !identified {
 		// It wakes this Etcd again. A cache that does not show yet how the task is named must not name another.
-		return r.patchCurrent(ctx, etcd, operation{"test", druidv1alpha1.RunTaskAnnotation, kind}, operation{"add", druidv1alpha1.RunTaskIDAnnotation, etcd.ResourceVersion})
+		return r.patchCurrent(ctx, etcd, test(druidv1alpha1.RunTaskAnnotation, kind), operation{Op: "add", Path: annotationPath(druidv1alpha1.RunTaskIDAnnotation), Value: &etcd.ResourceVersion})
 	}
 	isOurs, err := r.ensure(ctx, etcd, kind)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	if !isOurs { // the Etcd was made from another one, with all annotations of it: it is to be named anew
-		return r.patch(ctx, etcd, operation{"test", druidv1alpha1.RunTaskIDAnnotation, etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]}, operation{"remove", druidv1alpha1.RunTaskIDAnnotation, ""})
+		return r.patch(ctx, etcd, test(druidv1alpha1.RunTaskIDAnnotation, etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]), remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
 
 	return r.patch(ctx, etcd,
-		operation{"test", druidv1alpha1.RunTaskAnnotation, kind},
-		operation{"remove", druidv1alpha1.RunTaskAnnotation, ""},
-		operation{"remove", druidv1alpha1.RunTaskIDAnnotation, ""})
+		test(druidv1alpha1.RunTaskAnnotation, kind),
+		remove(druidv1alpha1.RunTaskAnnotation),
+		remove(druidv1alpha1.RunTaskIDAnnotation))
 }
 
-// operation is one on an annotation, in a JSON patch.
-type operation struct{ verb, annotation, value string }
+// operation is one operation of a JSON patch.
+type operation struct {
+	Op   string `json:"op"`
+	Path string `json:"path"`
+	// Value is nil for an operation without a value.
+	Value *string `json:"value,omitempty"`
+}
+
+// test lets the patch pass only if the annotation has the value.
+func test(annotation, value string) operation {
+	return operation{Op: "test", Path: annotationPath(annotation), Value: &value}
+}
+
+func remove(annotation string) operation {
+	return operation{Op: "remove", Path: annotationPath(annotation)}
+}
+
+func annotationPath(annotation string) string {
+	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(annotation)
+}
 
 // patch changes annotations if the Etcd still asks for the same. Whatever else was written to it meanwhile is no reason to come back.
 func (r *Requester) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
-	return r.apply(ctx, etcd, nil, operations)
-}
-
-// patchCurrent changes annotations if nothing was written to the Etcd since it was read.
-func (r *Requester) patchCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
-	return r.apply(ctx, etcd, []string{fmt.Sprintf(`{"op":"test","path":"/metadata/resourceVersion","value":%q}`, etcd.ResourceVersion)}, operations)
-}
-
-// apply applies a JSON patch of parts that are written already, and of operations.
-func (r *Requester) apply(ctx context.Context, etcd *druidv1alpha1.Etcd, parts []string, operations []operation) (reconcile.Result, error) {
-	for _, o := range operations {
-		path := "/metadata/annotations/" + strings.ReplaceAll(o.annotation, "/", "~1")
-		parts = append(parts, fmt.Sprintf(`{"op":%q,"path":%q,"value":%q}`, o.verb, path, o.value))
+	patch, err := json.Marshal(operations)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("writing the patch of annotations: %w", err)
 	}
-	err := r.Client.Patch(ctx, etcd, client.RawPatch(types.JSONPatchType, []byte("["+strings.Join(parts, ",")+"]")))
+	err = r.Client.Patch(ctx, etcd, client.RawPatch(types.JSONPatchType, patch))
 	if apierrors.IsInvalid(err) {
-		// Somebody asks for something else by now, or has taken it off.
+		// The annotation was changed or removed in the meantime.
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 
 	return reconcile.Result{}, client.IgnoreNotFound(err)
+}
+
+// patchCurrent changes annotations if nothing was written to the Etcd since it was read.
+func (r *Requester) patchCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
+	isCurrent := operation{Op: "test", Path: "/metadata/resourceVersion", Value: &etcd.ResourceVersion}
+
+	return r.patch(ctx, etcd, append([]operation{isCurrent}, operations...)...)
 }
 
 // ensure makes a task of the kind unless one waits already, and returns false where somebody else's has its name.

@@ -62,6 +62,25 @@ var _ = Describe("Requester", func() {
 		Expect(etcd.Annotations).To(Equal(map[string]string{"other": "stays"}))
 	})
 
+	DescribeTable("removes an annotation with a value that Go and JSON write in different ways", func(ctx SpecContext, kind string) {
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/run-task": kind, "other": "stays"}
+		key := client.ObjectKeyFromObject(etcd)
+		scheme := runtime.NewScheme()
+		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).Build()
+		requester := &opstask.Requester{Client: c, Reader: c, Recorder: events.NewFakeRecorder(10)}
+		_, err := requester.Reconcile(ctx, reconcile.Request{NamespacedName: key})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(c.Get(ctx, key, etcd)).To(Succeed())
+		Expect(etcd.Annotations).To(Equal(map[string]string{"other": "stays"}))
+	},
+		Entry("a control character", "full\x7fsnapshot"),
+		Entry("a bell", "\a"),
+		Entry("what closes the string", `x"},{"op":"remove","path":"/metadata/annotations/other","value":"`),
+	)
+
 	It("names a task once, also when a cache does not show that yet", func() {
 		ctx := context.Background()
 		etcd := &druidv1alpha1.Etcd{}
