@@ -84,8 +84,9 @@ func Job(v Values) *batchv1.Job {
 }
 
 func podTemplate(v Values) corev1.PodTemplateSpec {
-	labels := Labels(v.Task)
+	labels := map[string]string{}
 	maps.Copy(labels, v.Task.Spec.PodLabels)
+	maps.Copy(labels, Labels(v.Task)) // the operator and network policies select by these
 
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},

@@ -105,6 +105,19 @@ var _ = Describe("Job", func() {
 		Expect(copybackups.Job(v).Spec.Template.Spec.Containers[0].Args).NotTo(ContainElement(HavePrefix("--wait-for-final-snapshot")))
 	})
 
+	It("keeps its own labels, which the task cannot replace", func() {
+		v := copybackups.Values{Source: store("S3", "old", ""), Target: store("S3", "new", ""), Task: task(func(task *druidv1alpha1.EtcdCopyBackupsTask) {
+			task.Spec.PodLabels = map[string]string{
+				"app.kubernetes.io/managed-by": "user", "app.kubernetes.io/part-of": "other", "app.kubernetes.io/component": "etcd-statefulset", "app.kubernetes.io/name": "x",
+				"networking.gardener.cloud/to-dns": "allowed",
+			}
+		})}
+		Expect(copybackups.Job(v).Spec.Template.Labels).To(Equal(map[string]string{
+			"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "app.kubernetes.io/component": "etcd-copy-backups-job",
+			"app.kubernetes.io/name": "main-worker", "networking.gardener.cloud/to-dns": "allowed",
+		}))
+	})
+
 	It("does not change the task", func() {
 		v := copybackups.Values{Source: store("S3", "old", ""), Target: store("S3", "new", ""), Task: task(withEverything)}
 		before := v.Task.DeepCopy()

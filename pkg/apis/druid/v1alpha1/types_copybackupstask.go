@@ -32,7 +32,7 @@ type EtcdCopyBackupsTaskList struct {
 
 // EtcdCopyBackupsTaskSpec says what to copy.
 type EtcdCopyBackupsTaskSpec struct {
-	// PodLabels are set on the pods of the copy, above the operator's own labels.
+	// PodLabels are set on the pods of the copy, below the operator's own labels, which win.
 	// +optional
 	PodLabels map[string]string `json:"podLabels,omitempty"`
 	// SourceStore is the store to copy from.
