@@ -10,7 +10,9 @@ package calls
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Runner runs calls for objects, at most one at a time for each, and keeps what the last one came to. It is a runnable of
+const (
+	// mostCalls is how many calls of a Runner run at the same time, and mostOfNamespace how many of them for objects of one namespace. Others wait
+	// for a slot.
+	mostCalls       = 100
+	mostOfNamespace = 50
+	// longestCall is when a call is ended that has not ended by itself.
+	longestCall = 6 * time.Hour
+)
+
+// Runner runs calls for objects, at most one at a time for each, and keeps what the last one came to. The number of calls that run at the same
+// time is bounded; a free slot goes to the namespace that has the fewest, and within it to the call that has waited longest. It is a runnable of
 // the manager: calls run between its start and its end, and their context ends with it. It is safe for concurrent use.
 type Runner[Result any] struct {
 	lock   sync.Mutex
@@ -28,10 +40,20 @@ type Runner[Result any] struct {
 	group  sync.WaitGroup
 	calls  map[types.UID]*call[Result]
 	wakeUp chan event.GenericEvent
+
+	// waiting are the calls without a slot, in the order of their requests.
+	waiting []*call[Result]
+	// running is how many calls run for objects of a namespace.
+	running map[string]int
+	// active is the sum of running.
+	active int
 }
 
 // call is one call. done says that result is what it came to. Before that result is what the one before came to, if found says so.
 type call[Result any] struct {
+	object      client.Object
+	do          func(context.Context) Result
+	ctx         context.Context
 	cancel      context.CancelFunc
 	done, found bool
 	result      Result
@@ -39,7 +61,7 @@ type call[Result any] struct {
 
 // NewRunner returns a Runner to be added to a manager.
 func NewRunner[Result any]() *Runner[Result] {
-	return &Runner[Result]{calls: map[types.UID]*call[Result]{}, wakeUp: make(chan event.GenericEvent)}
+	return &Runner[Result]{calls: map[types.UID]*call[Result]{}, running: map[string]int{}, wakeUp: make(chan event.GenericEvent)}
 }
 
 // Source wakes an object when its call is over.
@@ -61,8 +83,8 @@ func (r *Runner[Result]) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run begins a call for an object, whose outcome before is kept until it is over. False: one runs already, or none may run now; whoever
-// asks comes again.
+// Run requests a call for an object, which begins when there is a slot for it. The outcome of the call before is kept until it has ended. False:
+// there is a call for the object already, or none may run now; the caller requests it again later.
 func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Result) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -72,32 +94,66 @@ func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Resu
 		return false
 	}
 	ctx, cancel := context.WithCancel(r.base)
-	began := &call[Result]{cancel: cancel}
+	requested := &call[Result]{object: object, do: do, ctx: ctx, cancel: cancel}
 	if before != nil {
-		began.found, began.result = before.found, before.result
+		requested.found, requested.result = before.found, before.result
 	}
-	r.calls[uid] = began
-	base := r.base
-	r.group.Go(func() {
-		defer cancel()
-		result := do(ctx)
-		r.lock.Lock()
-		began.done, began.found, began.result = true, true, result
-		isForgotten := r.calls[uid] != began
-		r.lock.Unlock()
-		if isForgotten {
-			return
-		}
-		select {
-		case r.wakeUp <- event.GenericEvent{Object: object}:
-		case <-base.Done():
-		}
-	})
+	r.calls[uid] = requested
+	r.waiting = append(r.waiting, requested)
+	r.fill()
 
 	return true
 }
 
-// Outcome is what the last call for the object came to that is over. running says that one is not over yet; found, that there is
+// fill gives the free slots to waiting calls. The lock is held.
+func (r *Runner[Result]) fill() {
+	r.waiting = slices.DeleteFunc(r.waiting, func(c *call[Result]) bool { return c.ctx.Err() != nil })
+	for r.base != nil && r.active < mostCalls {
+		next := -1
+		for i, c := range r.waiting {
+			if count := r.running[c.object.GetNamespace()]; count < mostOfNamespace && (next < 0 || count < r.running[r.waiting[next].object.GetNamespace()]) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		begun := r.waiting[next]
+		r.waiting = slices.Delete(r.waiting, next, next+1)
+		r.active++
+		r.running[begun.object.GetNamespace()]++
+		base := r.base
+		r.group.Go(func() { r.run(base, begun) })
+	}
+}
+
+// run does a call, frees its slot, and wakes its object.
+func (r *Runner[Result]) run(base context.Context, c *call[Result]) {
+	ctx, cancel := context.WithTimeout(c.ctx, longestCall)
+	result := c.do(ctx)
+	cancel()
+	c.cancel()
+
+	r.lock.Lock()
+	c.done, c.found, c.result = true, true, result
+	isForgotten := r.calls[c.object.GetUID()] != c
+	namespace := c.object.GetNamespace()
+	r.active--
+	if r.running[namespace]--; r.running[namespace] == 0 {
+		delete(r.running, namespace)
+	}
+	r.fill()
+	r.lock.Unlock()
+	if isForgotten {
+		return
+	}
+	select {
+	case r.wakeUp <- event.GenericEvent{Object: c.object}:
+	case <-base.Done():
+	}
+}
+
+// Outcome is what the last call for the object came to that is over. running says that one is not over yet, or waits for a slot; found, that there is
 // a result, of the one before where one is running. Both are false where nothing was called since the start of the process, or it was forgotten.
 func (r *Runner[Result]) Outcome(uid types.UID) (result Result, running, found bool) {
 	r.lock.Lock()

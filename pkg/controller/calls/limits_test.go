@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package calls_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+)
+
+var _ = Describe("Many calls at a time", func() {
+	var (
+		runner *calls.Runner[string]
+		lock   sync.Mutex
+		active map[string]int // by namespace
+		end    chan struct{}
+	)
+
+	BeforeEach(func() {
+		runner, active, end = calls.NewRunner[string](), map[string]int{}, make(chan struct{})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = runner.Start(ctx)
+		}()
+		DeferCleanup(func() { cancel(); <-done })
+	})
+
+	// begin requests calls that last until end is closed.
+	begin := func(namespace string, count int) {
+		GinkgoHelper()
+		for i := range count {
+			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main", UID: types.UID(fmt.Sprintf("%s-%d", namespace, i))}}
+			Eventually(func() bool {
+				return runner.Run(etcd, func(ctx context.Context) string {
+					lock.Lock()
+					active[namespace]++
+					lock.Unlock()
+					select {
+					case <-end:
+					case <-ctx.Done():
+					}
+					lock.Lock()
+					active[namespace]--
+					lock.Unlock()
+
+					return "done"
+				})
+			}).Should(BeTrue())
+		}
+	}
+	running := func() map[string]int {
+		lock.Lock()
+		defer lock.Unlock()
+		copied := map[string]int{}
+		for namespace, count := range active {
+			copied[namespace] = count
+		}
+
+		return copied
+	}
+
+	It("run at most 50 for one namespace, so that it leaves slots to others", func() {
+		begin("hostile", 300)
+		Eventually(running).Should(HaveKeyWithValue("hostile", 50))
+		Consistently(running, 100*time.Millisecond).Should(HaveKeyWithValue("hostile", 50))
+		begin("healthy", 3)
+		Eventually(running).Should(HaveKeyWithValue("healthy", 3))
+		_, isRunning, _ := runner.Outcome("hostile-299")
+		Expect(isRunning).To(BeTrue(), "a call that waits for a slot is reported as one that runs")
+	})
+
+	It("run at most 100 in all, and the next slot goes to the namespace with the fewest", func() {
+		begin("a", 60)
+		begin("b", 60)
+		begin("c", 1)
+		Eventually(running).Should(And(HaveKeyWithValue("a", 50), HaveKeyWithValue("b", 50)))
+		Consistently(running, 100*time.Millisecond).ShouldNot(HaveKey("c"))
+		runner.Forget("a-0")
+		Eventually(running).Should(HaveKeyWithValue("c", 1))
+	})
+
+	It("all end in the end", func() {
+		begin("a", 200)
+		close(end)
+		for i := range 200 {
+			Eventually(func() bool {
+				_, isRunning, found := runner.Outcome(types.UID(fmt.Sprintf("a-%d", i)))
+
+				return found && !isRunning
+			}).Should(BeTrue())
+		}
+	})
+
+	It("do not begin where they are not needed any more", func() {
+		begin("a", 60)
+		Eventually(running).Should(HaveKeyWithValue("a", 50))
+		for i := range 60 {
+			runner.Forget(types.UID(fmt.Sprintf("a-%d", i)))
+		}
+		Eventually(running).Should(HaveKeyWithValue("a", 0))
+		Consistently(running, 50*time.Millisecond).Should(HaveKeyWithValue("a", 0))
+	})
+})
