@@ -113,6 +113,15 @@ var _ = Describe("A hostile Etcd", func() {
 		Expect(members.dialled).To(Equal([]string{"10.0.0.7:2379"}))
 	})
 
+	It("is known as slow by the duration of a request", func(ctx SpecContext) {
+		recording, isSlow := observer.WithSlowRecorder(ctx)
+		observer.RecordRequest(recording, 999*time.Millisecond)
+		Expect(isSlow()).To(BeFalse())
+		timeout = 1100 * time.Millisecond
+		observe(recording, fixture.Etcd(func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }))
+		Expect(isSlow()).To(BeTrue())
+	})
+
 	It("with thousands of pods is dialled at a few of them, and not at all at the same time", func(ctx SpecContext) {
 		etcd := fixture.Etcd()
 		for ordinal := range 1000 {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
@@ -170,6 +171,8 @@ func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
 	if err != nil {
 		return silent(err)
 	}
+	began := time.Now()
+	defer func() { RecordRequest(ctx, time.Since(began)) }()
 	client, err := p.Etcd.Connect(ctx, target)
 	if err != nil {
 		return silent(err)
@@ -203,7 +206,9 @@ func (p *pass) readMemberList(ctx context.Context, results []asked) {
 		if !result.answer.Serves {
 			continue
 		}
+		began := time.Now()
 		members, err := result.client.MemberList(ctx)
+		RecordRequest(ctx, time.Since(began))
 		if err == nil {
 			p.seen.Etcd.MemberList, p.seen.Etcd.MemberListError = members, ""
 

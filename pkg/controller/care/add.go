@@ -24,6 +24,7 @@ import (
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -105,5 +106,5 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isOurs(), LeaseSaysMore())).
 		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isOurs())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.etcdsBySecret)).
-		Complete(r)
+		Complete(calls.Fair(r, options.MaxConcurrentReconciles, clock.RealClock{}))
 }

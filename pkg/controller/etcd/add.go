@@ -111,7 +111,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	for _, kind := range watchedForDrift {
 		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(renderedPartChanged()))
 	}
-	return b.Complete(r)
+	return b.Complete(calls.Fair(r, o.Controller.MaxConcurrentReconciles, clock.RealClock{}))
 }
 
 // etcdForManagedResource maps one of our ManagedResources to its Etcd.
