@@ -23,8 +23,8 @@ var _ = Describe("Decode", func() {
 		config, err := configv1alpha1.Decode([]byte(header))
 		Expect(err).NotTo(HaveOccurred())
 
-		Expect(config.ClientConnection.QPS).To(BeEquivalentTo(100))
-		Expect(config.ClientConnection.Burst).To(Equal(150))
+		Expect(config.ClientConnection.QPS).To(BeEquivalentTo(500))
+		Expect(config.ClientConnection.Burst).To(Equal(1000))
 		Expect(config.LeaderElection.Enabled).To(HaveValue(BeTrue()))
 		Expect(config.LeaderElection.ResourceName).To(Equal("druid-leader-election"))
 		Expect(config.LeaderElection.LeaseDuration.Duration).To(Equal(15 * time.Second))

@@ -12,8 +12,10 @@ import (
 
 // SetDefaults fills every field that is not set. After it, no pointer that has a default is nil.
 func SetDefaults(c *OperatorConfiguration) {
-	setDefault(&c.ClientConnection.QPS, 100)
-	setDefault(&c.ClientConnection.Burst, 150)
+	// One budget serves all Etcds: with 100 requests a second a few Etcds that change all the time delay others by seconds. Priority and
+	// fairness protect the API server from more.
+	setDefault(&c.ClientConnection.QPS, 500)
+	setDefault(&c.ClientConnection.Burst, 1000)
 
 	setPointerDefault(&c.LeaderElection.Enabled, true)
 	setDurationDefault(&c.LeaderElection.LeaseDuration, 15*time.Second)

@@ -57,11 +57,11 @@ type OperatorConfiguration struct {
 
 // ClientConnectionConfiguration limits how fast the operator talks to the API server.
 type ClientConnectionConfiguration struct {
-	// QPS is the sustained number of requests a second. Zero means the default, 100; a negative value switches the
+	// QPS is the sustained number of requests a second. Zero means the default, 500; a negative value switches the
 	// limit off.
 	// +optional
 	QPS float32 `json:"qps,omitempty"`
-	// Burst is the number of requests above QPS that are let through at once. Zero means the default, 150.
+	// Burst is the number of requests above QPS that are let through at once. Zero means the default, 1000.
 	// +optional
 	Burst int `json:"burst,omitempty"`
 	// ContentType is what the operator sends. Empty means JSON.
