@@ -206,6 +206,27 @@ var _ = Describe("the operator's chart", func() {
 		Expect(container.Image).To(Equal("registry.example/druid:" + strings.TrimSpace(string(want))))
 	})
 
+	It("limits the memory of the operator, and tells Go", func() {
+		container := func(overwrite string) corev1.Container {
+			GinkgoHelper()
+
+			return find[*appsv1.Deployment](objects(manifests(overwrite)), "gardener-extension-etcd-druid").Spec.Template.Spec.Containers[0]
+		}
+		memory := func(overwrite string) string {
+			GinkgoHelper()
+			limits := container(overwrite).Resources.Limits
+
+			return limits.Memory().String()
+		}
+		limit := corev1.EnvVar{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}}
+		Expect(memory("")).To(Equal("1Gi"))
+		Expect(container("").Env).To(ContainElement(limit))
+		Expect(memory("resources: {limits: {memory: 4Gi}}")).To(Equal("4Gi"))
+		unlimited := container("resources: {limits: null}")
+		Expect(unlimited.Resources.Limits).To(BeEmpty())
+		Expect(unlimited.Env).NotTo(ContainElement(limit), "without a limit it would be the memory of the node")
+	})
+
 	DescribeTable("writes a configuration that the operator accepts",
 		func(overwrite string, check func(*configv1alpha1.OperatorConfiguration)) {
 			configMap := find[*corev1.ConfigMap](objects(manifests(overwrite)), "gardener-extension-etcd-druid-config")
