@@ -43,7 +43,9 @@ type usageError struct{ error }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string) int {
-	command := newCommand(streams)
+	raw := streams
+	streams.Out, streams.ErrOut = &terminal{Writer: streams.Out}, &terminal{Writer: streams.ErrOut}
+	command := newCommand(streams, raw)
 	command.SetArgs(args)
 	err := command.ExecuteContext(ctx)
 	usage, task := usageError{}, taskError{}
@@ -71,11 +73,13 @@ func Run(ctx context.Context, streams genericiooptions.IOStreams, args []string)
 type plugin struct {
 	genericiooptions.IOStreams
 
+	// raw are the streams without the escaping of Out and ErrOut, for programs that are started.
+	raw   genericiooptions.IOStreams
 	flags *genericclioptions.ConfigFlags
 }
 
-func newCommand(streams genericiooptions.IOStreams) *cobra.Command {
-	p := &plugin{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true)}
+func newCommand(streams, raw genericiooptions.IOStreams) *cobra.Command {
+	p := &plugin{IOStreams: streams, raw: raw, flags: genericclioptions.NewConfigFlags(true)}
 	command := &cobra.Command{
 		Use:   "kubectl-etcd",
 		Short: "Look after the etcd clusters of gardener-extension-etcd-druid",

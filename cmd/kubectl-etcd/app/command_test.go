@@ -44,6 +44,11 @@ var _ = Describe("The command line", func() {
 		Entry("an unknown format", 2, "yml", "status", "-o", "yml"),
 	)
 
+	It("writes no control character of its input to the terminal", func() {
+		_, text := run("status", "\x1b[2J\x07main", "b\u009b31m\u202e\xff")
+		Expect(text).To(ContainSubstring(`\u001b[2J\u0007main b\u009b31m\u202e\ufffd`))
+	})
+
 	It("completes its commands", func() {
 		code, text := run("__complete", "")
 		Expect(code).To(Equal(0))

@@ -70,7 +70,7 @@ func (p *plugin) ctl(ctx context.Context, session *session, names, args []string
 	}
 	program := exec.CommandContext(ctx, path, args...)
 	program.Env = append(os.Environ(), environment...)
-	program.Stdin, program.Stdout, program.Stderr = p.In, p.Out, p.ErrOut
+	program.Stdin, program.Stdout, program.Stderr = p.raw.In, p.raw.Out, p.raw.ErrOut // the values may be binary
 	if err := program.Run(); err != nil {
 		return fmt.Errorf("etcdctl: %w", err)
 	}
