@@ -21,7 +21,7 @@ func Forecast(w io.Writer, name string, lines []forecast.Line) error {
 		case line.Act != "":
 			paragraph += ", because " + line.Reason
 		case line.WaitsFor != "":
-			paragraph = "wait for " + line.WaitsFor + ", because " + line.Reason + ". Nothing goes on without that"
+			paragraph = "wait for " + line.WaitsFor + " (" + line.Reason + "). The operator continues after that"
 		case i == 0 && line.Stage == "Done":
 			paragraph = "nothing: " + line.Reason
 		case line.Stage == "Refused":

@@ -145,8 +145,8 @@ var _ = Describe("The text of a forecast", func() {
 		})).To(Succeed())
 		Expect(text.String()).To(Equal(`  1. evict pod main-1, because 3 of 3 healthy; replacing main-1 leaves 2 of 3:
      allowed
-  2. wait for pod main-1 to be ready, because 2 of 3 healthy. Nothing goes on
-     without that
+  2. wait for pod main-1 to be ready (2 of 3 healthy). The operator continues
+     after that
 
 Nothing was done with main.
 `))
