@@ -47,6 +47,8 @@ type Observation struct {
 	Defragmentation string
 	// FullSnapshotRequested is when the newest EtcdOpsTask that takes a full snapshot was created. Zero: there is none.
 	FullSnapshotRequested time.Time
+	// PeerChangePending is true where the spec asks for peer URLs that BoundPeers or BoundPeerPort keep from being rendered now.
+	PeerChangePending bool
 	// InitialClusterToken is the token that the cluster was formed with by a predecessor. Empty: it is not adopted.
 	InitialClusterToken string
 	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.

@@ -26,7 +26,7 @@ import (
 // more, which corrects them when it starts.
 const staleTime = time.Minute
 
-// besideTime is how long a change of peer TLS waits for a member that starts beside a quorum that serves.
+// besideTime is how long a change of peer URLs waits for a member that starts next to a quorum, although its sidecar has renewed the lease.
 const besideTime = time.Minute
 
 // BoundPeers says whether the members have to talk to each other with TLS or without it, whatever the spec says: as most of them
@@ -34,16 +34,15 @@ const besideTime = time.Minute
 // never find together. Where as many are known by one as by the other, they find together either way, and those that start are
 // correcting their URLs to what was rendered: it stays. A lease tells how a member was known when it was written, so that most of
 // them may be wrong where they differ: members that do not find together in the one way try the other. A healthy etcd proves that a quorum
-// is connected, also while the sidecars of others do not start and too few pods are ready: then they do not try the other. While one starts next to a quorum
-// that serves without TLS, it stays without too: its pod would be replaced before it serves, and the sidecars of the others may be about to
-// stop them. Nil: they are free to change.
+// is connected, also while the sidecars of others do not start and too few pods are ready: then they do not try the other. What was rendered
+// also stays while a sidecar has not yet registered the peer URLs of its member (isRegistering). Nil: they are free to change.
 func BoundPeers(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) *bool {
 	rendered := o.StatefulSet.TLS.PeerCA != ""
 	switch isServed := etcd.Spec.Replicas > 0 && isServedByPods(o); {
 	case lastSize(o) <= 1 || !helper.ManagesPods(etcd):
 		return nil
-	case isServed && o.StatefulSet.Exists && !rendered && isStarting(o, now):
-		return new(false)
+	case isServed && o.StatefulSet.Exists && isAnyRegistering(etcd, o, now):
+		return new(rendered)
 	case isServed:
 		return nil
 	default:
@@ -72,10 +71,18 @@ func boundByLeases(etcd *druidv1alpha1.Etcd, o Observation, rendered bool, now t
 
 // BoundPeerPort is the port between members for as long as those of several that do not serve cannot be told of another one, whatever
 // the spec says: most are known by the port that was rendered. Where as many as are a quorum run there and do not find together, they
-// are not, and the spec counts, which a person may have set back. 0: it is free to change.
+// are not, and the spec counts, which a person may have set back. It also stays while a sidecar has not yet registered the peer URLs of its
+// member (isRegistering). 0: it is free to change.
 func BoundPeerPort(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) int32 {
 	size, rendered := int(lastSize(o)), o.StatefulSet.PeerPort
-	if size <= 1 || !helper.ManagesPods(etcd) || etcd.Spec.Replicas > 0 && isServedByPods(o) {
+	if size <= 1 || !helper.ManagesPods(etcd) {
+		return 0
+	}
+	if etcd.Spec.Replicas > 0 && isServedByPods(o) {
+		if o.StatefulSet.Exists && isAnyRegistering(etcd, o, now) {
+			return rendered
+		}
+
 		return 0
 	}
 	if countAlone(o, size, func(pod Pod) bool { return pod.PeerPort == rendered }, now) >= QuorumOf(size) {
@@ -159,9 +166,47 @@ func hasHealthyEtcd(o Observation) bool {
 	})
 }
 
-// isStarting is true while a pod that was made a short while ago is not ready.
-func isStarting(o Observation, now time.Time) bool {
-	return slices.ContainsFunc(o.Pods, func(pod Pod) bool { return !pod.Ready && !pod.Deleting && now.Sub(pod.CreationTime) < besideTime })
+// isAnyRegistering is true while the sidecar of a pod is registering the peer URLs of its member.
+func isAnyRegistering(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) bool {
+	return slices.ContainsFunc(o.Pods, func(pod Pod) bool { return isRegistering(etcd, o, pod, now) })
+}
+
+// isRegistering is true for a pod whose sidecar has not yet registered the peer URLs of its member. It does that once, some seconds after
+// etcd serves for the first time, and reads the ConfigMap as it is then, and not as it was when its pod was created. If the ConfigMap has
+// other peer URLs by then, the sidecar registers these and stops etcd: members that wake up together would all stop at the same time. A
+// sidecar has registered them before it renews the Lease of its member. The wait ends after staleTime for a pod that is ready, and after
+// startTime for a pod that does not become ready. A pod whose etcd container has never run reads the newest ConfigMap anyway.
+func isRegistering(etcd *druidv1alpha1.Etcd, o Observation, pod Pod, now time.Time) bool {
+	name, age := helper.MemberName(etcd, pod.Ordinal), now.Sub(pod.CreationTime)
+	hasRegistered := slices.ContainsFunc(o.MemberLeases, func(l Lease) bool { return l.Name == name && hasBeaten(pod, l) })
+	switch {
+	case pod.Deleting || !hasStarted(pod):
+		return false
+	case pod.Ready:
+		return !hasRegistered && now.Sub(later(pod.ReadyChangedAt, pod.sidecarStartedAt())) < staleTime
+	default:
+		return age < besideTime || !hasRegistered && age < startTime
+	}
+}
+
+// holdPeers waits while the spec asks for other peer URLs, a quorum serves, and a sidecar has not yet registered those of its member. Other
+// changes of the spec wait too, so that each pod is replaced only once.
+func (v view) holdPeers(plan Plan) (Plan, bool) {
+	if !v.o.PeerChangePending || !isServedByPods(v.o) {
+		return plan, false
+	}
+	for _, member := range v.members {
+		if member.Pod == nil || !isRegistering(v.etcd, v.o, *member.Pod, v.now) {
+			continue
+		}
+		plan.Stage, plan.Render = StageSettle, false
+		plan.WaitsFor = cmp.Or(awaitedOfPod(v.etcd, member), "the heartbeat of member "+member.Name)
+		plan.Reason = v.arithmetic() + "; the spec is applied when the sidecars of all members have registered their current peer URLs"
+
+		return plan, true
+	}
+
+	return plan, false
 }
 
 // isAloneFor is true for a pod whose etcd runs, and has not been ready for as long as members may take to start.
@@ -290,17 +335,23 @@ func (v view) isSettled(m Member) bool {
 	return v.now.Sub(later(m.Pod.ReadyChangedAt, m.Pod.CreationTime)) >= staleTime
 }
 
-// hasBeaten is true for a member whose sidecar has written its lease since it was started. Before that it corrects the peer URLs to those
-// of its own configuration, once, and stops etcd where they were others.
-func (v view) hasBeaten(m Member) bool {
-	since := m.Pod.CreationTime
-	for _, container := range m.Pod.Containers {
+// hasBeaten is true for a member whose sidecar has renewed its lease since the sidecar started. Before that it corrects the peer URLs to
+// those of its own configuration, once, and stops etcd where they were others.
+func (v view) hasBeaten(m Member) bool { return m.Lease != nil && hasBeaten(*m.Pod, *m.Lease) }
+
+// hasBeaten is true where the sidecar of the pod has renewed the lease since it started.
+func hasBeaten(pod Pod, lease Lease) bool { return lease.RenewTime.After(pod.sidecarStartedAt()) }
+
+// sidecarStartedAt is when the sidecar of the pod started last; before it ever ran, when the pod was created.
+func (p Pod) sidecarStartedAt() time.Time {
+	since := p.CreationTime
+	for _, container := range p.Containers {
 		if container.Name == ContainerBackupRestore {
 			since = later(since, container.StartedAt)
 		}
 	}
 
-	return m.Lease != nil && m.Lease.RenewTime.After(since)
+	return since
 }
 
 // toBeToldBefore is the step by which others know a member that loses its certificates by the URLs that it will have, and what they are.

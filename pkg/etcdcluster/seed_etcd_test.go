@@ -167,6 +167,8 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 		member.caught++
 	case member.learner:
 		member.learner = false
+	case s.servedAt[pod.UID].IsZero():
+		s.servedAt[pod.UID] = s.now // it finds that its etcd serves some seconds later, and then reads the ConfigMap as it is
 	case !s.corrected[pod.UID]: // once, as it starts
 		s.corrected[pod.UID] = true
 		if member.peerURL == url {
@@ -180,6 +182,26 @@ func (s *seed) sidecar(pod *etcdcluster.Pod, volume *simVolume) bool {
 	}
 
 	return true
+}
+
+// checkRegistered checks that no other peer URLs are rendered while a quorum of pods is ready, and a sidecar has yet to register those of its pod: it
+// would read the new ones, register them, and stop etcd.
+func (s *seed) checkRegistered(wanted manifest) {
+	ready := 0
+	for _, pod := range s.seen.Pods {
+		if pod.Ready && !pod.Deleting {
+			ready++
+		}
+	}
+	isSame := s.applied == nil || wanted.peerTLS == s.applied.peerTLS && wanted.peerPort == s.applied.peerPort
+	if isSame || wanted.replicas == 0 || len(s.members) < 2 || !etcdcluster.IsQuorate(ready, len(s.members)) || s.wasStrange {
+		return
+	}
+	for _, pod := range s.seen.Pods {
+		if s.alive(pod.Ordinal) != nil && !s.servedAt[pod.UID].IsZero() && !s.corrected[pod.UID] {
+			s.broken("other peer URLs are rendered, which the sidecar of %s reads before it has registered those of its pod, and stops etcd", pod.Name)
+		}
+	}
 }
 
 // makeAgainWithout deletes the Etcd, whose claims stay but for those of the ordinals, and makes it again.

@@ -62,6 +62,11 @@ type seed struct {
 	refuseEvictions int
 	// corrected are the pods whose sidecars have had their peer URLs corrected, as each does once.
 	corrected map[types.UID]bool
+	// wasStrange is true from when a member ran on the data of another cluster: its pod was ready, although its sidecar had not registered
+	// peer URLs in this cluster.
+	wasStrange bool
+	// servedAt is when the etcd of a pod served first.
+	servedAt map[types.UID]time.Time
 	// readyAt is when pods were last ready, by their UIDs.
 	readyAt map[types.UID]time.Time
 	// waitsForStore are the UIDs of pods in which the sidecar of a single member with data does not start etcd before the store is reachable.
@@ -100,7 +105,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}, renderedSizes: map[types.UID]int32{}, renderedStores: map[types.UID]bool{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[etcdcluster.StepKind]int{}, corrected: map[types.UID]bool{}, servedAt: map[types.UID]time.Time{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}, renderedSizes: map[types.UID]int32{}, renderedStores: map[types.UID]bool{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -134,6 +139,7 @@ func (s *seed) pass() bool {
 		s.seen.Etcd = s.answers()
 	}
 	s.tellLeases()
+	s.seen.PeerChangePending = s.peerTLS() != (helper.PeerTLS(s.etcd) != nil) || s.effective() != s.etcd
 	plan := etcdcluster.PlanFor(s.effective(), s.seen, s.now)
 	if s.notAskedFor || plan.Refusal != nil {
 		return s.repairBeside(plan)
@@ -147,6 +153,7 @@ func (s *seed) pass() bool {
 	if plan.Render && (s.written == nil || s.written.rendering().Checksum != wanted.rendering().Checksum || len(s.written.fixed.Differences(wanted.fixed)) > 0) {
 		s.checkRendered(wanted)
 		s.checkSaved(plan)
+		s.checkRegistered(wanted)
 		s.write(wanted, plan)
 		s.seen.ManagedResource.Replicas, s.seen.ManagedResource.FinalSnapshot = new(wanted.replicas), plan.FinalSnapshot
 		s.remember(plan)
@@ -418,6 +425,7 @@ func (s *seed) kubelet() bool {
 			member := s.alive(pod.Ordinal)
 			pod.Ready = s.strange[pod.Ordinal] && s.volumes[helper.ClaimName(s.etcd, pod.Ordinal)].member == 0 || member != nil && !member.learner && s.follows(member)
 			container.Ready = pod.Ready
+			s.wasStrange = s.wasStrange || s.strange[pod.Ordinal]
 			pod.Ready = pod.Ready && !s.halfBroken[pod.UID]
 			pod.ContainersReady = pod.Ready
 		}

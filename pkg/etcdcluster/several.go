@@ -36,7 +36,18 @@ func planSeveral(etcd *druidv1alpha1.Etcd, o Observation, now time.Time) Plan {
 
 		return plan
 	}
-	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.replaceAlone, v.promote, v.correctURLs, v.makeRoom, v.replace, v.settle} {
+	held, isHeld := v.holdPeers(plan)
+	for _, decide := range []func(Plan) (Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.replaceAlone, v.promote} {
+		if decided, is := decide(plan); is {
+			decided.Render = decided.Render && !isHeld
+
+			return decided
+		}
+	}
+	if isHeld {
+		return held
+	}
+	for _, decide := range []func(Plan) (Plan, bool){v.correctURLs, v.makeRoom, v.replace, v.settle} {
 		if decided, is := decide(plan); is {
 			return decided
 		}

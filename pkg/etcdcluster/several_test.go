@@ -278,7 +278,11 @@ var _ = Describe("PlanFor of several members", func() {
 			},
 			Entry("while all serve", func() {}),
 			Entry("while a quorum does", func() { o.Pods[0].Ready = false }),
-			Entry("while a quorum does, and the third has not come up for a minute", func() { o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-time.Minute) }),
+			Entry("while a quorum does, and the third has not become ready for two minutes", func() { o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-2*time.Minute) }),
+			Entry("while a quorum does, and the third has not become ready for a minute since its heartbeat", func() {
+				o.Pods[0].Ready, o.Pods[0].CreationTime, o.MemberLeases[0].RenewTime = false, now.Add(-time.Minute), now
+			}),
+			Entry("when the sidecar of one that has just become ready has renewed its lease", func() { o.Pods[0].ReadyChangedAt, o.MemberLeases[0].RenewTime = now, now }),
 			Entry("while a quorum does, and the third goes", func() { o.Pods[0].Ready, o.Pods[0].CreationTime, o.Pods[0].Deleting = false, now, true }),
 			Entry("of which there never were several", func() { o.ManagedResource.Size, o.ManagedResource.Replicas, o.Pods = 1, new(int32(1)), nil }),
 			Entry("that somebody else runs", func() {
@@ -308,12 +312,25 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("when they wake up", func() { o.Pods, o.ManagedResource.Replicas = nil, new(int32(0)) }),
 		)
 
-		It("stays without TLS while one starts beside a quorum that has none", func() {
-			o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-time.Minute+time.Second)
-			Expect(bound()).To(HaveValue(BeFalse()))
-			o.StatefulSet.TLS.PeerCA = "peer-ca"
-			Expect(bound()).To(BeNil(), "from TLS each is told on its own")
-		})
+		DescribeTable("stays with what was rendered while the sidecar of a member may read other peer URLs than those of its pod, and stop etcd",
+			func(change func()) {
+				change()
+				Expect(bound()).To(HaveValue(BeFalse()))
+				o.StatefulSet.TLS.PeerCA = "peer-ca"
+				Expect(bound()).To(HaveValue(BeTrue()))
+				etcd.Spec.Etcd.ServerPort, o.StatefulSet.PeerPort = new(int32(2381)), 2380
+				Expect(etcdcluster.BoundPeerPort(etcd, o, now)).To(BeEquivalentTo(2380))
+			},
+			Entry("since it starts next to a quorum", func() {
+				o.Pods[0].Ready, o.Pods[0].CreationTime, o.MemberLeases[0].RenewTime = false, now.Add(-time.Minute+time.Second), now
+			}),
+			Entry("since it starts next to a quorum, and has not renewed its lease", func() { o.Pods[0].Ready, o.Pods[0].CreationTime = false, now.Add(-2*time.Minute+time.Second) }),
+			Entry("since it became ready a moment ago, and has not renewed its lease", func() { o.Pods[0].ReadyChangedAt = now.Add(-time.Minute + time.Second) }),
+			Entry("since it has not renewed its lease after its container started", func() {
+				o.Pods[0].ReadyChangedAt, o.MemberLeases[0].RenewTime = now, now.Add(-time.Second)
+				o.Pods[0].Containers = append(o.Pods[0].Containers, etcdcluster.Container{Name: "backup-restore", StartedAt: now})
+			}),
+		)
 
 		It("stays with what was rendered where as many are known by one as by the other", func() {
 			o.Pods[0].Ready, o.Pods[1].Ready = false, false
@@ -497,6 +514,27 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[ordinal].RevisionHash, o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = "old", 2380, now
 		}
 		Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepEvictPod), plan().WaitsFor)
+	})
+
+	It("replaces no member while the sidecar of another one may read newer peer URLs than those of its pod, and stop etcd", func() {
+		o.StatefulSet.PeerPort = 2381
+		for ordinal := range o.Pods {
+			o.Pods[ordinal].RevisionHash, o.Pods[ordinal].PeerPort = "old", 2380
+		}
+		Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepEvictPod), plan().WaitsFor)
+		o.Pods[2].ReadyChangedAt = now.Add(-time.Minute + time.Second)
+		Expect(plan()).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", "the heartbeat of member main-2")))
+		o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", RenewTime: now}}
+		Expect(plan().Step).To(HaveField("Kind", etcdcluster.StepEvictPod), plan().WaitsFor)
+	})
+
+	It("renders nothing while the spec asks for other peer URLs, and the sidecar of a member has not registered the current ones", func() {
+		o.PeerChangePending = true
+		Expect(plan().Render).To(BeTrue())
+		o.Pods[2].ReadyChangedAt = now.Add(-time.Minute + time.Second)
+		Expect(plan()).To(And(HaveField("Render", false), HaveField("WaitsFor", "the heartbeat of member main-2")))
+		o.Pods[2].Ready, o.Pods[2].CreationTime, o.Pods[2].Containers[0].State = false, now, "Waiting"
+		Expect(plan().Render).To(BeTrue(), "a pod that is recreated repeatedly and never starts delays nothing")
 	})
 
 	It("names both clusters where members are of two", func() {

@@ -116,6 +116,8 @@ func (v view) awaitedOfMember(m Member) string {
 		return "member " + m.Name + " to serve"
 	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
 		return "member " + m.Name + " to be in the list of members"
+	case v.mayStopForNewerURLs(m):
+		return "the heartbeat of member " + m.Name
 	case v.isConfiguredAsBefore(m), v.losesPeerTLS(m) && m.isKnownBy(peerURLs(v.etcd, m, false)):
 		return ""
 	case v.awaitedURLs(m) != "":
@@ -131,6 +133,14 @@ func (v view) awaitedOfMember(m Member) string {
 // configuration that is not its pod's: its sidecar reads that anew when it begins to write leases again.
 func (v view) isBeforeHeartbeat(m Member) bool {
 	return m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS && v.now.Sub(m.Pod.CreationTime) < startTime
+}
+
+// mayStopForNewerURLs is true while the sidecar of an outdated pod may read other peer URLs than those of its pod, and stop etcd.
+func (v view) mayStopForNewerURLs(m Member) bool {
+	hasNewerPort := m.Pod.PeerPort != 0 && v.o.StatefulSet.PeerPort != 0 && m.Pod.PeerPort != v.o.StatefulSet.PeerPort
+	hasNewer := hasNewerPort || m.Pod.PeerTLS != (v.o.StatefulSet.TLS.PeerCA != "")
+
+	return len(v.members) > 1 && v.isOutdated(m) && hasNewer && isRegistering(v.etcd, v.o, *m.Pod, v.now)
 }
 
 // isConfiguredAsBefore is true for a pod of an older template that has run for a while: nobody knows its configuration any more,

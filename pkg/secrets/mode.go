@@ -130,6 +130,14 @@ func Decide(etcd *druidv1alpha1.Etcd, running Modes, boundPeers *bool) (Modes, f
 	return modes, errs
 }
 
+// IsPeerChangePending is true where the spec asks for TLS between members, or for none, and boundPeers keeps that from being rendered now.
+// A spec that Decide refuses asks for nothing.
+func IsPeerChangePending(etcd *druidv1alpha1.Etcd, running Modes, boundPeers *bool) bool {
+	modes, errs := Decide(etcd, running, nil)
+
+	return boundPeers != nil && len(errs) == 0 && modes.Peer.hasCertificates() != *boundPeers
+}
+
 // boundMode is how members are connected that have to do with TLS, or without, until they can be told otherwise. Of certificates
 // any will do that all of them share.
 func boundMode(tls, referenced bool, running Mode) Mode {

@@ -113,6 +113,17 @@ var _ = DescribeTable("Decide about members that cannot be told of other peer UR
 	Entry("leaves alone what fits", question{client: true, peer: true, running: "client=given,peer=given"}, true, "client=given,peer=given"),
 )
 
+var _ = DescribeTable("IsPeerChangePending",
+	func(q question, bound *bool, expected bool) {
+		Expect(secrets.IsPeerChangePending(q.etcd(), secrets.ParseModes(q.running), bound)).To(Equal(expected))
+	},
+	Entry("is true where TLS is switched off, and members keep it", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, new(true), true),
+	Entry("is true where TLS is switched on, and members stay without", question{enableTLS: new(true), running: "client=disabled,peer=disabled"}, new(false), true),
+	Entry("is false where members keep what the spec asks for", question{enableTLS: new(true), running: "client=provisioned,peer=provisioned"}, new(true), false),
+	Entry("is false where members are free to change", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, nil, false),
+	Entry("is false where the spec is refused", question{client: true, running: "client=given,peer=given"}, new(true), false),
+)
+
 var _ = Describe("RunningModes", func() {
 	DescribeTable("finds out how a cluster runs",
 		func(remembered string, exists bool, clientCA, peerCA, expected string) {

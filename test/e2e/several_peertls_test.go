@@ -6,6 +6,7 @@ package e2e_test
 
 import (
 	"context"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -72,11 +73,27 @@ var _ = Describe("Three members go on serving", func() {
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation))) })
 
-		By("waking up")
+		By("waking up, with TLS")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		story.Eventually(ctx, etcd, func(g Gomega) {
+			pods := podsByName(ctx, story)
+			g.Expect(pods).To(HaveLen(3))
+			for _, pod := range pods {
+				g.Expect(landscape.IsPodReady(&pod)).To(BeTrue(), pod.Name)
+				Expect(restarts(pod)).To(BeZero(), "%s stops because its sidecar reads the configuration without TLS", pod.Name)
+			}
+		})
+		users := story.Use(ctx, etcd, "peer TLS is switched off while the members hibernate, and they wake up")
+
+		By("replacing one member after the other")
+		for replaced := 1; replaced <= 3; replaced++ {
+			story.Eventually(ctx, etcd, func(g Gomega) {
+				without := slices.DeleteFunc(peerTLS(ctx, story), func(enabled string) bool { return enabled != "false" })
+				g.Expect(len(without)).To(BeNumerically(">=", replaced))
+			})
+		}
 		story.EventuallyReady(ctx, etcd)
-		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(peerTLS(ctx, story)).To(HaveEach("false")) })
-		story.EventuallyReady(ctx, etcd)
+		expectShortGaps(users.End(ctx))
 		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout))
 })

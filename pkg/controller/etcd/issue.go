@@ -52,8 +52,7 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 			return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", section, failure))
 		}
 	}
-	running := secrets.RunningModes(p.canonical.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
-	modes, errs := secrets.Decide(p.canonical, running, etcdcluster.BoundPeers(p.canonical, o, r.Clock.Now()))
+	modes, errs := secrets.Decide(p.canonical, runningModes(p.canonical, o), etcdcluster.BoundPeers(p.canonical, o, r.Clock.Now()))
 	if len(errs) > 0 {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
@@ -74,6 +73,11 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 		return failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureConnection(ctx, p))
 	}
 	return nil
+}
+
+// runningModes are how the connections of the Etcd are secured now.
+func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) secrets.Modes {
+	return secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 }
 
 // servesProvisioned is true when every member serves clients with certificates of ours, or none does yet of a new cluster: what a
@@ -167,8 +171,12 @@ func (i *issued) mounted(etcdName string) secrets.Names {
 	}
 }
 
-// isAheadOf is true when a pod mounts something else than what was issued: it was renewed, or its CA is being rotated.
+// isAheadOf is true when a pod mounts something else than what was issued: it was renewed, or its CA is being rotated. It is false of nil,
+// in a reconciliation that renders nothing.
 func (i *issued) isAheadOf(o etcdcluster.Observation) bool {
+	if i == nil {
+		return false
+	}
 	for _, pod := range o.Pods {
 		client := secrets.Names{ClientCA: pod.TLS.ClientCA, Server: pod.TLS.Server, Client: pod.TLS.Client}
 		peer := secrets.Names{PeerCA: pod.TLS.PeerCA, Peer: pod.TLS.Peer}

@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
 // rendering is what an accepted generation comes to under a plan.
@@ -75,9 +76,12 @@ func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
 	p.foreignClaims = splitClaims(&p.observation)
-	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation, r.Clock.Now())
+	now := r.Clock.Now()
+	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation, now)
+	p.observation.PeerChangePending = p.canonical != canonical ||
+		secrets.IsPeerChangePending(canonical, runningModes(canonical, p.observation), etcdcluster.BoundPeers(canonical, p.observation, now))
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
-	r.growths.tell(p.observation.Claims, r.Clock.Now())
+	r.growths.tell(p.observation.Claims, now)
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(canonical.Namespace)); err != nil {
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
