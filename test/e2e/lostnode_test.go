@@ -12,33 +12,28 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
-	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// Everything leaves the node in this story, so that no other may run beside it.
-var _ = Describe("The runbook of a node that does not come back", Serial, func() {
-	It("has its member run elsewhere, and the node used again when it is back", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "lost-node")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		ledger := story.Ledger(etcd)
-		ledger.Write(ctx, 20)
+// loseNode follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
+func loseNode(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	ledger := story.Ledger(etcd)
+	ledger.Write(ctx, 20)
 
-		pod := awayFromFirstNode(ctx, story)
-		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main", "NODE": pod.Spec.NodeName}
-		const page = "operations/losing-a-member.md"
-		DeferCleanup(giveBack, pod.Spec.NodeName)
-		story.Follow(ctx, page, "The node does not come back", words)
-		Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
-		Expect(story.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
-		ledger.ExpectComplete(ctx)
+	pod := awayFromFirstNode(ctx, story)
+	words := map[string]string{"NAMESPACE": story.Namespace, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
+	const page = "operations/losing-a-member.md"
+	DeferCleanup(giveBack, pod.Spec.NodeName)
+	story.Follow(ctx, page, "The node does not come back", words)
+	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
+	Expect(story.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
+	ledger.ExpectComplete(ctx)
 
-		story.Follow(ctx, page, "The node is back after all", words)
-		Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
-	}, SpecTimeout(storyTimeout))
-})
+	story.Follow(ctx, page, "The node is back after all", words)
+	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
+}
 
 // awayFromFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
 func awayFromFirstNode(ctx context.Context, story *landscape.Story) *corev1.Pod {

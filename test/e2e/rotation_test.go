@@ -19,64 +19,92 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 )
 
-// Every write has to succeed within a second, so that no other story may run beside these.
-var _ = Describe("The CAs are rotated", func() {
-	DescribeTable("serves clients that trust the old CA, then both, then the new one", func(ctx SpecContext, members int32) {
+// Every write has to succeed within a second, so that no other story may run beside this one.
+var _ = Describe("The CAs are rotated", Serial, func() {
+	It("serves clients that trust the old CA, then both, then the new one: three members always, a single one but while it restarts", func(ctx SpecContext) {
 		story := seed.Begin(ctx, "rotation")
 		story.Cluster(ctx, "", nil)
-		etcd := &druidv1alpha1.Etcd{}
-		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, members
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		rotations := []*rotation{{members: 1, name: "single"}, {members: 3, name: "main"}}
+		for _, r := range rotations {
+			r.story, r.etcd = story, &druidv1alpha1.Etcd{}
+			r.etcd.Name, r.etcd.Spec.Labels, r.etcd.Spec.Replicas = r.name, map[string]string{"app": r.name}, r.members
+			story.Create(ctx, r.etcd)
+		}
+		each := func(do func(*rotation)) {
+			GinkgoHelper()
+			for _, r := range rotations {
+				do(r)
+			}
+		}
+		each(func(r *rotation) { story.EventuallyReady(ctx, r.etcd) })
 		initiatedAt := time.Now().Truncate(time.Second)
 
-		connection := func() *tls.Config {
-			GinkgoHelper()
-			config, err := story.Connection(ctx, etcd)
-			Expect(err).NotTo(HaveOccurred())
-
-			return config
-		}
-		// phase moves the shoot on, and waits until what applications are told changes as often as it should.
-		phase := func(name string, changes func(before, now *tls.Config) bool) {
-			GinkgoHelper()
-			before := connection()
-			story.Cluster(ctx, "Preparing", &initiatedAt)
-			if name != "Preparing" {
-				story.Cluster(ctx, "Completing", &initiatedAt)
-			}
-			Eventually(func() bool { return changes(before, connection()) }).WithContext(ctx).WithTimeout(time.Duration(members)*landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
-		}
-		otherCA := func(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
-		otherCertificate := func(before, now *tls.Config) bool {
-			return otherCA(before, now) && string(before.Certificates[0].Certificate[0]) != string(now.Certificates[0].Certificate[0])
-		}
-
 		By("preparing")
-		oldCA := connection()
-		clients := useAlways(ctx, story, etcd, oldCA, "the CAs are rotated: preparing")
-		phase("Preparing", otherCertificate)
-		story.EventuallyReady(ctx, etcd)
+		each(func(r *rotation) {
+			r.before = r.connection(ctx)
+			r.clients = useAlways(ctx, story, r.etcd, r.before, "the CAs are rotated: preparing")
+		})
+		story.Cluster(ctx, "Preparing", &initiatedAt)
+		each(func(r *rotation) {
+			r.eventually(ctx, func(before, now *tls.Config) bool {
+				return otherCA(before, now) && string(before.Certificates[0].Certificate[0]) != string(now.Certificates[0].Certificate[0])
+			})
+		})
+		each(func(r *rotation) { story.EventuallyReady(ctx, r.etcd) })
 
 		By("completing")
-		clients.reconnect(connection(), "the CAs are rotated: completing")
-		phase("Completing", otherCA)
-		eventuallyRotated(ctx, story, etcd)
-		story.EventuallyReady(ctx, etcd)
-		clients.end(ctx)
+		oldCA := map[string]*tls.Config{}
+		each(func(r *rotation) {
+			oldCA[r.name], r.before = r.before, r.connection(ctx)
+			r.clients.reconnect(r.before, "the CAs are rotated: completing")
+		})
+		story.Cluster(ctx, "Completing", &initiatedAt)
+		each(func(r *rotation) { r.eventually(ctx, otherCA) })
+		each(func(r *rotation) {
+			eventuallyRotated(ctx, story, r.etcd)
+			story.EventuallyReady(ctx, r.etcd)
+			r.clients.end(ctx)
+		})
 
 		By("trusting the new CA alone")
 		story.Cluster(ctx, "Completed", &initiatedAt)
-		newCA := connection()
-		ledger := story.Ledger(etcd)
-		ledger.TLS = newCA
-		ledger.Write(ctx, 10)
-		Expect(ledger.TryWrite(ctx, oldCA)).NotTo(Succeed(), "the old CA is trusted no longer")
-	},
-		Entry("of one member, but while it restarts", Serial, SpecTimeout(storyTimeout), int32(1)),
-		Entry("of three members, always", Serial, SpecTimeout(storyTimeout), int32(3)),
-	)
+		each(func(r *rotation) {
+			ledger := story.Ledger(r.etcd)
+			ledger.TLS = r.connection(ctx)
+			ledger.Write(ctx, 10)
+			Expect(ledger.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "the old CA is trusted no longer")
+		})
+	}, SpecTimeout(storyTimeout+storyTimeout/2))
 })
+
+// rotation is an Etcd whose CAs are rotated, with the clients that use it.
+type rotation struct {
+	story   *landscape.Story
+	name    string
+	members int32
+	etcd    *druidv1alpha1.Etcd
+	// before are the credentials that the Secret for applications held when the phase began.
+	before  *tls.Config
+	clients clients
+}
+
+// connection returns the credentials that the Secret for applications holds now.
+func (r *rotation) connection(ctx context.Context) *tls.Config {
+	GinkgoHelper()
+	config, err := r.story.Connection(ctx, r.etcd)
+	Expect(err).NotTo(HaveOccurred())
+
+	return config
+}
+
+// eventually waits until the credentials have changed in this way since the phase began.
+func (r *rotation) eventually(ctx context.Context, changed func(before, now *tls.Config) bool) {
+	GinkgoHelper()
+	Eventually(func() bool { return changed(r.before, r.connection(ctx)) }).WithContext(ctx).
+		WithTimeout(time.Duration(r.members)*landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), r.story.State)
+}
+
+func otherCA(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
 
 // eventuallyRotated waits until the rotation is over. Its last roll begins after applications were told of what it comes to.
 func eventuallyRotated(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {

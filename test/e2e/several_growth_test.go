@@ -21,31 +21,6 @@ import (
 )
 
 var _ = Describe("A cluster grows", func() {
-	It("to three members when it is created, and to five without a restart", Serial, func(ctx SpecContext) {
-		story := seed.Begin(ctx, "growth")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		timeline := story.Watch(ctx, etcd)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		timeline.End("three members created")
-		Expect(events(ctx, story, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
-		Expect(voters(etcd)).To(Equal(3))
-
-		By("growing to five members")
-		users := story.Use(ctx, etcd, "from three members to five")
-		before := podsByName(ctx, story)
-		timeline = story.Watch(ctx, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
-		story.EventuallyReady(ctx, etcd)
-		timeline.End("from three members to five")
-		Expect(voters(etcd)).To(Equal(5))
-		after := podsByName(ctx, story)
-		for name, pod := range before {
-			Expect(after[name].UID).To(Equal(pod.UID), "nobody is restarted for it")
-		}
-		expectShortGaps(users.End(ctx))
-	}, SpecTimeout(storyTimeout))
-
 	It("from one member with a store to three, with peer TLS switched on before, though the operator is killed meanwhile", Serial, func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -85,6 +60,37 @@ var _ = Describe("A cluster grows", func() {
 		users.End(ctx)
 	}, SpecTimeout(storyTimeout))
 })
+
+// createThree creates a cluster of three members without a store, and measures it.
+func createThree(ctx context.Context, story *landscape.Story) *druidv1alpha1.Etcd {
+	GinkgoHelper()
+	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
+	timeline := story.Watch(ctx, etcd)
+	story.Create(ctx, etcd)
+	story.EventuallyReady(ctx, etcd)
+	timeline.End("three members created")
+	Expect(events(ctx, story, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
+	Expect(voters(etcd)).To(Equal(3))
+
+	return etcd
+}
+
+// growToFive grows the cluster from three members to five, and expects that no member restarts.
+func growToFive(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	users := story.Use(ctx, etcd, "from three members to five")
+	before := podsByName(ctx, story)
+	timeline := story.Watch(ctx, etcd)
+	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
+	story.EventuallyReady(ctx, etcd)
+	timeline.End("from three members to five")
+	Expect(voters(etcd)).To(Equal(5))
+	after := podsByName(ctx, story)
+	for name, pod := range before {
+		Expect(after[name].UID).To(Equal(pod.UID), "no member restarts")
+	}
+	expectShortGaps(users.End(ctx))
+}
 
 // voters counts the members that the status calls ready, which learners are not.
 func voters(etcd *druidv1alpha1.Etcd) int {

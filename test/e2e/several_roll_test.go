@@ -5,6 +5,8 @@
 package e2e_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -22,49 +24,6 @@ const brokenImage = "seed.local/etcd-wrapper:none"
 var beAboutTheImage = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
 
 var _ = Describe("Three members are changed", func() {
-	It("one after the other, the leader last, and stops at a broken image", Serial, func(ctx SpecContext) {
-		story := seed.Begin(ctx, "roll")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		users := story.Use(ctx, etcd, "resources, labels and configuration change")
-
-		By("changing resources, labels and configuration")
-		before, moved := podsByName(ctx, story), len(events(ctx, story, "MovedLeader")) // while it formed
-		timeline := story.Watch(ctx, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			etcd.Spec.Labels["story"] = "changed"
-			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
-			etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
-		})
-		story.EventuallyReady(ctx, etcd)
-		timeline.End("three members changed")
-		replaced := replacedInOrder(ctx, story, before)
-		Expect(replaced).To(HaveLen(3))
-		Eventually(events).WithContext(ctx).WithArguments(story, "MovedLeader").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(HaveLen(moved+1), "once")
-		moves := events(ctx, story, "MovedLeader")
-		Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
-
-		By("stopping at the first pod with a broken image, and saying so")
-		users.Begin("the image is broken, and corrected")
-		before = podsByName(ctx, story)
-		image := etcd.Spec.Etcd.Image
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
-		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
-			g.Expect(landscape.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
-			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
-		})
-		Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1))
-		Expect(events(ctx, story, "MovedLeader")).To(Equal(moves), "it was not the leader")
-
-		By("going on when it is corrected")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
-		story.EventuallyReady(ctx, etcd)
-		Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1), "the others run what is wanted again")
-		expectNoFailures(users.End(ctx))
-	}, SpecTimeout(storyTimeout))
-
 	It("together when nobody serves, or nobody ever did", SpecPriority(6), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "roll-broken")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
@@ -107,3 +66,44 @@ var _ = Describe("Three members are changed", func() {
 		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout))
 })
+
+// changeOneAfterTheOther changes the resources, labels and configuration of three members, and then their image to one that does not exist.
+func changeOneAfterTheOther(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+	GinkgoHelper()
+	users := story.Use(ctx, etcd, "resources, labels and configuration change")
+
+	By("changing resources, labels and configuration")
+	before, moved := podsByName(ctx, story), len(events(ctx, story, "MovedLeader")) // while it formed
+	timeline := story.Watch(ctx, etcd)
+	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.Labels["story"] = "changed"
+		etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
+		etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
+	})
+	story.EventuallyReady(ctx, etcd)
+	timeline.End("three members changed")
+	replaced := replacedInOrder(ctx, story, before)
+	Expect(replaced).To(HaveLen(3))
+	Eventually(events).WithContext(ctx).WithArguments(story, "MovedLeader").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(HaveLen(moved+1), "once")
+	moves := events(ctx, story, "MovedLeader")
+	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
+
+	By("stopping at the first pod with a broken image, and saying so")
+	users.Begin("the image is broken, and corrected")
+	before = podsByName(ctx, story)
+	image := etcd.Spec.Etcd.Image
+	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+	story.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
+		g.Expect(landscape.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
+		g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
+	})
+	Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1))
+	Expect(events(ctx, story, "MovedLeader")).To(Equal(moves), "it was not the leader")
+
+	By("going on when it is corrected")
+	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
+	story.EventuallyReady(ctx, etcd)
+	Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1), "the others run what is wanted again")
+	expectNoFailures(users.End(ctx))
+}

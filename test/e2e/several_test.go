@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+)
+
+// These stories measure gaps or drain a node, so that no other may run beside them. They share their cluster, since its creation takes as
+// long as most of them.
+var _ = Describe("A cluster of three members", Serial, Ordered, func() {
+	var (
+		story *landscape.Story
+		etcd  *druidv1alpha1.Etcd
+	)
+
+	BeforeAll(func(ctx SpecContext) { story = seed.Begin(ctx, "three") })
+
+	AfterEach(func(ctx SpecContext) {
+		if CurrentSpecReport().Failed() {
+			story.Report(ctx)
+		}
+	})
+
+	It("is created", func(ctx SpecContext) { etcd = createThree(ctx, story) }, SpecTimeout(storyTimeout))
+
+	It("rolls out a change to one member after the other, the leader last, and stops at a broken image", func(ctx SpecContext) {
+		changeOneAfterTheOther(ctx, story, etcd)
+	}, SpecTimeout(storyTimeout))
+
+	It("has the member of a node that does not come back run elsewhere, as the runbook says, and uses the node again when it is back", func(ctx SpecContext) {
+		loseNode(ctx, story, etcd)
+	}, SpecTimeout(storyTimeout))
+
+	It("grows to five members without a restart", func(ctx SpecContext) { growToFive(ctx, story, etcd) }, SpecTimeout(storyTimeout))
+
+	It("defragments one member after the other, the leader last, and loses nothing", func(ctx SpecContext) {
+		defragment(ctx, story, etcd)
+		Expect(voters(etcd)).To(Equal(5))
+	}, SpecTimeout(storyTimeout))
+})
