@@ -5,11 +5,13 @@
 package e2e_test
 
 import (
+	"context"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
@@ -19,7 +21,8 @@ import (
 var _ = Describe("A cluster that grows from one member", func() {
 	It("stays one cluster and loses no key where etcd is killed at each stage, with a newer snapshot in the store than in its database", SpecPriority(10), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "growth-crash")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), onNodesOf(story))
+		allow(ctx, story, "n1")
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 		ledger := story.Ledger(etcd)
@@ -49,19 +52,9 @@ var _ = Describe("A cluster that grows from one member", func() {
 			Expect(members.Header.ClusterId).To(Equal(cluster), "no second cluster was restored")
 			ledger.ExpectComplete(ctx)
 		}
-		limit := func(pods string) {
-			GinkgoHelper()
-			quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "pods"}}
-			Expect(story.Client.Delete(ctx, quota)).To(Or(Succeed(), MatchError(ContainSubstring("not found"))))
-			if pods != "" {
-				quota.Spec.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse(pods)}
-				story.Create(ctx, quota)
-			}
-		}
 		first := story.Pod(ctx, etcd).UID
 
-		By("growing to three members, while no more than one pod may run")
-		limit("1")
+		By("growing to three members, while no more than one pod can be scheduled")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			pod, found := story.FindPod(ctx, etcd)
@@ -72,8 +65,8 @@ var _ = Describe("A cluster that grows from one member", func() {
 		first = story.Pod(ctx, etcd).UID
 		kill("before a learner joins")
 
-		By("letting a second pod run")
-		limit("2")
+		By("letting a second pod be scheduled")
+		allow(ctx, story, "n2")
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			members, err := ledger.Members(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -87,8 +80,8 @@ var _ = Describe("A cluster that grows from one member", func() {
 		})
 		kill("when the second member votes, and the third cannot start")
 
-		By("letting a third pod run")
-		limit("")
+		By("letting a third pod be scheduled")
+		allow(ctx, story, "n3")
 		story.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
 		kill("when all members vote")
@@ -97,3 +90,34 @@ var _ = Describe("A cluster that grows from one member", func() {
 		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout+storyTimeout/2)) // four restarts of one container, each after a longer back-off of the kubelet
 })
+
+// onNodesOf lets pods run on nodes with the label of the story alone, one pod on each.
+func onNodesOf(story *landscape.Story) func(*druidv1alpha1.Etcd) {
+	return func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.SchedulingConstraints.Affinity = &corev1.Affinity{
+			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel(story), Operator: corev1.NodeSelectorOpExists}},
+			}}}},
+			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
+				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/part-of": etcd.Name}},
+			}}},
+		}
+	}
+}
+
+func nodeLabel(story *landscape.Story) string { return "e2e.example.com/" + story.Namespace }
+
+// allow gives the node the label of the story, until the story ends.
+func allow(ctx context.Context, story *landscape.Story, name string) {
+	GinkgoHelper()
+	change := func(ctx context.Context, change func(*corev1.Node)) {
+		GinkgoHelper()
+		node := &corev1.Node{}
+		Expect(story.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+		before := node.DeepCopy()
+		change(node)
+		Expect(story.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+	}
+	change(ctx, func(node *corev1.Node) { metav1.SetMetaDataLabel(&node.ObjectMeta, nodeLabel(story), "") })
+	DeferCleanup(change, func(node *corev1.Node) { delete(node.Labels, nodeLabel(story)) })
+}
