@@ -12,7 +12,10 @@ import (
 	"strings"
 )
 
-func isIntegration(path string) bool { return below(path, "test/integration") }
+func isIntegration(path string) bool { return below(path, "test/integration") && !isMeasurement(path) }
+
+// isMeasurement is true for integration tests that compare times, so that no other test may run at the same time.
+func isMeasurement(path string) bool { return below(path, "test/integration/hostile") }
 
 func isUnit(path string) bool { return !below(path, "test/integration") && !below(path, "test/e2e") }
 

@@ -75,7 +75,11 @@ func suites() []Suite {
 		{
 			Name: "integration", What: "controllers against a kube-apiserver (builds it when the cache has none)",
 			Setups: []Setup{{Command: seed("assets"), As: "KUBEBUILDER_ASSETS"}},
-			Steps:  []Step{{Count: GoTest, Command: []string{"-count=1", "-p=1", "-timeout=20m"}, Packages: isIntegration}},
+			Steps: []Step{
+				// Most of the time goes into waiting for controllers, so that two packages run at the same time.
+				{Count: GoTest, Command: []string{"-count=1", "-p=2", "-timeout=20m"}, Packages: isIntegration},
+				{Count: GoTest, Command: []string{"-count=1", "-timeout=20m"}, Packages: isMeasurement},
+			},
 		},
 		{
 			Name: "e2e", What: "stories on the local seed (starts it when it does not run)",

@@ -69,7 +69,7 @@ var _ = Describe("Three members go on serving", func() {
 		Eventually(peerTLS).WithArguments(ctx, story).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(HaveEach("true"))
 		hibernate(ctx, story, etcd)
 
-		By("switching TLS off while nobody runs who could be told")
+		By("switching TLS off while no member runs")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation))) })
 
