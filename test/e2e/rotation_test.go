@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 )
 
-// Every write has to succeed within a second, so that no other story may run beside this one.
+// Every write has to succeed within a second, so that no other scenario may run at the same time.
 var _ = Describe("The CAs are rotated", Serial, func() {
 	It("serves clients that trust the old CA, then both, then the new one: three members always, a single one but while it restarts", func(ctx SpecContext) {
 		story := seed.Begin(ctx, "rotation")

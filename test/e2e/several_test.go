@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
 )
 
-// These stories measure gaps or drain a node, so that no other may run beside them. They share their cluster, since its creation takes as
-// long as most of them.
+// These stories measure gaps or drain a node, so that no other may run at the same time. They share their cluster, since its creation takes
+// as long as most of them.
 var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 	var (
 		story *landscape.Story
