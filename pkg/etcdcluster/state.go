@@ -43,12 +43,13 @@ type MemberState struct {
 }
 
 // StateOf judges a member at the given time. What the member says itself comes first, then what its pod shows, then its
-// lease. False: nothing is known about it, as for a member that never started.
+// lease. False: nothing is known about it, as for a member that never started. A lease with a holder and without a renew time belongs
+// to a voter: the operator records the member ID as soon as the member has its vote, before the sidecar renews the lease.
 func StateOf(m Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
 	if m.Answer != nil && m.Answer.Reachable {
 		return stateFromAnswer(*m.Answer), true
 	}
-	if m.Heartbeat == nil || m.Lease.RenewTime.IsZero() {
+	if m.Heartbeat == nil || m.ManagedExternally && m.Lease.RenewTime.IsZero() {
 		return MemberState{}, false
 	}
 	if !m.ManagedExternally {
@@ -85,7 +86,11 @@ func stateFromPod(pod *Pod) (MemberState, bool) {
 }
 
 func stateFromLease(m Member, thresholds Thresholds, now time.Time) MemberState {
-	late := now.Sub(m.Lease.RenewTime)
+	renewed := m.Lease.RenewTime
+	if renewed.IsZero() {
+		renewed = m.Pod.sidecarStartedAt()
+	}
+	late := now.Sub(renewed)
 	silent := m.Answer != nil && m.WayOpen
 	switch {
 	case silent && m.Pod != nil && !m.Pod.Ready: // and so says the API server, who waited longer

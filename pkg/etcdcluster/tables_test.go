@@ -105,12 +105,33 @@ var _ = DescribeTable("StateOf",
 		m.WayOpen = true
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
+	Entry("is unknown at once when it alone does not answer before its sidecar renewed the lease of a voter", func(m *etcdcluster.Member) {
+		neverRenewed(10 * time.Second)(m)
+		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
+	}, "Unknown", "Unreachable"),
+	Entry("is not ready when the pod of a voter is missing before its sidecar renewed the lease", func(m *etcdcluster.Member) {
+		neverRenewed(10 * time.Second)(m)
+		m.Pod = nil
+	}, "NotReady", "PodMissing"),
+	Entry("is unknown when the sidecar of a voter runs for longer than the threshold and never renewed the lease", neverRenewed(61*time.Second), "Unknown", "LeaseExpired"),
+	Entry("is not known without a pod before an external voter renewed its lease", func(m *etcdcluster.Member) {
+		neverRenewed(10 * time.Second)(m)
+		m.Pod, m.ManagedExternally = nil, true
+	}, "", ""),
 	Entry("is not known before it was ever seen", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
 	Entry("is not known before its first heartbeat", func(m *etcdcluster.Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
 )
 
 func late(by time.Duration) func(*etcdcluster.Member) {
 	return func(m *etcdcluster.Member) { m.Lease.RenewTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-by) }
+}
+
+// neverRenewed is a voter whose identity the operator wrote into the lease, and whose sidecar started the duration ago.
+func neverRenewed(age time.Duration) func(*etcdcluster.Member) {
+	return func(m *etcdcluster.Member) {
+		m.Lease.RenewTime = time.Time{}
+		m.Pod.CreationTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-age)
+	}
 }
 
 var _ = Describe("MembersFor", func() {
