@@ -102,7 +102,9 @@ func (s *simulation) requests() []reconcile.Request {
 	return all
 }
 
-// run reconciles all objects until each slow one is recorded as slow, and then measures for more than a round.
+// run reconciles all objects until each slow one is recorded as slow and was reconciled once more, and then measures for more than a round.
+// Before that, all slow objects request a worker at the same instant of the fake clock. They then wait in the order in which their goroutines
+// lock the mutex, so that an object that was reconciled early may come last.
 func (s *simulation) run(t *testing.T) {
 	queue := workqueue.NewTypedDelayingQueue[reconcile.Request]()
 	fair := calls.Fair(s, s.workers, clock.RealClock{})
@@ -132,7 +134,7 @@ func (s *simulation) run(t *testing.T) {
 			elapse(fastRequeue / time.Duration(s.fast)) // they are not due all at the same moment
 		}
 	}
-	elapse(silentFor * time.Duration(s.slow/s.workers+2))
+	elapse(silentFor*time.Duration(s.slow/s.workers+2) + s.round()*3/2)
 	s.measure()
 	elapse(s.round() * 3 / 2)
 	queue.ShutDown()
