@@ -44,7 +44,8 @@ type MemberState struct {
 
 // StateOf judges a member at the given time. What the member says itself comes first, then what its pod shows, then its
 // lease. False: nothing is known about it, as for a member that never started. A lease with a holder and without a renew time belongs
-// to a voter: the operator records the member ID as soon as the member has its vote, before the sidecar renews the lease.
+// to a voter: the operator records the member ID as soon as the member has its vote, before the sidecar renews the lease. Such a lease
+// never makes a member Ready.
 func StateOf(m Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
 	if m.Answer != nil && m.Answer.Reachable {
 		return stateFromAnswer(*m.Answer), true
@@ -101,6 +102,8 @@ func stateFromLease(m Member, thresholds Thresholds, now time.Time) MemberState 
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, druidv1alpha1.MemberReasonLeaseExpired}
 	case silent:
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, MemberReasonUnreachable}
+	case m.Lease.RenewTime.IsZero():
+		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, druidv1alpha1.MemberReasonLeaseExpired}
 	default:
 		return MemberState{druidv1alpha1.EtcdMemberStatusReady, druidv1alpha1.MemberReasonLeaseSucceeded}
 	}

@@ -113,6 +113,7 @@ var _ = DescribeTable("StateOf",
 		neverRenewed(10 * time.Second)(m)
 		m.Pod = nil
 	}, "NotReady", "PodMissing"),
+	Entry("is unknown when nothing but the missing renewal is known of a voter", neverRenewed(10*time.Second), "Unknown", "LeaseExpired"),
 	Entry("is unknown when the sidecar of a voter runs for longer than the threshold and never renewed the lease", neverRenewed(61*time.Second), "Unknown", "LeaseExpired"),
 	Entry("is not known without a pod before an external voter renewed its lease", func(m *etcdcluster.Member) {
 		neverRenewed(10 * time.Second)(m)
