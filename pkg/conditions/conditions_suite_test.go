@@ -37,7 +37,7 @@ func healthy(change func(*conditions.Input)) conditions.Input {
 	in := conditions.Input{
 		Etcd:       etcd,
 		Now:        noon,
-		Thresholds: etcdcluster.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute},
+		Thresholds: conditions.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute},
 	}
 	o := &in.Observation
 	o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 3, UpdateRevision: "a"}

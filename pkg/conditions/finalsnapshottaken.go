@@ -7,6 +7,7 @@ package conditions
 import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // FinalSnapshotTaken is True when a full snapshot holds all that was written before it was asked for, and the members were stopped
@@ -30,10 +31,10 @@ func FinalSnapshotTaken(snapshot *etcdcluster.FinalSnapshot) *druidv1alpha1.Cond
 }
 
 // FinalSnapshotPending says that a full snapshot is waited for, and what it failed with before.
-func FinalSnapshotPending(plan etcdcluster.Plan, calls etcdcluster.SnapshotCalls) *druidv1alpha1.Condition {
-	status, reason, message := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonSnapshotPending, "A full snapshot is being taken: "+plan.Reason
+func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotCalls) *druidv1alpha1.Condition {
+	status, reason, message := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonSnapshotPending, "A full snapshot is being taken: "+decision.Reason
 	if calls.Error != "" {
-		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed, calls.Error+" ("+plan.Reason+")"
+		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed, calls.Error+" ("+decision.Reason+")"
 	}
 
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, message)

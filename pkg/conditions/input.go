@@ -19,7 +19,7 @@ type Input struct {
 	// Observation of its cluster.
 	Observation etcdcluster.Observation
 	// Thresholds for the state of members.
-	Thresholds etcdcluster.Thresholds
+	Thresholds Thresholds
 	// Now is the time of the observation.
 	Now time.Time
 }
@@ -27,14 +27,14 @@ type Input struct {
 // judgedMember is a member with its state.
 type judgedMember struct {
 	etcdcluster.Member
-	etcdcluster.MemberState
+	MemberState
 }
 
 // members are the desired members of which something is known, with their states.
 func (in Input) members() []judgedMember {
 	var judged []judgedMember
 	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
-		if state, known := etcdcluster.StateOf(member, in.Thresholds, in.Now); known {
+		if state, known := StateOf(member, in.Thresholds, in.Now); known {
 			judged = append(judged, judgedMember{member, state})
 		}
 	}

@@ -23,7 +23,7 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	}
 	serving := namesWith(members, druidv1alpha1.EtcdMemberStatusReady)
 	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
-	voters := etcdcluster.VotersFor(in.Etcd, in.Observation)
+	voters := VotersFor(in.Etcd, in.Observation)
 	arithmetic := fmt.Sprintf("%d of %d members serve, %d are needed", len(serving), voters, etcdcluster.QuorumOf(voters))
 	if voters < in.size() {
 		arithmetic += fmt.Sprintf("; the others of %d have no vote yet", in.size())

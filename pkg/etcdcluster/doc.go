@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcdcluster is the domain: what one look at an etcd cluster saw (Observation), the arithmetic of its quorum, and
-// what follows for a spec (PlanFor). Everything is plain data and pure functions, so that each decision can be replayed.
+// Package etcdcluster holds the facts about one etcd cluster: what an observation read from the API server and from the members, the
+// members composed from it, and the quorum calculation. Everything is plain data and pure functions.
 //
-// What may not live here: clients, clocks (time is an argument), logs, environment, and anything that reads or writes.
+// What may not live here: decisions (see package planner), clients, clocks (time is an argument), logs, the environment, and all I/O.
 package etcdcluster

@@ -5,8 +5,10 @@
 package etcdcluster
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -39,11 +41,11 @@ type Member struct {
 // MembersFor composes the members that the spec of a canonical Etcd asks for, in order of their ordinals. None while it
 // hibernates.
 func MembersFor(etcd *druidv1alpha1.Etcd, o Observation) []Member {
-	return membersOf(etcd, o, etcd.Spec.Replicas)
+	return MembersOf(etcd, o, etcd.Spec.Replicas)
 }
 
-// membersOf composes the first count members, as many as run while a cluster grows.
-func membersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
+// MembersOf composes the first count members, as many as run while a cluster grows.
+func MembersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
 	var members []Member
 	for ordinal := range int(count) {
 		member := Member{
@@ -57,25 +59,12 @@ func membersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
 		member.readLease(o)
 		member.Listed = o.Etcd.listed(member)
 		if member.Listed == nil {
-			member.Listed = o.Etcd.unnamedAt(peerHost(etcd, ordinal))
+			member.Listed = o.Etcd.unnamedAt(PeerHost(etcd, ordinal))
 		}
 		members = append(members, member)
 	}
 
 	return members
-}
-
-// UntoldVoters are the members of a canonical Etcd that have a vote, as the cluster's own list says, while their leases tell of none yet.
-// All of them are listed.
-func UntoldVoters(etcd *druidv1alpha1.Etcd, o Observation) []Member {
-	var untold []Member
-	for _, member := range membersOf(etcd, o, renderedReplicas(o)) {
-		if member.Pod != nil && member.Lease != nil && member.Lease.Holder == "" && member.Listed != nil && !member.Listed.Learner {
-			untold = append(untold, member)
-		}
-	}
-
-	return untold
 }
 
 func (m *Member) readLease(o Observation) {
@@ -109,7 +98,7 @@ func (e EtcdAnswers) listed(member Member) *ListedMember {
 // unnamedAt is the entry of a member that has joined and not run yet: it has no name, but its peer URLs.
 func (e EtcdAnswers) unnamedAt(host string) *ListedMember {
 	for i := range e.MemberList {
-		if listed := &e.MemberList[i]; listed.Name == "" && listed.isAt(host) {
+		if listed := &e.MemberList[i]; listed.Name == "" && listed.HasPeerHost(host) {
 			return listed
 		}
 	}
@@ -117,8 +106,8 @@ func (e EtcdAnswers) unnamedAt(host string) *ListedMember {
 	return nil
 }
 
-// isAt is true where a peer URL has the host, at whatever port and with whatever scheme.
-func (m ListedMember) isAt(host string) bool {
+// HasPeerHost is true where a peer URL has the host, at whatever port and with whatever scheme.
+func (m ListedMember) HasPeerHost(host string) bool {
 	return slices.ContainsFunc(m.PeerURLs, func(text string) bool {
 		parsed, err := url.Parse(text)
 
@@ -160,4 +149,28 @@ func (m Member) Serves() bool {
 	}
 
 	return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
+}
+
+// IsOfExisting is true for the name of a member of the cluster that the Etcd joins or has joined.
+func IsOfExisting(etcd *druidv1alpha1.Etcd, name string) bool {
+	if bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster; bootstrap != nil &&
+		slices.ContainsFunc(bootstrap.Members, func(m druidv1alpha1.BootstrapExistingMember) bool { return m.Name == name }) {
+		return true
+	}
+	joined := etcd.Status.BootstrapWithExistingCluster
+
+	return joined != nil && slices.ContainsFunc(joined.Members, func(m druidv1alpha1.BootstrapJoinedMember) bool { return m.Name == name })
+}
+
+// PeerHost is the name by which other members find the pod with the ordinal.
+func PeerHost(etcd *druidv1alpha1.Etcd, ordinal int) string {
+	return fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, ordinal), helper.PeerServiceName(etcd), etcd.Namespace)
+}
+
+// MemberStartTimeout is how long members may take to start before their silence is called a lost quorum.
+const MemberStartTimeout = 2 * time.Minute
+
+// UsesStore is true for a member whose pod was rendered with a store.
+func (m Member) UsesStore() bool {
+	return m.Pod != nil && m.Pod.Store != "" && m.Pod.Store != storelessFingerprint
 }

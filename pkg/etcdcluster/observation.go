@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 )
 
 // Observation is everything that one pass read about one Etcd. The zero value is a cluster of which nothing exists.
@@ -47,7 +45,7 @@ type Observation struct {
 	Defragmentation string
 	// FullSnapshotRequested is when the newest EtcdOpsTask that takes a full snapshot was created. Zero: there is none.
 	FullSnapshotRequested time.Time
-	// PeerChangePending is true where the spec asks for peer URLs that BoundPeers or BoundPeerPort keep from being rendered now.
+	// PeerChangePending is true where the spec asks for peer URLs that PinnedTLS or PinnedPort keep from being rendered now.
 	PeerChangePending bool
 	// InitialClusterToken is the token that the cluster was formed with by a predecessor. Empty: it is not adopted.
 	InitialClusterToken string
@@ -142,95 +140,4 @@ type ConditionFact struct {
 	Reason, Message string
 	// LastTransitionTime and LastUpdateTime as the other object tells them.
 	LastTransitionTime, LastUpdateTime time.Time
-}
-
-// Claim is what was seen of a volume claim.
-type Claim struct {
-	// Name of the claim; set also when it does not exist.
-	Name string
-	// Ordinal of the member that uses it.
-	Ordinal int
-	// Exists is false when there is no such claim; all else is zero then.
-	Exists bool
-	// Foreign is true for a claim that was not created for the Etcd or for a previous one of its name, and that no member uses.
-	Foreign bool
-	// UID of the claim.
-	UID types.UID
-	// CreationTime is when it was created.
-	CreationTime time.Time
-	// Deleting is true while it is being deleted.
-	Deleting bool
-	// Bound is true when it has a volume.
-	Bound bool
-	// Volume is the name of its volume. Empty: none.
-	Volume string
-	// Lost is true when it had a volume that does not exist any more.
-	Lost bool
-	// Nodes are the only nodes on which its volume can be used, sorted. Empty: any, or nobody looked.
-	Nodes []string
-	// StorageClass of the claim. Empty: none.
-	StorageClass string
-	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
-	Requested, Capacity int64
-	// ResizeTrouble is what keeps the volume from having what was asked for, in the words of the claim's conditions. Empty: nothing is
-	// said, or it only takes its time.
-	ResizeTrouble string
-	// RemountSince is since when the file system waits to be made as large as the volume, which is when a pod mounts it or, where the
-	// driver can do it in use, any moment. Zero: it does not wait.
-	RemountSince time.Time
-	// RefusedSize is the number of bytes that the API server has lately refused to let it be asked for, and RefusedWhy what it said,
-	// as of a quota. 0: it has refused none, or nobody has asked for a while.
-	RefusedSize int64
-	RefusedWhy  string
-	// Growable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
-	Growable *bool
-	// Warnings are the messages of the newest warning events of a claim that is not bound or is to grow, sorted, each once.
-	Warnings []string
-}
-
-// Lease is what was seen of a lease of a member or of snapshots.
-type Lease struct {
-	// Exists is false when there is no such lease; all else is zero then.
-	Exists bool
-	// Name of the lease.
-	Name string
-	// UID of the lease.
-	UID types.UID
-	// OwnerUID is the UID of its controlling owner. Empty: none.
-	OwnerUID types.UID
-	// Holder is its holder identity: `<memberID>:<role>` or `<memberID>:<clusterID>:<role>` for members, a revision for
-	// snapshots. Empty: never written.
-	Holder string
-	// RenewTime is when it was last renewed. Zero: never.
-	RenewTime time.Time
-	// CreationTime is when it was created.
-	CreationTime time.Time
-	// Store is the place of the snapshots that it tells of, from our annotation. Empty: not known, or a lease of a member.
-	Store string
-	// TLSEnabled is what the sidecar says about its member's peer URLs. Nil: it has not said anything.
-	TLSEnabled *bool
-}
-
-// Secret is what is known about a Secret that pods need: never its content.
-type Secret struct {
-	// Name of the Secret.
-	Name string
-	// Uses say which fields of the spec need it, and which keys.
-	Uses []helper.SecretUse
-	// Exists is false when there is no such Secret.
-	Exists bool
-	// Keys are the names of its data keys, sorted.
-	Keys []string
-	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.
-	Certificates []Certificate
-}
-
-// Certificate is what was seen of a certificate.
-type Certificate struct {
-	// Key of the Secret's data.
-	Key string
-	// NotBefore and NotAfter are the times between which it is valid. Of several certificates under one key the times are
-	// those of the first: the certificate itself where others are its CAs, and the newest in a bundle of the secrets
-	// manager.
-	NotBefore, NotAfter time.Time
 }

@@ -5,12 +5,12 @@
 package etcdcluster
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // Names of the containers of a member's pod.
@@ -113,21 +113,6 @@ const (
 	ContainerTerminated ContainerState = "Terminated"
 )
 
-// prefixHint says, of a pod that does not serve, what names with a prefix need: a sidecar that does not know them finds neither
-// its URLs nor its lease, and never lets etcd start. Empty: the names have no prefix.
-func prefixHint(etcd *druidv1alpha1.Etcd, pod *Pod) string {
-	if prefix := etcd.Spec.MemberNamePrefix; prefix == nil || *prefix == "" {
-		return ""
-	}
-	for _, container := range pod.Containers {
-		if container.Name == ContainerBackupRestore {
-			return fmt.Sprintf(" (spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs %s)", container.Image)
-		}
-	}
-
-	return ""
-}
-
 // PodFor returns the pod with the ordinal; nil when there is none.
 func (o Observation) PodFor(ordinal int) *Pod {
 	for i := range o.Pods {
@@ -143,10 +128,6 @@ func (o Observation) PodFor(ordinal int) *Pod {
 // controller has not seen the newest spec, because UpdateRevision speaks about an older one then.
 func (p Pod) IsOutdated(statefulSet StatefulSet) bool {
 	return statefulSet.GenerationObserved() && statefulSet.UpdateRevision != "" && p.RevisionHash != statefulSet.UpdateRevision
-}
-
-func (p Pod) toBeDeleted() *Step {
-	return &Step{Kind: StepDeletePod, Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
 }
 
 // Trouble says in words why the pod does not serve: the first container that waits with a reason or was terminated, or
@@ -169,8 +150,8 @@ var failedPulls = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true, "RegistryUnavailable": true,
 }
 
-// unpulled names the first image of the pod that cannot be pulled, and the way out. Empty: none.
-func (p Pod) unpulled() string {
+// ImagePullError names the first image of the pod that cannot be pulled, and the way out. Empty: none.
+func (p Pod) ImagePullError() string {
 	for _, container := range p.Containers {
 		if !container.isUnpulled() {
 			continue
@@ -212,4 +193,75 @@ func (c Container) trouble() string {
 	default:
 		return ""
 	}
+}
+
+// OutdatedPods are the names of the pods that were made from another template than the newest.
+func OutdatedPods(o Observation) []string {
+	var outdated []string
+	for _, pod := range o.Pods {
+		if pod.IsOutdated(o.StatefulSet) {
+			outdated = append(outdated, pod.Name)
+		}
+	}
+
+	return outdated
+}
+
+// NeverStarts is true for a pod with a container that has not run yet and whose image cannot be pulled. A container that has run may
+// have to pull its image again when it restarts, and succeed.
+func (p Pod) NeverStarts() bool {
+	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.isUnpulled() && c.hasNeverRun() })
+}
+
+// IsRunning is true for a pod whose etcd container runs, ready or not.
+func IsRunning(pod Pod) bool {
+	return slices.ContainsFunc(pod.Containers, func(c Container) bool { return c.Name == ContainerEtcd && c.State == ContainerRunning })
+}
+
+// HasStarted is true for a pod whose etcd runs, or has run.
+func HasStarted(pod Pod) bool {
+	return IsRunning(pod) || slices.ContainsFunc(pod.Containers, func(c Container) bool {
+		return c.Name == ContainerEtcd && (c.State == ContainerTerminated || c.Restarts > 0)
+	})
+}
+
+// SidecarStartedAt is when the sidecar of the pod started last; before it ever ran, when the pod was created.
+func (p Pod) SidecarStartedAt() time.Time {
+	since := p.CreationTime
+	for _, container := range p.Containers {
+		if container.Name == ContainerBackupRestore {
+			since = Later(since, container.StartedAt)
+		}
+	}
+
+	return since
+}
+
+// IsNodeUnreachable is true for a pod of which only the API server says that it is not ready: its node is cut off.
+func IsNodeUnreachable(pod Pod) bool { return !pod.Ready && pod.ContainersReady }
+
+// ServedClientPort is the port at which clients are served: that of the StatefulSet as soon as a pod was made with it, since the
+// Service leads to no other one then, else that of the pod that was made last. 0: nothing is there that would tell.
+func (o Observation) ServedClientPort() int32 {
+	rendered, youngest := o.StatefulSet.ClientPort, Pod{}
+	for _, pod := range o.Pods {
+		switch {
+		case pod.ClientPort == 0:
+		case pod.ClientPort == rendered:
+			return rendered
+		case !pod.CreationTime.Before(youngest.CreationTime):
+			youngest = pod
+		}
+	}
+
+	return cmp.Or(youngest.ClientPort, rendered)
+}
+
+// Later returns the later of two times.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+
+	return b
 }

@@ -4,8 +4,6 @@
 
 package etcdcluster
 
-import "fmt"
-
 // QuorumOf is the number of voters that must serve in a cluster of size voters; 0 for an empty one.
 func QuorumOf(size int) int {
 	if size <= 0 {
@@ -33,12 +31,18 @@ func HealthyVoters(members []Member) int {
 	return healthy
 }
 
-// replacing puts into words what the replacement of a member does to the quorum.
-func replacing(name string, healthy, after, size int) string {
-	sentence := fmt.Sprintf("%d of %d healthy; replacing %s leaves %d of %d", healthy, size, name, after, size)
-	if size == 1 && after < healthy {
-		return sentence + ", which a single member cannot avoid"
+// IsQuorumReady is true while a quorum of the pods that were rendered is ready.
+func IsQuorumReady(o Observation) bool {
+	size := int(LastSize(o))
+	if rendered := o.ManagedResource.Replicas; rendered != nil && *rendered > 0 {
+		size = int(*rendered)
+	}
+	ready := 0
+	for _, pod := range o.Pods {
+		if pod.Ready && !pod.Deleting {
+			ready++
+		}
 	}
 
-	return sentence
+	return IsQuorate(ready, size)
 }

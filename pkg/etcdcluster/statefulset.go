@@ -186,3 +186,44 @@ func (t ClaimTemplate) equal(other ClaimTemplate) bool {
 
 	return t.Name == other.Name && sameClass && t.Request == other.Request && slices.Equal(t.AccessModes, other.AccessModes)
 }
+
+// AreAllPodsUpdated is true when the StatefulSet controller has seen the newest spec, every pod that it wants exists, and
+// each was made from the newest template.
+func AreAllPodsUpdated(o Observation) bool {
+	statefulSet := o.StatefulSet
+
+	return statefulSet.GenerationObserved() && int(statefulSet.SpecReplicas) == len(o.Pods) && len(OutdatedPods(o)) == 0
+}
+
+// LastSize is the size that the cluster had when it last ran: the persisted one or, of a cluster that is adopted, that of its
+// StatefulSet. 0: it never ran, or hibernates since before it was adopted.
+func LastSize(o Observation) int32 {
+	if size := o.ManagedResource.Size; size > 0 {
+		return size
+	}
+
+	return o.StatefulSet.SpecReplicas
+}
+
+// RenderedReplicas is the number of pods that were rendered last. Of a cluster that is adopted it is what runs.
+func RenderedReplicas(o Observation) int32 {
+	switch {
+	case o.ManagedResource.Replicas != nil:
+		return *o.ManagedResource.Replicas
+	case o.StatefulSet.Exists:
+		return o.StatefulSet.SpecReplicas
+	case len(o.Pods) > 0:
+		return int32(o.Pods[len(o.Pods)-1].Ordinal) + 1 // #nosec G115 -- the ordinal of a member
+	default:
+		return 0
+	}
+}
+
+// VolumeSize is the number of bytes that volumes are rendered with. 0: there are none.
+func (r Rendering) VolumeSize() int64 {
+	if len(r.Fixed.ClaimTemplates) == 0 {
+		return 0
+	}
+
+	return r.Fixed.ClaimTemplates[0].Request
+}

@@ -10,12 +10,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
 // storeFlags are the flags of the sidecar that say where snapshots are.
@@ -100,11 +96,11 @@ func (o Observation) MountsOtherStoreSecret() bool {
 // IsElsewhere is true for a lease of snapshots that lie in another store than the one that is used now. The sidecar never says so: it
 // leaves a lease alone in which the revision is higher than that of its own snapshots.
 func (o Observation) IsElsewhere(lease Lease) bool {
-	return isElsewhere(lease, o.ManagedResource.StorePlace)
+	return IsInOtherStore(lease, o.ManagedResource.StorePlace)
 }
 
-// isElsewhere is false where nobody knows one place or the other.
-func isElsewhere(lease Lease, place string) bool {
+// IsInOtherStore is false where nobody knows one place or the other.
+func IsInOtherStore(lease Lease, place string) bool {
 	return lease.Store != "" && place != "" && lease.Store != place
 }
 
@@ -117,30 +113,4 @@ func (o Observation) AllUseStoreOf(statefulSet StatefulSet) bool {
 	}
 
 	return len(o.Pods) > 0 && statefulSet.Exists && !statefulSet.Deleting
-}
-
-// StoreHold says why the single member of a canonical Etcd must not be restarted now: it depends on a store, and the newest snapshot is
-// too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes from the Leases that
-// the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to change, since the
-// restart may be the cure.
-func StoreHold(etcd *druidv1alpha1.Etcd, o Observation, pod Pod, now time.Time) string {
-	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
-		return ""
-	}
-	newest := o.FullSnapshotLease.RenewTime
-	if delta := o.DeltaSnapshotLease.RenewTime; delta.After(newest) {
-		newest = delta
-	}
-	if newest.IsZero() {
-		return "the sidecar has not recorded any yet"
-	}
-	period := helper.DeltaSnapshotPeriod(etcd)
-	if period < time.Second {
-		return "" // no delta snapshots: the age of the full one says nothing about the store of now
-	}
-	if now.Sub(newest) > 3*period+time.Minute {
-		return fmt.Sprintf("the newest one was taken at %s, so the store may be unreachable", newest.UTC().Format(time.RFC3339))
-	}
-
-	return ""
 }

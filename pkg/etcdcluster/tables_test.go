@@ -5,8 +5,6 @@
 package etcdcluster_test
 
 import (
-	"time"
-
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -64,77 +62,6 @@ var _ = Describe("ParseHeartbeat", func() {
 	)
 })
 
-var _ = DescribeTable("StateOf",
-	func(change func(*etcdcluster.Member), status, reason string) {
-		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-		member := etcdcluster.Member{
-			Name:      "main-0",
-			Pod:       &etcdcluster.Pod{Name: "main-0", Ready: true, ContainersReady: true},
-			Lease:     &etcdcluster.Lease{Exists: true, RenewTime: now.Add(-10 * time.Second)},
-			Heartbeat: &etcdcluster.Heartbeat{MemberID: 1},
-		}
-		change(&member)
-		state, known := etcdcluster.StateOf(member, etcdcluster.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute}, now)
-		Expect(known).To(Equal(status != ""))
-		Expect(string(state.Status)).To(Equal(status))
-		Expect(state.Reason).To(Equal(reason))
-	},
-	Entry("is ready while it renews its lease", func(*etcdcluster.Member) {}, "Ready", "LeaseSucceeded"),
-	Entry("is unknown when it is late", late(61*time.Second), "Unknown", "LeaseExpired"),
-	Entry("is not yet unknown at the threshold", late(60*time.Second), "Ready", "LeaseSucceeded"),
-	Entry("is not ready when it is late for both thresholds", late(6*time.Minute+time.Second), "NotReady", "UnknownGracePeriodExceeded"),
-	Entry("is not ready at once when its containers are not", func(m *etcdcluster.Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
-	Entry("is not ready at once when its pod is missing", func(m *etcdcluster.Member) { m.Pod = nil }, "NotReady", "PodMissing"),
-	Entry("is not ready when its pod is on its way out, also on a node where nobody ends it", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
-	Entry("is judged by its lease alone when somebody else runs its pod", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
-	Entry("says of itself that it serves, whatever its lease says", func(m *etcdcluster.Member) {
-		m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Serves: true}
-		m.Lease.RenewTime = time.Time{}
-	}, "Ready", "Serves"),
-	Entry("says of itself that it has no leader, whatever its lease says", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
-	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
-	Entry("is unknown at once when it alone does not answer", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Unknown", "Unreachable"),
-	Entry("is not ready when it alone does not answer, and its pod is not ready either", func(m *etcdcluster.Member) {
-		m.Answer, m.WayOpen, m.Pod.Ready = &etcdcluster.MemberAnswer{}, true, false
-	}, "NotReady", "Unreachable"),
-	Entry("is judged by its lease when nobody answers, since then the way may be closed", func(m *etcdcluster.Member) {
-		m.Answer = &etcdcluster.MemberAnswer{}
-		late(16 * time.Second)(m)
-	}, "Ready", "LeaseSucceeded"),
-	Entry("is judged by its lease when it could not be asked, as without an address", func(m *etcdcluster.Member) {
-		m.WayOpen = true
-		late(16 * time.Second)(m)
-	}, "Ready", "LeaseSucceeded"),
-	Entry("is unknown at once when it alone does not answer before its sidecar renewed the lease of a voter", func(m *etcdcluster.Member) {
-		neverRenewed(10 * time.Second)(m)
-		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
-	}, "Unknown", "Unreachable"),
-	Entry("is not ready when the pod of a voter is missing before its sidecar renewed the lease", func(m *etcdcluster.Member) {
-		neverRenewed(10 * time.Second)(m)
-		m.Pod = nil
-	}, "NotReady", "PodMissing"),
-	Entry("is unknown when nothing but the missing renewal is known of a voter", neverRenewed(10*time.Second), "Unknown", "LeaseExpired"),
-	Entry("is unknown when the sidecar of a voter runs for longer than the threshold and never renewed the lease", neverRenewed(61*time.Second), "Unknown", "LeaseExpired"),
-	Entry("is not known without a pod before an external voter renewed its lease", func(m *etcdcluster.Member) {
-		neverRenewed(10 * time.Second)(m)
-		m.Pod, m.ManagedExternally = nil, true
-	}, "", ""),
-	Entry("is not known before it was ever seen", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
-	Entry("is not known before its first heartbeat", func(m *etcdcluster.Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
-)
-
-func late(by time.Duration) func(*etcdcluster.Member) {
-	return func(m *etcdcluster.Member) { m.Lease.RenewTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-by) }
-}
-
-// neverRenewed is a voter whose identity the operator wrote into the lease, and whose sidecar started the duration ago.
-func neverRenewed(age time.Duration) func(*etcdcluster.Member) {
-	return func(m *etcdcluster.Member) {
-		m.Lease.RenewTime = time.Time{}
-		m.Pod.CreationTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-age)
-	}
-}
-
 var _ = Describe("MembersFor", func() {
 	It("composes pods, leases, answers and list entries of the desired members", func() {
 		etcd := &druidv1alpha1.Etcd{}
@@ -159,37 +86,6 @@ var _ = Describe("MembersFor", func() {
 		Expect(members[1].Listed.Learner).To(BeTrue())
 	})
 })
-
-var _ = DescribeTable("CountsFor",
-	func(change func(*druidv1alpha1.Etcd, *etcdcluster.Observation), ready bool) {
-		etcd := &druidv1alpha1.Etcd{}
-		etcd.Generation = 2
-		etcd.Status.ObservedGeneration = new(int64(2))
-		etcd.Spec.Replicas = 1
-		o := etcdcluster.Observation{
-			StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1, Replicas: 1, ReadyReplicas: 1, UpdateRevision: "a"},
-			Pods:        []etcdcluster.Pod{{Name: "main-0", RevisionHash: "a"}},
-		}
-		change(etcd, &o)
-		Expect(etcdcluster.CountsFor(etcd, o).Ready).To(Equal(ready))
-		Expect(etcdcluster.CountsFor(etcd, o).CurrentReplicas).To(Equal(o.StatefulSet.Replicas))
-	},
-	Entry("is ready when the pod is ready and updated", func(*druidv1alpha1.Etcd, *etcdcluster.Observation) {}, true),
-	Entry("is not ready without a StatefulSet", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} }, false),
-	Entry("is not ready while the pod is not", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.ReadyReplicas = 0 }, false),
-	Entry("is not ready while the pod is outdated", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.UpdateRevision = "b" }, false),
-	Entry("is not ready before the StatefulSet controller has seen the spec", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.Generation = 2 }, false),
-	Entry("is not ready while it should be larger", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 3 }, false),
-	Entry("is judged by the spec of before while the new one is not carried out", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Generation, e.Spec.Replicas = 3, 3 }, true),
-	Entry("is ready when it hibernates and no pod is left", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
-		e.Spec.Replicas, o.Pods, o.StatefulSet = 0, nil, etcdcluster.StatefulSet{Exists: true}
-	}, true),
-	Entry("is ready without pods where somebody else runs them", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
-		e.Spec.Replicas, e.Spec.ExternallyManagedMemberAddresses = 1, []string{"10.0.0.1"}
-		o.Pods, o.StatefulSet = nil, etcdcluster.StatefulSet{Exists: true}
-	}, true),
-	Entry("is not ready when it hibernates and a pod is left", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 0 }, false),
-)
 
 var _ = DescribeTable("Serves",
 	func(member etcdcluster.Member, serves bool) {

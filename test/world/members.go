@@ -152,7 +152,7 @@ func (w *World) checkSizes() {
 	}
 }
 
-// usesStore is true for a pod whose sidecar has a store.
+// UsesStore is true for a pod whose sidecar has a store.
 func usesStore(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--storage-provider=") })

@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 func (p *plugin) adoptCommand() *cobra.Command {
@@ -80,7 +80,7 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	if err != nil {
 		return nil, nil, err
 	}
-	rendered, err := r.statefulSet(etcdcluster.Plan{Replicas: observation.StatefulSet.SpecReplicas, ClusterSize: observation.StatefulSet.SpecReplicas})
+	rendered, err := r.statefulSet(plan.Plan{Replicas: observation.StatefulSet.SpecReplicas, ClusterSize: observation.StatefulSet.SpecReplicas})
 	if err != nil {
 		return nil, nil, err
 	}

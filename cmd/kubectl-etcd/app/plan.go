@@ -27,6 +27,7 @@ import (
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 func (p *plugin) planCommand() *cobra.Command {
@@ -160,7 +161,7 @@ func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults com
 	if size == 1 && o.StatefulSet.HasPreStopHook { // the first member runs with the size that the cluster grows to
 		size = canonical.Spec.Replicas
 	}
-	rendered, err := r.render(etcdcluster.Plan{Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size})
+	rendered, err := r.render(plan.Plan{Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size})
 	rendered.Rendering.Fixed = o.StatefulSet.Rendering.Fixed
 
 	return rendered, err

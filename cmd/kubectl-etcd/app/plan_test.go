@@ -31,7 +31,7 @@ var _ = Describe("plan", func() {
 	var asked []string
 
 	// plan returns the exit code and what is said of a manifest, which no Etcd can be read for.
-	plan := func(ctx SpecContext, metadata string, flags ...string) (int, string) {
+	decision := func(ctx SpecContext, metadata string, flags ...string) (int, string) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 			if answer, found := discovery[request.URL.Path]; found {
 				w.Header().Set("Content-Type", "application/json")
@@ -53,7 +53,7 @@ var _ = Describe("plan", func() {
 	BeforeEach(func() { asked = nil })
 
 	DescribeTable("looks for the cluster in the namespace", func(ctx SpecContext, namespace, metadata string, flags ...string) {
-		_, said := plan(ctx, metadata, flags...)
+		_, said := decision(ctx, metadata, flags...)
 		Expect(asked).To(Equal([]string{"/apis/druid.gardener.cloud/v1alpha1/namespaces/" + namespace + "/etcds/main"}), said)
 	},
 		Entry("of the manifest", "demo", "{name: main, namespace: demo}"),
@@ -63,7 +63,7 @@ var _ = Describe("plan", func() {
 	)
 
 	It("does not choose between two namespaces", func(ctx SpecContext) {
-		code, said := plan(ctx, "{name: main, namespace: demo}", "-n", "other")
+		code, said := decision(ctx, "{name: main, namespace: demo}", "-n", "other")
 		Expect(code).To(Equal(2))
 		Expect(said).To(ContainSubstring("the manifest has the namespace demo, and -n says other"))
 		Expect(asked).To(BeEmpty())

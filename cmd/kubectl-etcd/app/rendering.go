@@ -19,6 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
@@ -33,7 +35,7 @@ type renderer struct {
 // it already, and gets a stand-in where it does not exist yet.
 func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults, now time.Time) (*renderer, error) {
 	running := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
-	modes, errs := secrets.Decide(etcd, running, etcdcluster.BoundPeers(etcd, o, now))
+	modes, errs := secrets.Decide(etcd, running, peers.PinnedTLS(etcd, o, now))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
@@ -45,7 +47,7 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults c
 	if running.Peer == secrets.ModeProvisioned {
 		names.PeerCA, names.Peer = mounted.PeerCA, mounted.Peer
 	}
-	r := &renderer{etcd: secrets.Effective(etcdcluster.WithBoundPeerPort(etcd, o, now), modes, names), defaults: defaults}
+	r := &renderer{etcd: secrets.Effective(peers.WithPinnedPort(etcd, o, now), modes, names), defaults: defaults}
 	if etcd.Spec.Backup.Store == nil {
 		return r, nil
 	}
@@ -63,9 +65,9 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults c
 }
 
 // statefulSet renders a plan.
-func (r *renderer) statefulSet(plan etcdcluster.Plan) (*appsv1.StatefulSet, error) {
+func (r *renderer) statefulSet(decision plan.Plan) (*appsv1.StatefulSet, error) {
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
-		Etcd: r.etcd, Replicas: plan.Replicas, ClusterSize: plan.ClusterSize, Defaults: r.defaults, Store: r.store,
+		Etcd: r.etcd, Replicas: decision.Replicas, ClusterSize: decision.ClusterSize, Defaults: r.defaults, Store: r.store,
 	})
 	if err != nil {
 		return nil, err
@@ -84,8 +86,8 @@ func (r *renderer) statefulSet(plan etcdcluster.Plan) (*appsv1.StatefulSet, erro
 }
 
 // render renders a plan for a forecast.
-func (r *renderer) render(plan etcdcluster.Plan) (forecast.Rendered, error) {
-	statefulSet, err := r.statefulSet(plan)
+func (r *renderer) render(decision plan.Plan) (forecast.Rendered, error) {
+	statefulSet, err := r.statefulSet(decision)
 	if err != nil {
 		return forecast.Rendered{}, err
 	}

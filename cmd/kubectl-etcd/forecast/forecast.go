@@ -18,6 +18,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // passes bound the forecast; a roll of seven members takes some sixty.
@@ -37,7 +39,7 @@ type Rendered struct {
 // Line is one thing that would happen, in the order of time.
 type Line struct {
 	// Stage of the plan.
-	Stage etcdcluster.Stage `json:"stage"`
+	Stage plan.Stage `json:"stage"`
 	// Act is what is done, in words. Empty: the operator waits.
 	Act string `json:"act,omitempty"`
 	// Reason with the arithmetic of the quorum.
@@ -57,7 +59,7 @@ type Question struct {
 	// Running is what the cluster runs now, by the same rendering as Render; the zero value where there is no cluster.
 	Running Rendered
 	// Render renders a plan.
-	Render func(etcdcluster.Plan) (Rendered, error)
+	Render func(plan.Plan) (Rendered, error)
 }
 
 // For forecasts what would be done until nothing is left to do. The error is that of the rendering. Where the operator would
@@ -65,12 +67,12 @@ type Question struct {
 func For(question Question) ([]Line, error) {
 	w := newWorld(question)
 	for range passes {
-		plan, done, err := w.pass()
+		decision, done, err := w.pass()
 		if err != nil || done {
 			return w.lines, err
 		}
 		if w.idle > 3 {
-			w.add(Line{Stage: plan.Stage, Reason: plan.Reason, WaitsFor: plan.WaitsFor})
+			w.add(Line{Stage: decision.Stage, Reason: decision.Reason, WaitsFor: decision.WaitsFor})
 
 			return w.lines, nil
 		}
@@ -126,51 +128,51 @@ func (w *world) add(line Line) {
 }
 
 // pass plays the operator once, and then everybody else; true when nothing is left to do.
-func (w *world) pass() (etcdcluster.Plan, bool, error) {
-	plan := etcdcluster.PlanFor(w.Etcd, w.seen, w.Now)
-	if plan.Outcome() == etcdcluster.OutcomeRefused {
-		w.add(Line{Stage: plan.Stage, Reason: plan.Refusal.Error()})
+func (w *world) pass() (plan.Plan, bool, error) {
+	decision := planner.For(w.Etcd, w.seen, w.Now)
+	if decision.Outcome() == plan.OutcomeRefused {
+		w.add(Line{Stage: decision.Stage, Reason: decision.Refusal.Error()})
 
-		return plan, true, nil
+		return decision, true, nil
 	}
-	if !plan.Render {
+	if !decision.Render {
 		w.wait()
 
-		return plan, false, nil
+		return decision, false, nil
 	}
-	rendered, err := w.Render(plan)
+	rendered, err := w.Render(decision)
 	if err != nil {
-		return plan, true, err
+		return decision, true, err
 	}
-	if w.isNews(plan, rendered) {
-		w.apply(plan, rendered)
+	if w.isNews(decision, rendered) {
+		w.apply(decision, rendered)
 
-		return plan, false, nil
+		return decision, false, nil
 	}
-	plan = plan.Against(rendered.Rendering, w.seen)
-	done, err := w.carryOut(plan, rendered)
+	decision = planner.Gate(decision, rendered.Rendering, w.seen)
+	done, err := w.carryOut(decision, rendered)
 
-	return plan, done, err
+	return decision, done, err
 }
 
 // carryOut does what a plan asks for that was held against its rendering; true when that is nothing.
-func (w *world) carryOut(plan etcdcluster.Plan, rendered Rendered) (bool, error) {
-	switch plan.Outcome() {
-	case etcdcluster.OutcomeDone:
-		w.add(Line{Stage: plan.Stage, Reason: plan.Reason})
+func (w *world) carryOut(decision plan.Plan, rendered Rendered) (bool, error) {
+	switch decision.Outcome() {
+	case plan.OutcomeDone:
+		w.add(Line{Stage: decision.Stage, Reason: decision.Reason})
 
 		return true, nil
-	case etcdcluster.OutcomeGrow:
-		w.add(Line{Stage: plan.Stage, Act: "start the next member", Reason: plan.Reason})
-		grown := plan.Grown()
+	case plan.OutcomeGrow:
+		w.add(Line{Stage: decision.Stage, Act: "start the next member", Reason: decision.Reason})
+		grown := decision.Grown()
 		rendered, err := w.Render(grown)
 		if err != nil {
 			return true, err
 		}
 		w.apply(grown, rendered)
-	case etcdcluster.OutcomeStep:
-		w.add(Line{Stage: plan.Stage, Act: w.actOf(*plan.Step), Reason: plan.Reason})
-		w.act(plan, rendered)
+	case plan.OutcomeStep:
+		w.add(Line{Stage: decision.Stage, Act: w.actOf(*decision.Step), Reason: decision.Reason})
+		w.act(decision, rendered)
 	default:
 		w.wait()
 	}
@@ -185,13 +187,13 @@ func (w *world) wait() {
 	w.settle()
 }
 
-func (w *world) actOf(step etcdcluster.Step) string {
+func (w *world) actOf(step plan.Step) string {
 	switch step.Kind {
-	case etcdcluster.StepEvictPod:
+	case plan.StepEvictPod:
 		return "evict pod " + step.Object
-	case etcdcluster.StepDeletePod:
+	case plan.StepDeletePod:
 		return "delete pod " + step.Object
-	case etcdcluster.StepMoveLeader:
+	case plan.StepMoveLeader:
 		successor := "member " + etcdcluster.FormatID(step.To)
 		for _, answer := range w.seen.Etcd.Members {
 			if answer.MemberID == step.To {
@@ -200,9 +202,9 @@ func (w *world) actOf(step etcdcluster.Step) string {
 		}
 
 		return "have the member in pod " + step.Object + " hand over to " + successor
-	case etcdcluster.StepReplaceClaim:
+	case plan.StepReplaceClaim:
 		return "replace volume claim " + step.Object
-	case etcdcluster.StepRecreateStatefulSet:
+	case plan.StepRecreateStatefulSet:
 		return "recreate StatefulSet " + step.Object + ", its pods keep running"
 	default:
 		return string(step.Kind) + " " + step.Object
@@ -210,16 +212,16 @@ func (w *world) actOf(step etcdcluster.Step) string {
 }
 
 // isNews is true when what is rendered is not what the cluster shows.
-func (w *world) isNews(plan etcdcluster.Plan, rendered Rendered) bool {
+func (w *world) isNews(decision plan.Plan, rendered Rendered) bool {
 	return !w.seen.ManagedResource.Exists || !w.seen.StatefulSet.Exists || !w.seen.ManagedResource.IsApplied() ||
-		w.seen.StatefulSet.Rendering.Checksum != rendered.Rendering.Checksum || w.seen.StatefulSet.SpecReplicas != plan.Replicas
+		w.seen.StatefulSet.Rendering.Checksum != rendered.Rendering.Checksum || w.seen.StatefulSet.SpecReplicas != decision.Replicas
 }
 
 // apply is what the resource manager and the StatefulSet controller do with a rendering.
-func (w *world) apply(plan etcdcluster.Plan, rendered Rendered) {
+func (w *world) apply(decision plan.Plan, rendered Rendered) {
 	w.idle = 0
 	if !w.seen.StatefulSet.Exists {
-		w.add(Line{Stage: plan.Stage, Act: fmt.Sprintf("create the cluster's objects with %d of %d members", plan.Replicas, w.Etcd.Spec.Replicas), Reason: plan.Reason})
+		w.add(Line{Stage: decision.Stage, Act: fmt.Sprintf("create the cluster's objects with %d of %d members", decision.Replicas, w.Etcd.Spec.Replicas), Reason: decision.Reason})
 		w.seen.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: w.Etcd.Name, UID: "planned", OwnerUID: w.Etcd.UID, Rendering: rendered.Rendering}
 	}
 	resource := &w.seen.ManagedResource
@@ -227,38 +229,38 @@ func (w *world) apply(plan etcdcluster.Plan, rendered Rendered) {
 		Exists: true, Name: resource.Name, UID: resource.UID, GenerationObserved: true,
 		Applied: etcdcluster.ConditionFact{Status: "True"}, Healthy: resource.Healthy, Progressing: resource.Progressing,
 		TLSMode: resource.TLSMode, CARotation: resource.CARotation, Store: resource.Store, Defaults: resource.Defaults,
-		Size: resource.Size, Replicas: new(plan.Replicas),
+		Size: resource.Size, Replicas: new(decision.Replicas),
 	}
-	if plan.Replicas > 0 {
-		resource.Size = plan.LastSize(w.seen)
+	if decision.Replicas > 0 {
+		resource.Size = planner.SizeToPersist(decision, w.seen)
 	}
 	set := &w.seen.StatefulSet
 	set.Generation++
 	set.ObservedGeneration = set.Generation
-	set.SpecReplicas, set.UpdateRevision, set.Rendering.Checksum = plan.Replicas, rendered.Template, rendered.Rendering.Checksum
-	set.HasPreStopHook = plan.ClusterSize > 1
+	set.SpecReplicas, set.UpdateRevision, set.Rendering.Checksum = decision.Replicas, rendered.Template, rendered.Rendering.Checksum
+	set.HasPreStopHook = decision.ClusterSize > 1
 	w.settle()
 }
 
 // act is what a step comes to.
-func (w *world) act(plan etcdcluster.Plan, rendered Rendered) {
+func (w *world) act(decision plan.Plan, rendered Rendered) {
 	w.idle = 0
-	switch plan.Step.Kind {
-	case etcdcluster.StepEvictPod, etcdcluster.StepDeletePod:
-		w.remove(plan.Step.Object)
-	case etcdcluster.StepMoveLeader:
+	switch decision.Step.Kind {
+	case plan.StepEvictPod, plan.StepDeletePod:
+		w.remove(decision.Step.Object)
+	case plan.StepMoveLeader:
 		for _, answer := range w.seen.Etcd.Members {
-			if answer.MemberID == plan.Step.To {
+			if answer.MemberID == decision.Step.To {
 				w.leader = answer.Ordinal
 			}
 		}
-	case etcdcluster.StepReplaceClaim:
+	case plan.StepReplaceClaim:
 		for i := range w.seen.Claims {
-			if w.seen.Claims[i].Name == plan.Step.Object {
+			if w.seen.Claims[i].Name == decision.Step.Object {
 				w.seen.Claims[i].Lost, w.seen.Claims[i].Nodes = false, nil
 			}
 		}
-	case etcdcluster.StepRecreateStatefulSet:
+	case plan.StepRecreateStatefulSet:
 		w.seen.StatefulSet.Rendering = rendered.Rendering
 	}
 	w.settle()

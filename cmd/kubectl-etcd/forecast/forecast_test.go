@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -54,7 +55,7 @@ var _ = Describe("For", func() {
 		question.Etcd.Spec.Replicas = 0
 		lines, err := forecast.For(question)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(lines[len(lines)-1].Stage).To(Equal(etcdcluster.StageHibernated))
+		Expect(lines[len(lines)-1].Stage).To(Equal(plan.StageHibernated))
 	})
 
 	It("names the field of a spec that cannot be carried out", func() {
@@ -63,7 +64,7 @@ var _ = Describe("For", func() {
 		lines, err := forecast.For(question)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(lines).To(HaveLen(1))
-		Expect(lines[0].Stage).To(Equal(etcdcluster.StageRefused))
+		Expect(lines[0].Stage).To(Equal(plan.StageRefused))
 		Expect(lines[0].Reason).To(HavePrefix("spec.replicas"))
 	})
 
@@ -78,7 +79,7 @@ var _ = Describe("For", func() {
 
 	It("returns the error of the rendering", func() {
 		question := running(1, "v1", "v1")
-		question.Render = func(etcdcluster.Plan) (forecast.Rendered, error) {
+		question.Render = func(plan.Plan) (forecast.Rendered, error) {
 			return forecast.Rendered{}, errors.New("cannot render")
 		}
 		_, err := forecast.For(question)
@@ -121,7 +122,7 @@ func nothing(replicas int32) forecast.Question {
 func running(replicas int32, image, wanted string) forecast.Question {
 	question := nothing(replicas)
 	question.Render = renderer(wanted)
-	rendered, err := renderer(image)(etcdcluster.Plan{Replicas: replicas, ClusterSize: replicas})
+	rendered, err := renderer(image)(plan.Plan{Replicas: replicas, ClusterSize: replicas})
 	Expect(err).NotTo(HaveOccurred())
 	question.Running = rendered
 	o := &question.Observation
@@ -148,10 +149,10 @@ func running(replicas int32, image, wanted string) forecast.Question {
 }
 
 // renderer renders pods of an image that know the size of their cluster.
-func renderer(image string) func(etcdcluster.Plan) (forecast.Rendered, error) {
-	return func(plan etcdcluster.Plan) (forecast.Rendered, error) {
-		template := fmt.Sprintf("%s of %d", image, plan.ClusterSize)
+func renderer(image string) func(plan.Plan) (forecast.Rendered, error) {
+	return func(decision plan.Plan) (forecast.Rendered, error) {
+		template := fmt.Sprintf("%s of %d", image, decision.ClusterSize)
 
-		return forecast.Rendered{Rendering: etcdcluster.Rendering{Checksum: fmt.Sprintf("%s, %d pods", template, plan.Replicas)}, Template: template}, nil
+		return forecast.Rendered{Rendering: etcdcluster.Rendering{Checksum: fmt.Sprintf("%s, %d pods", template, decision.Replicas)}, Template: template}, nil
 	}
 }

@@ -149,7 +149,7 @@ func (r *Reconciler) report(ctx context.Context, stored, etcd *druidv1alpha1.Etc
 	conditions.ForCare(conditions.Input{
 		Etcd:        etcd,
 		Observation: observation,
-		Thresholds:  etcdcluster.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
+		Thresholds:  conditions.Thresholds{Unknown: r.Config.UnknownThreshold, NotReady: r.Config.NotReadyThreshold},
 		Now:         r.Clock.Now(),
 	}, &updated.Status)
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {

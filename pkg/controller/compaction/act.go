@@ -20,10 +20,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
@@ -33,7 +33,7 @@ const snapshotTTL int32 = 3600
 
 // runJob creates the Job, in the place of the one that there may be. That one goes at once: what is remembered of it is in
 // the new one.
-func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision etcdcluster.CompactionDecision) (reconcile.Result, error) {
+func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision compaction.Decision) (reconcile.Result, error) {
 	values, waitsFor, err := r.values(ctx, etcd)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -144,7 +144,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job, propagatio
 
 // takeSnapshot asks for a full snapshot by a task, which calls the sidecar beside the workers, repeats it, and outlives this
 // process.
-func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision etcdcluster.CompactionDecision) error {
+func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision compaction.Decision) error {
 	labels := helper.DefaultLabels(etcd)
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
 	seconds := max(int32(helper.SnapshotTimeout(etcd).Seconds()), 120) // #nosec G115 -- a time limit of years is not meant

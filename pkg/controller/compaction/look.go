@@ -21,12 +21,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // sight is what is decided from, with the objects that it was seen on.
 type sight struct {
-	etcdcluster.Compaction
+	compaction.Input
 	// job is the Job. Nil: there is none.
 	job *batchv1.Job
 	// snapshot is the newest task that takes a full snapshot instead. Nil: there is none.
@@ -35,12 +36,12 @@ type sight struct {
 
 // look reads everything from the caches.
 func (r *Reconciler) look(ctx context.Context, etcd *druidv1alpha1.Etcd) (sight, error) {
-	seen := sight{Compaction: etcdcluster.Compaction{
+	seen := sight{Input: compaction.Input{
 		HasStore:   helper.IsStoreConfigured(etcd) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
 		Suspended:  helper.IsSuspended(etcd),
 		Hibernated: helper.IsHibernated(etcd),
 	}}
-	r.setThresholds(&seen.Compaction, etcd)
+	r.setThresholds(&seen.Input, etcd)
 	var err error
 	if seen.FullSnapshotLease, err = lease(ctx, r.Client, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
 		return sight{}, err
@@ -93,7 +94,7 @@ func (r *Reconciler) lookForResult(ctx context.Context, etcd *druidv1alpha1.Etcd
 
 // setThresholds takes those of the Etcd, else those of the operator. Nothing is compacted by itself where the operator's
 // switch is off.
-func (r *Reconciler) setThresholds(c *etcdcluster.Compaction, etcd *druidv1alpha1.Etcd) {
+func (r *Reconciler) setThresholds(c *compaction.Input, etcd *druidv1alpha1.Etcd) {
 	if r.Config.EventsThreshold <= 0 {
 		return
 	}
@@ -136,7 +137,7 @@ func (r *Reconciler) lookAtJob(ctx context.Context, etcd *druidv1alpha1.Etcd, se
 	if err := r.Client.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
 		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
-	seen.job, seen.Job = job, new(etcdcluster.CompactionJobFor(job, pods.Items))
+	seen.job, seen.Job = job, new(compaction.JobFor(job, pods.Items))
 
 	return nil
 }
@@ -167,8 +168,8 @@ func (r *Reconciler) lookAtTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return nil
 }
 
-func snapshotFor(task *druidv1alpha1.EtcdOpsTask) etcdcluster.CompactionSnapshot {
-	snapshot := etcdcluster.CompactionSnapshot{
+func snapshotFor(task *druidv1alpha1.EtcdOpsTask) compaction.Snapshot {
+	snapshot := compaction.Snapshot{
 		BaseRevision: task.Annotations[druidv1alpha1.CompactionBaseAnnotation],
 		Ended:        helper.IsTaskFinished(task),
 		Taken:        ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateSucceeded,

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 )
 
 // Labels of the metrics. Names and values are those of etcd-druid, with the name of the Etcd beside its namespace.
@@ -64,7 +64,7 @@ var failureReasons = map[string]string{
 }
 
 // measure sets the metrics of an Etcd that say how it is now.
-func measure(etcd client.ObjectKey, c etcdcluster.Compaction) {
+func measure(etcd client.ObjectKey, c compaction.Input) {
 	if !c.HasStore {
 		forget(etcd)
 
@@ -81,7 +81,7 @@ func measure(etcd client.ObjectKey, c etcdcluster.Compaction) {
 }
 
 // countJob counts a Job that has ended.
-func countJob(etcd client.ObjectKey, job etcdcluster.CompactionJob) {
+func countJob(etcd client.ObjectKey, job compaction.Job) {
 	succeeded := strconv.FormatBool(job.Outcome == druidv1alpha1.PodSuccessReasonNone)
 	labels := []string{succeeded, failureReasons[job.Outcome], etcd.Namespace, etcd.Name}
 	jobsTotal.WithLabelValues(labels...).Inc()

@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
@@ -84,7 +85,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	measure(client.ObjectKeyFromObject(etcd), seen.Compaction)
+	measure(client.ObjectKeyFromObject(etcd), seen.Input)
 	decision := seen.Decide(r.Clock.Now())
 	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "reason", decision.Reason)
 
@@ -101,19 +102,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // do carries out the decision.
-func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision etcdcluster.CompactionDecision) (reconcile.Result, error) {
+func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision compaction.Decision) (reconcile.Result, error) {
 	switch decision.Action {
-	case etcdcluster.CompactionNoteDisruption:
+	case compaction.ActionNoteDisruption:
 		return reconcile.Result{}, r.annotate(ctx, seen.job, druidv1alpha1.CompactionDisruptionAnnotation, seen.Job.Disruption)
-	case etcdcluster.CompactionRecordJob:
+	case compaction.ActionRecordJob:
 		return reconcile.Result{}, r.recordJob(ctx, etcd, seen)
-	case etcdcluster.CompactionRecordSnapshot:
+	case compaction.ActionRecordSnapshot:
 		return reconcile.Result{}, r.recordSnapshot(ctx, etcd, seen)
-	case etcdcluster.CompactionDeleteJob:
+	case compaction.ActionDeleteJob:
 		return reconcile.Result{}, r.deleteJob(ctx, seen.job, metav1.DeletePropagationForeground)
-	case etcdcluster.CompactionRunJob:
+	case compaction.ActionRunJob:
 		return r.runJob(ctx, etcd, seen, decision)
-	case etcdcluster.CompactionTakeSnapshot:
+	case compaction.ActionTakeSnapshot:
 		return reconcile.Result{}, r.takeSnapshot(ctx, etcd, seen, decision)
 	default:
 		return reconcile.Result{RequeueAfter: decision.ComeBack}, nil

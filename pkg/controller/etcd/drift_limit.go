@@ -27,6 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // applyTimeout is how long gardener-resource-manager may take to apply a ManagedResource on request, before an object that still
@@ -192,12 +193,12 @@ func (p *pass) isWithheld(object string) bool {
 
 // limitStep returns true for a step that is not executed now: no pod is replaced by a template that another writer has changed, and
 // the StatefulSet is not requested again within drift.Pause.
-func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) (bool, error) {
+func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) (bool, error) {
 	object := statefulSetObject(p.canonical)
-	if plan.Stage == etcdcluster.StageReplacePod && p.isWithheld(object) {
+	if decision.Stage == plan.StageReplacePod && p.isWithheld(object) {
 		return true, nil
 	}
-	if plan.Step == nil || plan.Step.Kind != etcdcluster.StepRequestReconcile {
+	if decision.Step == nil || decision.Step.Kind != plan.StepRequestReconcile {
 		return false, nil
 	}
 	if isApplied, err := r.showsRendering(ctx, rendered); err != nil || isApplied {
@@ -209,9 +210,9 @@ func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alph
 		return false, nil
 	}
 	if left := applyTimeout - now.Sub(last); left > 0 {
-		return true, &waitingError{message: fmt.Sprintf("Waiting for ManagedResource %s to be applied again: %s", mr.Name, plan.Reason), after: left}
+		return true, &waitingError{message: fmt.Sprintf("Waiting for ManagedResource %s to be applied again: %s", mr.Name, decision.Reason), after: left}
 	}
-	p.withhold(difference{object: object, message: plan.Reason, repairedAt: last})
+	p.withhold(difference{object: object, message: decision.Reason, repairedAt: last})
 	return true, nil
 }
 

@@ -20,6 +20,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
@@ -85,18 +87,18 @@ func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.E
 }
 
 // seeFinalSnapshot computes the condition about the snapshot from a plan, as far as the plan is about it.
-func (p *pass) seeFinalSnapshot(plan etcdcluster.Plan) {
+func (p *pass) seeFinalSnapshot(decision plan.Plan) {
 	switch {
-	case plan.Stage == etcdcluster.StageSnapshot:
-		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotPending(plan, p.observation.SnapshotCalls), true
-	case plan.Render:
-		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotTaken(plan.FinalSnapshot), true
+	case decision.Stage == plan.StageSnapshot:
+		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotPending(decision, p.observation.SnapshotCalls), true
+	case decision.Render:
+		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotTaken(decision.FinalSnapshot), true
 	}
 }
 
 // announceStop tells with what snapshot the members are stopped, once.
-func (r *Reconciler) announceStop(p *pass, plan etcdcluster.Plan) {
-	snapshot, before := plan.FinalSnapshot, p.observation.ManagedResource.FinalSnapshot
+func (r *Reconciler) announceStop(p *pass, decision plan.Plan) {
+	snapshot, before := decision.FinalSnapshot, p.observation.ManagedResource.FinalSnapshot
 	if snapshot == nil || before != nil && before.String() == snapshot.String() {
 		return
 	}
@@ -124,29 +126,29 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
 	_ = splitClaims(&o) // the deletion leaves them alone
 	o.SnapshotCalls = r.snapshotCalls(canonical)
-	plan := etcdcluster.PlanDiscard(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
-	if plan.Outcome() != etcdcluster.OutcomeDone {
-		if plan.Step != nil {
+	decision := planner.ForDeletion(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
+	if decision.Outcome() != plan.OutcomeDone {
+		if decision.Step != nil {
 			r.takeSnapshot(canonical, o)
-			plan.WaitsFor = "a full snapshot to be stored and verified"
+			decision.WaitsFor = "a full snapshot to be stored and verified"
 		}
-		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(plan, o.SnapshotCalls)); err != nil {
+		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotCalls)); err != nil {
 			return err
 		}
-		return stillWaiting("Waiting for %s (%s)", plan.WaitsFor, plan.Reason)
+		return stillWaiting("Waiting for %s (%s)", decision.WaitsFor, decision.Reason)
 	}
-	if plan.FinalSnapshot == nil {
+	if decision.FinalSnapshot == nil {
 		return nil
 	}
-	if err := r.rememberFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*plan.FinalSnapshot)); err != nil {
+	if err := r.rememberFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*decision.FinalSnapshot)); err != nil {
 		return err
 	}
-	if plan.FinalSnapshot.Missing == etcdcluster.SnapshotTerminating {
+	if decision.FinalSnapshot.Missing == etcdcluster.SnapshotTerminating {
 		// No event can be made in the namespace itself.
-		r.Recorder.Eventf(namespace, etcd, corev1.EventTypeWarning, "FinalSnapshotSkipped", "Delete", "Etcd %s is deleted with %s", etcd.Name, plan.FinalSnapshot)
+		r.Recorder.Eventf(namespace, etcd, corev1.EventTypeWarning, "FinalSnapshotSkipped", "Delete", "Etcd %s is deleted with %s", etcd.Name, decision.FinalSnapshot)
 		return nil
 	}
-	r.event(etcd, corev1.EventTypeNormal, "DeletingVolumes", "The volumes are deleted with %s", plan.FinalSnapshot)
+	r.event(etcd, corev1.EventTypeNormal, "DeletingVolumes", "The volumes are deleted with %s", decision.FinalSnapshot)
 	return nil
 }
 

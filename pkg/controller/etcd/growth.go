@@ -23,6 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // growthPause is when a larger volume that was refused is asked for again: a quota may have room later.
@@ -68,8 +70,8 @@ func (g *growths) remember(claim types.UID, refused refusedGrowth) {
 
 // growClaim asks for a larger volume. What the API server refuses, which may know better than the StorageClass, is told to
 // the planner.
-func (r *Reconciler) growClaim(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
-	etcd, step := p.canonical, plan.Step
+func (r *Reconciler) growClaim(ctx context.Context, p *pass, decision plan.Plan) error {
+	etcd, step := p.canonical, decision.Step
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": step.UID},
@@ -90,15 +92,15 @@ func (r *Reconciler) growClaim(ctx context.Context, p *pass, plan etcdcluster.Pl
 	case err != nil:
 		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, plan.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, decision.Reason)
 
 	return nil
 }
 
 // hinder adds to what a pass came to what of the spec cannot be carried out for now: beside what is waited for, or as a refusal
 // where that is all that is left.
-func (p *pass) hinder(plan etcdcluster.Plan, err error) error {
-	if plan.Hindered == nil {
+func (p *pass) hinder(decision plan.Plan, err error) error {
+	if decision.Hindered == nil {
 		return err
 	}
 	if p.comeBack == 0 || growthPause < p.comeBack {
@@ -107,10 +109,10 @@ func (p *pass) hinder(plan etcdcluster.Plan, err error) error {
 	var waiting *waitingError
 	switch {
 	case err == nil:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Hindered)
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Hindered)
 	case errors.As(err, &waiting):
 		told := *waiting
-		told.message += "; " + plan.Hindered.Error()
+		told.message += "; " + decision.Hindered.Error()
 
 		return &told
 	default:
@@ -119,8 +121,8 @@ func (p *pass) hinder(plan etcdcluster.Plan, err error) error {
 }
 
 // announceSizeOne reports that the first member starts with size 1 again, since its sidecar may restore the store over its data then.
-func (r *Reconciler) announceSizeOne(p *pass, plan etcdcluster.Plan) {
-	if !plan.ReturnsToOne(p.etcd, p.observation) {
+func (r *Reconciler) announceSizeOne(p *pass, decision plan.Plan) {
+	if !planner.ReturnsToOne(decision, p.etcd, p.observation) {
 		return
 	}
 	restores := ""

@@ -17,6 +17,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
@@ -52,7 +53,7 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 			return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", section, failure))
 		}
 	}
-	modes, errs := secrets.Decide(p.canonical, runningModes(p.canonical, o), etcdcluster.BoundPeers(p.canonical, o, r.Clock.Now()))
+	modes, errs := secrets.Decide(p.canonical, runningModes(p.canonical, o), peers.PinnedTLS(p.canonical, o, r.Clock.Now()))
 	if len(errs) > 0 {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}

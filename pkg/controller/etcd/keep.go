@@ -16,7 +16,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // keeping is what keeping a cluster at what was accepted last came to.
@@ -107,12 +108,12 @@ func (p *pass) take(kept *pass, err error) {
 }
 
 // plan asks the planner. What was accepted is not judged again.
-func (p *pass) plan(now time.Time) etcdcluster.Plan {
+func (p *pass) plan(now time.Time) plan.Plan {
 	if p.keeps {
-		return etcdcluster.KeepFor(p.canonical, p.observation, now)
+		return planner.ForAccepted(p.canonical, p.observation, now)
 	}
 
-	return etcdcluster.PlanFor(p.canonical, p.observation, now)
+	return planner.For(p.canonical, p.observation, now)
 }
 
 // besides adds what is done for the generation that was accepted last, while the newest one is not carried out. The steps of a roll

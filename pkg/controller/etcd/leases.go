@@ -19,6 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLeases writes before
@@ -93,7 +94,7 @@ func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lea
 // tellLeases writes into the leases of members that have a vote who they are, as their sidecars do some ten seconds after they got it.
 // Members that were stopped before that would never be started together.
 func (r *Reconciler) tellLeases(ctx context.Context, p *pass) error {
-	for _, member := range etcdcluster.UntoldVoters(p.canonical, p.observation) {
+	for _, member := range planner.UntoldVoters(p.canonical, p.observation) {
 		if err := r.tellLease(ctx, p.canonical, member); err != nil {
 			return failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
 		}

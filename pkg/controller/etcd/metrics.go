@@ -16,6 +16,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 var (
@@ -50,20 +51,20 @@ const (
 // kinds are what operations are called, those that say most first: an operation is called by the most telling stage that was seen of
 // it. Other stages are parts of each operation.
 var kinds = []struct {
-	stage etcdcluster.Stage
+	stage plan.Stage
 	kind  string
 }{
-	{etcdcluster.StageRestore, "restore"},
-	{etcdcluster.StageRepair, "repair"},
-	{etcdcluster.StageQuorumLost, "outage"},
-	{etcdcluster.StageCreate, "create"},
-	{etcdcluster.StageWake, "wake"},
-	{etcdcluster.StageHibernate, "hibernate"},
-	{etcdcluster.StageGrow, "grow"},
-	{etcdcluster.StagePromote, "grow"},
-	{etcdcluster.StageReplacePod, "roll"},
-	{etcdcluster.StageGrowVolume, "grow-volume"},
-	{etcdcluster.StageRecreateStatefulSet, "recreate"},
+	{plan.StageRestore, "restore"},
+	{plan.StageRepair, "repair"},
+	{plan.StageQuorumLost, "outage"},
+	{plan.StageCreate, "create"},
+	{plan.StageWake, "wake"},
+	{plan.StageHibernate, "hibernate"},
+	{plan.StageGrow, "grow"},
+	{plan.StagePromote, "grow"},
+	{plan.StageReplacePod, "roll"},
+	{plan.StageGrowVolume, "grow-volume"},
+	{plan.StageRecreateStatefulSet, "recreate"},
 }
 
 // otherKind is an operation of which no telling stage was seen.
@@ -76,13 +77,13 @@ type operations struct {
 }
 
 // see remembers the stage of an operation that goes on.
-func (o *operations) see(etcd client.ObjectKey, plan etcdcluster.Plan) {
-	stage := plan.Stage
-	if plan.Restore != etcdcluster.RestoreNone {
-		stage = etcdcluster.StageRestore
+func (o *operations) see(etcd client.ObjectKey, decision plan.Plan) {
+	stage := decision.Stage
+	if decision.Restore != etcdcluster.RestoreNone {
+		stage = plan.StageRestore
 	}
 	telling := slices.IndexFunc(kinds, func(kind struct {
-		stage etcdcluster.Stage
+		stage plan.Stage
 		kind  string
 	}) bool {
 		return kind.stage == stage
@@ -138,7 +139,7 @@ func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 }
 
 // measureStep counts a step.
-func measureStep(etcd *druidv1alpha1.Etcd, step etcdcluster.StepKind, err error) {
+func measureStep(etcd *druidv1alpha1.Etcd, step plan.StepKind, err error) {
 	outcome := outcomeDone
 	switch {
 	case err != nil && outcomeOf(err).err != nil:

@@ -24,6 +24,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
@@ -77,17 +81,17 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alp
 	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
 	p.foreignClaims = splitClaims(&p.observation)
 	now := r.Clock.Now()
-	p.canonical = etcdcluster.WithBoundPeerPort(canonical, p.observation, now)
+	p.canonical = peers.WithPinnedPort(canonical, p.observation, now)
 	p.observation.PeerChangePending = p.canonical != canonical ||
-		secrets.IsPeerChangePending(canonical, runningModes(canonical, p.observation), etcdcluster.BoundPeers(canonical, p.observation, now))
+		secrets.IsPeerChangePending(canonical, runningModes(canonical, p.observation), peers.PinnedTLS(canonical, p.observation, now))
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
 	r.growths.tell(p.observation.Claims, now)
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(canonical.Namespace)); err != nil {
 		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
 	}
-	p.observation.Defragmentation = etcdcluster.DefragmentationOf(canonical, tasks.Items)
-	p.observation.FullSnapshotRequested = etcdcluster.FullSnapshotRequestedAt(canonical, tasks.Items)
+	p.observation.Defragmentation = opstask.DefragmentationOf(canonical, tasks.Items)
+	p.observation.FullSnapshotRequested = opstask.FullSnapshotRequestedAt(canonical, tasks.Items)
 	return r.hold(p)
 }
 
@@ -116,30 +120,30 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 	if err := r.tellLeases(ctx, p); err != nil {
 		return err
 	}
-	plan := p.plan(r.Clock.Now())
-	p.seeFinalSnapshot(plan)
-	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
-	logf.FromContext(ctx).V(1).Info("Planned", "stage", plan.Stage, "reason", plan.Reason, "waitsFor", plan.WaitsFor)
+	decision := p.plan(r.Clock.Now())
+	p.seeFinalSnapshot(decision)
+	r.operations.see(client.ObjectKeyFromObject(p.etcd), decision)
+	logf.FromContext(ctx).V(1).Info("Planned", "stage", decision.Stage, "reason", decision.Reason, "waitsFor", decision.WaitsFor)
 	switch {
-	case plan.Refusal != nil:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
-	case !plan.Render && plan.Step != nil:
+	case decision.Refusal != nil:
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Refusal)
+	case !decision.Render && decision.Step != nil:
 		p.reached = true
-		return r.step(ctx, p, nil, rendering{}, plan)
-	case !plan.Render:
-		p.reached = plan.Stage != etcdcluster.StageWaitForSecrets
-		return waitingFor(plan)
+		return r.step(ctx, p, nil, rendering{}, decision)
+	case !decision.Render:
+		p.reached = decision.Stage != plan.StageWaitForSecrets
+		return waitingFor(decision)
 	}
 
-	rendered, err := r.provide(ctx, p, plan)
+	rendered, err := r.provide(ctx, p, decision)
 	if err != nil {
 		return err
 	}
-	return r.applyRendering(ctx, p, rendered, plan)
+	return r.applyRendering(ctx, p, rendered, decision)
 }
 
 // applyRendering writes a rendering, and executes the step of the plan when there was nothing to write.
-func (r *Reconciler) applyRendering(ctx context.Context, p *pass, rendered rendering, plan etcdcluster.Plan) error {
+func (r *Reconciler) applyRendering(ctx context.Context, p *pass, rendered rendering, decision plan.Plan) error {
 	current, err := r.currentManagedResource(ctx, p.canonical)
 	if err != nil {
 		return err
@@ -159,8 +163,8 @@ func (r *Reconciler) applyRendering(ctx context.Context, p *pass, rendered rende
 	written, err := r.write(ctx, p, current, rendered)
 	if written {
 		p.reached = true
-		r.announceStop(p, plan)
-		r.announceSizeOne(p, plan)
+		r.announceStop(p, decision)
+		r.announceSizeOne(p, decision)
 	}
 	if err != nil || written {
 		return err
@@ -175,43 +179,43 @@ func (r *Reconciler) applyRendering(ctx context.Context, p *pass, rendered rende
 		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
 	p.reached = true
-	return r.goOn(ctx, p, current, rendered, plan)
+	return r.goOn(ctx, p, current, rendered, decision)
 }
 
 // goOn does what a plan comes to when everything is written that it renders. What the API server refuses of it, though the
 // planner could not know, keeps nothing else from being done.
-func (r *Reconciler) goOn(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering, planned etcdcluster.Plan) error {
-	plan := planned.Against(etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
-	r.operations.see(client.ObjectKeyFromObject(p.etcd), plan)
-	err := r.doDue(ctx, p, current, rendered, plan)
+func (r *Reconciler) goOn(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering, planned plan.Plan) error {
+	decision := planner.Gate(planned, etcdcluster.RenderingFor(rendered.statefulSet), p.observation)
+	r.operations.see(client.ObjectKeyFromObject(p.etcd), decision)
+	err := r.doDue(ctx, p, current, rendered, decision)
 	if errors.Is(err, errGrowthRefused) {
 		return r.goOn(ctx, p, current, rendered, planned) // the refusal is a fact now
 	}
-	return p.withholding(r.Clock.Now(), p.hinder(plan, err))
+	return p.withholding(r.Clock.Now(), p.hinder(decision, err))
 }
 
 // doDue does what is due of a plan that was held against its rendering.
-func (r *Reconciler) doDue(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
-	if plan.Outcome() == etcdcluster.OutcomeGrow {
-		return r.grow(ctx, p, current, plan.Grown())
+func (r *Reconciler) doDue(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
+	if decision.Outcome() == plan.OutcomeGrow {
+		return r.grow(ctx, p, current, decision.Grown())
 	}
-	if isApplied(plan, rendered, current, p.observation) {
-		p.applied = isFinal(p.canonical, plan) && plan.Hindered == nil
+	if isApplied(decision, rendered, current, p.observation) {
+		p.applied = isFinal(p.canonical, decision) && decision.Hindered == nil
 		if drifted, err := r.repairDrift(ctx, p, current, rendered); err != nil || drifted {
 			return err
 		}
 	}
-	if blocked, err := r.limitStep(ctx, p, current, rendered, plan); err != nil || blocked {
+	if blocked, err := r.limitStep(ctx, p, current, rendered, decision); err != nil || blocked {
 		return err
 	}
-	if err := r.step(ctx, p, current, rendered, plan); err != nil {
+	if err := r.step(ctx, p, current, rendered, decision); err != nil {
 		return err
 	}
 	return r.settleSecrets(ctx, p, current)
 }
 
 // provide finds the store, has certificates issued, and renders with both.
-func (r *Reconciler) provide(ctx context.Context, p *pass, plan etcdcluster.Plan) (rendering, error) {
+func (r *Reconciler) provide(ctx context.Context, p *pass, decision plan.Plan) (rendering, error) {
 	store, answer, err := r.resolveStore(ctx, p)
 	p.store = &answer
 	if err != nil {
@@ -220,15 +224,15 @@ func (r *Reconciler) provide(ctx context.Context, p *pass, plan etcdcluster.Plan
 	if err := r.issue(ctx, p); err != nil {
 		return rendering{}, err
 	}
-	return r.render(p, plan, store)
+	return r.render(p, decision, store)
 }
 
 // render is the pure part: the plan and the accepted defaults in, objects and payload out.
-func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, store *backupstore.Store) (rendering, error) {
+func (r *Reconciler) render(p *pass, decision plan.Plan, store *backupstore.Store) (rendering, error) {
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
 		Etcd:        p.canonical,
-		Replicas:    plan.Replicas,
-		ClusterSize: plan.ClusterSize,
+		Replicas:    decision.Replicas,
+		ClusterSize: decision.ClusterSize,
 		Defaults:    p.accepted.Defaults,
 		Store:       store,
 		CADataKeys:  p.accepted.CADataKeys,
@@ -253,7 +257,7 @@ func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, store *backupstore.S
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncStatefulSet, fmt.Errorf("rendering: there is no StatefulSet among the objects"))
 	}
 
-	annotations, err := annotationsFor(p, plan, store)
+	annotations, err := annotationsFor(p, decision, store)
 	if err != nil {
 		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
@@ -262,26 +266,26 @@ func (r *Reconciler) render(p *pass, plan etcdcluster.Plan, store *backupstore.S
 }
 
 // annotationsFor is what the ManagedResource remembers.
-func annotationsFor(p *pass, plan etcdcluster.Plan, store *backupstore.Store) (map[string]string, error) {
+func annotationsFor(p *pass, decision plan.Plan, store *backupstore.Store) (map[string]string, error) {
 	defaults, err := p.accepted.marshal()
 	if err != nil {
 		return nil, err
 	}
 	annotations := p.issued.annotations()
 	annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] = defaults
-	annotations[druidv1alpha1.ManagedResourceAnnotationReplicas] = strconv.Itoa(int(plan.Replicas))
-	if plan.FinalSnapshot != nil {
-		if annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot], err = plan.FinalSnapshot.Marshal(); err != nil {
+	annotations[druidv1alpha1.ManagedResourceAnnotationReplicas] = strconv.Itoa(int(decision.Replicas))
+	if decision.FinalSnapshot != nil {
+		if annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot], err = decision.FinalSnapshot.Marshal(); err != nil {
 			return nil, err
 		}
 	} else if p.observation.ManagedResource.FinalSnapshot != nil {
 		annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot] = "" // the members write again
 	}
-	if plan.Replicas > 0 {
-		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(plan.LastSize(p.observation)))
+	if decision.Replicas > 0 {
+		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(planner.SizeToPersist(decision, p.observation)))
 	}
-	if plan.Restore != etcdcluster.RestoreNone || p.observation.ManagedResource.Restore != "" {
-		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(plan.Restore)
+	if decision.Restore != etcdcluster.RestoreNone || p.observation.ManagedResource.Restore != "" {
+		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(decision.Restore)
 	}
 	if token := p.observation.InitialClusterToken; token != "" {
 		annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken] = token
@@ -348,10 +352,10 @@ func (r *Reconciler) writeLeases(ctx context.Context, p *pass, values componente
 // isApplied says whether the StatefulSet shows the final rendering of the spec. Its pods may still be older. The
 // observation is older than the ManagedResource at hand: both have to say so, or an earlier generation's application
 // would acknowledge this one.
-func isApplied(plan etcdcluster.Plan, rendered rendering, current *resourcesv1alpha1.ManagedResource, o etcdcluster.Observation) bool {
+func isApplied(decision plan.Plan, rendered rendering, current *resourcesv1alpha1.ManagedResource, o etcdcluster.Observation) bool {
 	shown := etcdcluster.RenderingFor(rendered.statefulSet)
-	return plan.Render && rendered.resource.carries(current) && current.Status.ObservedGeneration == current.Generation &&
+	return decision.Render && rendered.resource.carries(current) && current.Status.ObservedGeneration == current.Generation &&
 		o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
 		o.StatefulSet.Rendering.Checksum == shown.Checksum &&
-		len(o.Outstanding(shown)) == 0
+		len(planner.Outstanding(o, shown)) == 0
 }

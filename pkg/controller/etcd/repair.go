@@ -11,20 +11,21 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // repairBeside replaces a volume that is lost for good although the spec is not carried out, and returns why it is not. An Etcd
 // whose author has suspended it never comes here: somebody may have their own hands on it.
 func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error {
-	plan := etcdcluster.RepairFor(p.canonical, p.observation, r.Clock.Now())
-	if plan.Step != nil {
-		logf.FromContext(ctx).Info("Doing a step beside the spec", "step", plan.Step.Kind, "object", plan.Step.Object, "reason", plan.Reason)
-		if err := r.do(ctx, p, nil, rendering{}, plan); err != nil {
+	decision := planner.ForRepair(p.canonical, p.observation, r.Clock.Now())
+	if decision.Step != nil {
+		logf.FromContext(ctx).Info("Doing a step beside the spec", "step", decision.Step.Kind, "object", decision.Step.Object, "reason", decision.Reason)
+		if err := r.do(ctx, p, nil, rendering{}, decision); err != nil {
 			return failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}
-	if period := periodFor(plan); plan.Outcome() != etcdcluster.OutcomeDone && (p.repairing == 0 || period < p.repairing) {
+	if period := periodFor(decision); decision.Outcome() != plan.OutcomeDone && (p.repairing == 0 || period < p.repairing) {
 		p.repairing = period
 	}
 

@@ -16,6 +16,8 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered. It
@@ -40,7 +42,7 @@ func (r *Reconciler) ignoreRestore(ctx context.Context, p *pass) error {
 	if !p.observed || isDiscarding(p) {
 		return nil
 	}
-	_, ignored := etcdcluster.JudgeRestore(p.canonical, p.observation, r.Clock.Now())
+	_, ignored := planner.EvaluateRestore(p.canonical, p.observation, r.Clock.Now())
 	if ignored == "" {
 		return nil
 	}
@@ -81,13 +83,13 @@ func (r *Reconciler) removeRestore(ctx context.Context, judged *druidv1alpha1.Et
 }
 
 // discard deletes a claim, or a lease that tells of a member; the lease is made anew with the next rendering.
-func (r *Reconciler) discard(ctx context.Context, etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) discard(ctx context.Context, etcd *druidv1alpha1.Etcd, decision plan.Plan) error {
+	step := decision.Step
 	meta := metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}
-	if step.Kind == etcdcluster.StepEmptyLease {
+	if step.Kind == plan.StepEmptyLease {
 		return r.deleteObject(ctx, &coordinationv1.Lease{ObjectMeta: meta}, preconditionsOf(step))
 	}
-	r.event(etcd, corev1.EventTypeWarning, "DiscardingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
+	r.event(etcd, corev1.EventTypeWarning, "DiscardingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, decision.Reason)
 	if err := r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: meta}, preconditionsOf(step)); err != nil {
 		return fmt.Errorf("discarding PersistentVolumeClaim %s: %w", step.Object, err)
 	}

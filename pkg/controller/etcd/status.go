@@ -20,7 +20,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // patchStatus writes the status of next if it differs from that of etcd, both of the same resource version. The condition
@@ -94,7 +93,7 @@ func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd, told string) {
 func (r *Reconciler) setObserved(p *pass, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
 	canonical := p.canonical.DeepCopy()
 	next.Status.DeepCopyInto(&canonical.Status)
-	counts := etcdcluster.CountsFor(canonical, p.observation)
+	counts := conditions.CountsFor(canonical, p.observation)
 	next.Status.Replicas, next.Status.CurrentReplicas, next.Status.ReadyReplicas = counts.Replicas, counts.CurrentReplicas, counts.ReadyReplicas
 	next.Status.Ready = new(counts.Ready)
 	next.Status.Selector = new(helper.Selector(canonical))

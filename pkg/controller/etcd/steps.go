@@ -20,40 +20,41 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // step does what the plan says is due, at most one thing, or says what the plan waits for.
-func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
+func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
 	// What the spec asked for is done: a pod that was made before somebody else changed the StatefulSet stays until the next
 	// operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store do not wait for one,
 	// and a restore goes on to its end.
-	if p.isOver() && plan.Stage == etcdcluster.StageReplacePod && plan.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) && !p.observation.MountsOtherStoreSecret() {
+	if p.isOver() && decision.Stage == plan.StageReplacePod && decision.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) && !p.observation.MountsOtherStoreSecret() {
 		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
-	switch plan.Outcome() {
-	case etcdcluster.OutcomeDone, etcdcluster.OutcomeHindered:
+	switch decision.Outcome() {
+	case plan.OutcomeDone, plan.OutcomeHindered:
 		return nil
-	case etcdcluster.OutcomeRefused:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, plan.Refusal)
-	case etcdcluster.OutcomeWaiting:
-		return waitOrFail(plan, p.observation)
+	case plan.OutcomeRefused:
+		return refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Refusal)
+	case plan.OutcomeWaiting:
+		return waitOrFail(decision, p.observation)
 	}
 
-	if isAboutServing(plan.Step.Kind) {
+	if isAboutServing(decision.Step.Kind) {
 		if !r.Turns.Take(p.canonical.UID, ControllerName) {
-			return waitForMembers("Waiting for the member to serve that is being defragmented (%s)", plan.Reason)
+			return waitForMembers("Waiting for the member to serve that is being defragmented (%s)", decision.Reason)
 		}
 		defer r.Turns.Give(p.canonical.UID, turnRest)
 	}
-	logf.FromContext(ctx).Info("Doing a step", "step", plan.Step.Kind, "object", plan.Step.Object, "reason", plan.Reason)
-	if err := r.do(ctx, p, mr, rendered, plan); err != nil {
+	logf.FromContext(ctx).Info("Doing a step", "step", decision.Step.Kind, "object", decision.Step.Object, "reason", decision.Reason)
+	if err := r.do(ctx, p, mr, rendered, decision); err != nil {
 		return failed(druidv1alpha1.ErrorCodeStep, err)
 	}
-	isUntold := plan.Step.Kind == etcdcluster.StepGrowClaim || plan.Step.Kind == etcdcluster.StepUpdatePeerURLs
-	if plan.ClusterSize > 1 || isUntold { // no watch tells of these
-		return waitForMembers("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
+	isUntold := decision.Step.Kind == plan.StepGrowClaim || decision.Step.Kind == plan.StepUpdatePeerURLs
+	if decision.ClusterSize > 1 || isUntold { // no watch tells of these
+		return waitForMembers("Waiting for the outcome of step %s of %s: %s", decision.Step.Kind, decision.Step.Object, decision.Reason)
 	}
-	return waitFor("Waiting for the outcome of step %s of %s: %s", plan.Step.Kind, plan.Step.Object, plan.Reason)
+	return waitFor("Waiting for the outcome of step %s of %s: %s", decision.Step.Kind, decision.Step.Object, decision.Reason)
 }
 
 // isOver says whether the generation that is carried out was carried out to its end before.
@@ -73,47 +74,47 @@ func isOver(etcd *druidv1alpha1.Etcd) bool {
 const turnRest = 5 * time.Second
 
 // isAboutServing is true for what a member stops serving by, or leading.
-func isAboutServing(kind etcdcluster.StepKind) bool {
-	return kind == etcdcluster.StepDeletePod || kind == etcdcluster.StepEvictPod || kind == etcdcluster.StepMoveLeader
+func isAboutServing(kind plan.StepKind) bool {
+	return kind == plan.StepDeletePod || kind == plan.StepEvictPod || kind == plan.StepMoveLeader
 }
 
 // do does the step of a plan, and counts it.
-func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
-	err := r.act(ctx, p, mr, rendered, plan)
-	measureStep(p.etcd, plan.Step.Kind, err)
+func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
+	err := r.act(ctx, p, mr, rendered, decision)
+	measureStep(p.etcd, decision.Step.Kind, err)
 	if err == nil {
-		writeguard.Add(ctx, fmt.Sprintf("step %s of %s", plan.Step.Kind, plan.Step.Object)) // etcd was written to, if not the API server
+		writeguard.Add(ctx, fmt.Sprintf("step %s of %s", decision.Step.Kind, decision.Step.Object)) // etcd was written to, if not the API server
 	}
 	return err
 }
 
-func (r *Reconciler) act(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, plan etcdcluster.Plan) error {
-	etcd, step := p.canonical, plan.Step
+func (r *Reconciler) act(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
+	etcd, step := p.canonical, decision.Step
 	switch step.Kind {
-	case etcdcluster.StepDeletePod:
-		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, plan.Reason)
+	case plan.StepDeletePod:
+		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, decision.Reason)
 		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
-	case etcdcluster.StepRecreateStatefulSet:
+	case plan.StepRecreateStatefulSet:
 		// A StatefulSet that could not be made again must not be taken away.
 		if err := r.tryRendering(ctx, rendered.objects); err != nil {
 			return err
 		}
-		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, plan.Reason)
+		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, decision.Reason)
 		if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
 			return err
 		}
 		return r.requestApply(ctx, mr, repairsOf(mr, rendered).Without(statefulSetObject(etcd)))
-	case etcdcluster.StepRequestReconcile:
-		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", step.Object, plan.Reason)
+	case plan.StepRequestReconcile:
+		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", step.Object, decision.Reason)
 		return r.requestApply(ctx, mr, repairsOf(mr, rendered).With(r.Clock.Now(), statefulSetObject(etcd)))
 	default:
-		return r.doToMembers(ctx, p, plan)
+		return r.doToMembers(ctx, p, decision)
 	}
 }
 
 // preconditionsOf are what has to be true of the object still for the step to be the right one: that it is the one that
 // was seen and, where its state decided, that it did not change.
-func preconditionsOf(step *etcdcluster.Step) client.Preconditions {
+func preconditionsOf(step *plan.Step) client.Preconditions {
 	preconditions := client.Preconditions{UID: new(step.UID)}
 	if step.ResourceVersion != "" {
 		preconditions.ResourceVersion = new(step.ResourceVersion)
@@ -122,25 +123,25 @@ func preconditionsOf(step *etcdcluster.Step) client.Preconditions {
 }
 
 // waitOrFail turns a rendering that gardener-resource-manager failed to apply into a failure that names it.
-func waitOrFail(plan etcdcluster.Plan, o etcdcluster.Observation) error {
+func waitOrFail(decision plan.Plan, o etcdcluster.Observation) error {
 	if mr := o.ManagedResource; mr.Exists && mr.IsRefused() {
 		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
 	}
-	return waitingFor(plan)
+	return waitingFor(decision)
 }
 
 // waitingFor says what a plan waits for.
-func waitingFor(plan etcdcluster.Plan) error {
-	err := &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", plan.WaitsFor, plan.Reason), after: periodFor(plan)}
-	switch plan.Stage {
-	case etcdcluster.StageObserve:
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", plan.Reason, plan.WaitsFor))
-	case etcdcluster.StageWaitForSecrets: // it waits for what whole sentences say
-		err.message = fmt.Sprintf("Waiting: %s (%s)", plan.WaitsFor, plan.Reason)
+func waitingFor(decision plan.Plan) error {
+	err := &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", decision.WaitsFor, decision.Reason), after: periodFor(decision)}
+	switch decision.Stage {
+	case plan.StageObserve:
+		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", decision.Reason, decision.WaitsFor))
+	case plan.StageWaitForSecrets: // it waits for what whole sentences say
+		err.message = fmt.Sprintf("Waiting: %s (%s)", decision.WaitsFor, decision.Reason)
 		err.eventReason = "SecretsMissing"
-	case etcdcluster.StageQuorumLost:
+	case plan.StageQuorumLost:
 		err.eventReason = "QuorumLost"
-	case etcdcluster.StageHold:
+	case plan.StageHold:
 		err.eventReason = "SplitBrain"
 	}
 	return err

@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 const (
@@ -51,31 +52,31 @@ func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
 }
 
 // periodFor is when a plan that waits is computed again even if no watch event arrives.
-func periodFor(plan etcdcluster.Plan) time.Duration {
-	period := stagePeriodFor(plan)
-	if plan.ReplanAfter > 0 {
-		return min(period, plan.ReplanAfter)
+func periodFor(decision plan.Plan) time.Duration {
+	period := stagePeriodFor(decision)
+	if decision.ReplanAfter > 0 {
+		return min(period, decision.ReplanAfter)
 	}
 
 	return period
 }
 
 // stagePeriodFor is periodFor for a plan that only an observation changes.
-func stagePeriodFor(plan etcdcluster.Plan) time.Duration {
-	switch plan.Stage {
-	case etcdcluster.StageRestore:
-		if plan.Lively {
+func stagePeriodFor(decision plan.Plan) time.Duration {
+	switch decision.Stage {
+	case plan.StageRestore:
+		if decision.Lively {
 			return memberPeriod
 		}
 		return repairPeriod // of pods a watch tells, and a node may be cut off for days
-	case etcdcluster.StageWaitForExisting, etcdcluster.StageSnapshot, etcdcluster.StageGrowVolume:
+	case plan.StageWaitForExisting, plan.StageSnapshot, plan.StageGrowVolume:
 		return repairPeriod
-	case etcdcluster.StageGrow, etcdcluster.StagePromote, etcdcluster.StageReplacePod, etcdcluster.StageRepair, etcdcluster.StageSettle,
-		etcdcluster.StageQuorumLost, etcdcluster.StageHold:
-		if plan.Lively {
+	case plan.StageGrow, plan.StagePromote, plan.StageReplacePod, plan.StageRepair, plan.StageSettle,
+		plan.StageQuorumLost, plan.StageHold:
+		if decision.Lively {
 			return memberPeriod
 		}
-		if plan.ClusterSize > 1 {
+		if decision.ClusterSize > 1 {
 			return repairPeriod
 		}
 	}
@@ -84,30 +85,30 @@ func stagePeriodFor(plan etcdcluster.Plan) time.Duration {
 }
 
 // doToMembers does the steps that only clusters of several members know.
-func (r *Reconciler) doToMembers(ctx context.Context, p *pass, plan etcdcluster.Plan) error {
-	etcd, o, step := p.canonical, p.observation, plan.Step
+func (r *Reconciler) doToMembers(ctx context.Context, p *pass, decision plan.Plan) error {
+	etcd, o, step := p.canonical, p.observation, decision.Step
 	switch step.Kind {
-	case etcdcluster.StepEvictPod:
-		return r.evict(ctx, etcd, plan)
-	case etcdcluster.StepMoveLeader:
-		return r.moveLeader(ctx, etcd, o, plan)
-	case etcdcluster.StepPromoteMember:
-		return r.promote(ctx, etcd, o, plan)
-	case etcdcluster.StepUpdatePeerURLs:
-		return r.updatePeerURLs(ctx, etcd, o, plan)
-	case etcdcluster.StepTakeSnapshot:
+	case plan.StepEvictPod:
+		return r.evict(ctx, etcd, decision)
+	case plan.StepMoveLeader:
+		return r.moveLeader(ctx, etcd, o, decision)
+	case plan.StepPromoteMember:
+		return r.promote(ctx, etcd, o, decision)
+	case plan.StepUpdatePeerURLs:
+		return r.updatePeerURLs(ctx, etcd, o, decision)
+	case plan.StepTakeSnapshot:
 		r.takeSnapshot(etcd, o)
 		return nil
-	case etcdcluster.StepReplaceClaim:
-		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, plan.Reason)
+	case plan.StepReplaceClaim:
+		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, decision.Reason)
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
-	case etcdcluster.StepGrowClaim:
-		return r.growClaim(ctx, p, plan)
-	case etcdcluster.StepDiscardClaim, etcdcluster.StepEmptyLease:
-		return r.discard(ctx, etcd, plan)
-	case etcdcluster.StepRehearseRestore:
-		return r.rehearse(ctx, p, plan)
-	case etcdcluster.StepForgetRehearsal:
+	case plan.StepGrowClaim:
+		return r.growClaim(ctx, p, decision)
+	case plan.StepDiscardClaim, plan.StepEmptyLease:
+		return r.discard(ctx, etcd, decision)
+	case plan.StepRehearseRestore:
+		return r.rehearse(ctx, p, decision)
+	case plan.StepForgetRehearsal:
 		return r.deleteObject(ctx, rehearsalJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	default:
 		return fmt.Errorf("unknown step %q", step.Kind)
@@ -116,8 +117,8 @@ func (r *Reconciler) doToMembers(ctx context.Context, p *pass, plan etcdcluster.
 
 // evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no
 // failure.
-func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, decision plan.Plan) error {
+	step := decision.Step
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object},
@@ -126,19 +127,19 @@ func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, plan e
 	err := r.Client.SubResource("eviction").Create(ctx, pod, eviction)
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		return &waitingError{message: fmt.Sprintf("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, plan.Reason), after: evictionPeriod}
+		return &waitingError{message: fmt.Sprintf("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, decision.Reason), after: evictionPeriod}
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another pod by now
 	case err != nil:
 		return fmt.Errorf("evicting pod %s: %w", step.Object, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Evicted pod %s: %s", step.Object, plan.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Evicted pod %s: %s", step.Object, decision.Reason)
 
 	return nil
 }
 
-func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, decision plan.Plan) error {
+	step := decision.Step
 	for _, pod := range o.Pods {
 		if pod.UID != step.UID {
 			continue
@@ -149,9 +150,9 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o
 		}
 		if err := member.MoveLeader(ctx, step.To); err != nil {
 			logf.FromContext(ctx).Info("The leader did not move, trying again", "pod", step.Object, "reason", err.Error())
-			return waitForMembers("Waiting for the member in pod %s to hand over: %s (%s)", step.Object, err, plan.Reason)
+			return waitForMembers("Waiting for the member in pod %s to hand over: %s (%s)", step.Object, err, decision.Reason)
 		}
-		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s handed over to member %s: %s", step.Object, etcdcluster.FormatID(step.To), plan.Reason)
+		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s handed over to member %s: %s", step.Object, etcdcluster.FormatID(step.To), decision.Reason)
 
 		return nil
 	}
@@ -160,8 +161,8 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o
 }
 
 // promote asks the members that serve, in turn, until one has given the learner its vote.
-func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, decision plan.Plan) error {
+	step := decision.Step
 	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.To) })
 	switch {
 	case err != nil:
@@ -169,16 +170,16 @@ func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o et
 	case refusal != nil:
 		logf.FromContext(ctx).Info("The learner did not get its vote, trying again", "pod", step.Object, "reason", refusal.Error())
 
-		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, plan.Reason)
+		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, decision.Reason)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, plan.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, decision.Reason)
 
 	return nil
 }
 
 // updatePeerURLs asks the members that serve, in turn, until one has had another known by other URLs.
-func (r *Reconciler) updatePeerURLs(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, plan etcdcluster.Plan) error {
-	step := plan.Step
+func (r *Reconciler) updatePeerURLs(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, decision plan.Plan) error {
+	step := decision.Step
 	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.To, step.PeerURLs) })
 	switch {
 	case err != nil:
@@ -186,9 +187,9 @@ func (r *Reconciler) updatePeerURLs(ctx context.Context, etcd *druidv1alpha1.Etc
 	case refusal != nil:
 		logf.FromContext(ctx).Info("The peer URLs were not updated, trying again", "pod", step.Object, "reason", refusal.Error())
 
-		return waitForMembers("Waiting for the member in pod %s to be known by %s: %s (%s)", step.Object, strings.Join(step.PeerURLs, ", "), refusal, plan.Reason)
+		return waitForMembers("Waiting for the member in pod %s to be known by %s: %s (%s)", step.Object, strings.Join(step.PeerURLs, ", "), refusal, decision.Reason)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "The member in pod %s is known by %s: %s", step.Object, strings.Join(step.PeerURLs, ", "), plan.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "The member in pod %s is known by %s: %s", step.Object, strings.Join(step.PeerURLs, ", "), decision.Reason)
 
 	return nil
 }
@@ -220,16 +221,16 @@ func waitForMembers(format string, args ...any) error {
 }
 
 // isFinal is false while a cluster has fewer members than the spec asks for.
-func isFinal(etcd *druidv1alpha1.Etcd, plan etcdcluster.Plan) bool {
-	return !helper.ManagesPods(etcd) || plan.Replicas == etcd.Spec.Replicas
+func isFinal(etcd *druidv1alpha1.Etcd, decision plan.Plan) bool {
+	return !helper.ManagesPods(etcd) || decision.Replicas == etcd.Spec.Replicas
 }
 
 // grow writes the rendering with which the next member joins.
-func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, plan etcdcluster.Plan) error {
+func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, decision plan.Plan) error {
 	if err := r.checkManagedResource(ctx, p.canonical, p.observation); err != nil {
 		return err
 	}
-	if plan.Replicas == 2 {
+	if decision.Replicas == 2 {
 		if err := r.checkFirstMember(ctx, p.canonical, p.observation); err != nil {
 			return err
 		}
@@ -238,7 +239,7 @@ func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	if err != nil {
 		return err
 	}
-	rendered, err := r.render(p, plan, store)
+	rendered, err := r.render(p, decision, store)
 	if err != nil {
 		return err
 	}
@@ -248,7 +249,7 @@ func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	if written, err := r.write(ctx, p, mr, rendered); !written && err != nil {
 		return err
 	}
-	r.event(p.etcd, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", plan.Replicas, p.canonical.Spec.Replicas, plan.Reason)
+	r.event(p.etcd, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", decision.Replicas, p.canonical.Spec.Replicas, decision.Reason)
 
-	return waitForMembers("Waiting for the next member to join: %s", plan.Reason)
+	return waitForMembers("Waiting for the next member to join: %s", decision.Reason)
 }

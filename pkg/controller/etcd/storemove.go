@@ -19,6 +19,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
 // followStore forgets what the leases tell of snapshots in a store of before, as soon as no member writes there any more, and
@@ -32,14 +33,14 @@ func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered renderin
 		if isFull {
 			seen = o.FullSnapshotLease
 		}
-		move := etcdcluster.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), o)
+		move := planner.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), o)
 		switch move.ActOn(seen) {
-		case etcdcluster.LeaseKept:
-		case etcdcluster.LeaseNamed:
+		case planner.LeaseKept:
+		case planner.LeaseNamed:
 			if err := r.nameStore(ctx, lease, cmp.Or(o.ManagedResource.StorePlace, move.Place)); err != nil {
 				return err
 			}
-		case etcdcluster.LeaseForgotten:
+		case planner.LeaseForgotten:
 			if err := r.forgetSnapshots(ctx, p.etcd, lease, seen); err != nil {
 				return err
 			}
@@ -83,11 +84,11 @@ func (r *Reconciler) forgetSnapshots(ctx context.Context, etcd *druidv1alpha1.Et
 // refillSnapshotLease requests a full snapshot, once, for a Lease of full snapshots that was deleted and recreated.
 func (r *Reconciler) refillSnapshotLease(ctx context.Context, p *pass, rendered rendering) error {
 	lease, leases := p.observation.FullSnapshotLease, componentetcd.SnapshotLeases(rendered.values)
-	if len(leases) == 0 || !p.observation.WantsSnapshotForLease(p.etcd.UID) {
+	if len(leases) == 0 || !planner.WantsSnapshotForLease(p.observation, p.etcd.UID) {
 		return nil
 	}
 	place := leases[0].Annotations[druidv1alpha1.LeaseAnnotationStore]
-	if etcdcluster.StoreMoveTo(place, p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), p.observation).WantsSnapshot() {
+	if planner.StoreMoveTo(place, p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), p.observation).WantsSnapshot() {
 		return nil // followStore has requested it
 	}
 	name := fmt.Sprintf("%s-%.8s", lease.Name, lease.UID)

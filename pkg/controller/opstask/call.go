@@ -20,6 +20,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
@@ -29,7 +30,7 @@ const storePatience = 30 * time.Second
 // Outcome is what a call came to.
 type Outcome struct {
 	// Problem is why it has failed. Nil: it has not.
-	Problem *etcdcluster.TaskProblem
+	Problem *opstask.Problem
 	// Snapshot is the snapshot that was taken. Nil: none.
 	Snapshot *druidv1alpha1.TaskSnapshot
 	// Members are the members that were defragmented.
@@ -37,7 +38,7 @@ type Outcome struct {
 }
 
 func problem(code druidv1alpha1.ErrorCode, err error) Outcome {
-	return Outcome{Problem: &etcdcluster.TaskProblem{Code: code, Message: err.Error()}}
+	return Outcome{Problem: &opstask.Problem{Code: code, Message: err.Error()}}
 }
 
 // call makes one attempt. It runs beside the workers and ends with the task, with the process, or when its time is over.
@@ -58,7 +59,7 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 // because the operator was restarted or the answer was lost, is the task's too: no second one is taken.
 func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
-	member := etcdcluster.MemberToAsk(etcd, observation)
+	member := opstask.SnapshotMember(etcd, observation)
 	if member == nil {
 		return problem(druidv1alpha1.ErrorCodeEtcdNotReady, errors.New("no member serves in a pod of the operator, so that no sidecar can be asked"))
 	}
@@ -180,7 +181,7 @@ func succeeded(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 // nobody knows its name: the Job has ended well all the same. Where the newest full snapshot is the one of before, and there
 // are delta snapshots since, nothing was compacted.
 func (r *Reconciler) compacted(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
-	member := etcdcluster.MemberToAsk(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
+	member := opstask.SnapshotMember(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
 	if member == nil {
 		return Outcome{}
 	}

@@ -17,6 +17,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 )
 
 const (
@@ -48,7 +49,7 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 			err = pause(ctx, memberPeriod)
 		}
 		if err != nil {
-			outcome.Problem = &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeDefragment, Message: err.Error()}
+			outcome.Problem = &opstask.Problem{Code: druidv1alpha1.ErrorCodeDefragment, Message: err.Error()}
 
 			return outcome
 		}
@@ -61,7 +62,7 @@ func (r *Reconciler) defragmentNext(ctx context.Context, etcd *druidv1alpha1.Etc
 		return "the replacement of a member to be over", false, nil
 	}
 	defer r.Turns.Give(etcd.UID, 0)
-	step := etcdcluster.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}), done)
+	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}), done)
 	switch {
 	case step.WaitsFor != "":
 		return step.WaitsFor, false, nil
@@ -93,7 +94,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // moveLeader has the leader hand over to a member that is done.
-func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, step etcdcluster.Defragmentation) error {
+func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, step opstask.Defragmentation) error {
 	member, err := r.Observer.Member(ctx, etcd, *step.Member.Pod)
 	if err != nil {
 		return err

@@ -18,13 +18,14 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 )
 
 // sight is what is decided from, with what was found on the way.
 type sight struct {
-	etcdcluster.Task
+	opstask.Task
 	// etcd is the Etcd in its canonical form. Nil: there is none, or nothing can be done to it.
 	etcd *druidv1alpha1.Etcd
 	// exists is true when there is the Etcd, whatever can be done to it.
@@ -44,19 +45,19 @@ func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) 
 		return sight{}, err
 	}
 	seen.exists = stored != nil
-	seen.Refusal = etcdcluster.TaskRefusal(task, stored)
+	seen.Refusal = opstask.RefusalOf(task, stored)
 	if seen.Refusal == nil {
 		seen.etcd, _ = helper.Canonical(stored)
 		if seen.Obstacle, err = r.obstacleOf(ctx, task, seen.etcd); err != nil {
 			return sight{}, err
 		}
-		seen.Limits = etcdcluster.TaskLimitsFor(task, seen.etcd, r.JobDeadline)
+		seen.Limits = opstask.LimitsFor(task, seen.etcd, r.JobDeadline)
 	}
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(task.Namespace)); err != nil {
 		return sight{}, fmt.Errorf("listing EtcdOpsTasks: %w", err)
 	}
-	seen.Ahead = etcdcluster.TaskAhead(task, tasks.Items)
+	seen.Ahead = opstask.Ahead(task, tasks.Items)
 	if seen.State != druidv1alpha1.TaskStateInProgress {
 		return seen, nil
 	}
@@ -77,12 +78,12 @@ func (r *Reconciler) lookAtCall(task *druidv1alpha1.EtcdOpsTask, seen *sight) {
 		return
 	}
 	seen.outcome = outcome
-	seen.Call = etcdcluster.TaskCall{Ended: found, Problem: outcome.Problem}
+	seen.Call = opstask.Call{Ended: found, Problem: outcome.Problem}
 }
 
 // taskFor says what the task itself tells.
-func taskFor(task *druidv1alpha1.EtcdOpsTask) etcdcluster.Task {
-	t := etcdcluster.Task{
+func taskFor(task *druidv1alpha1.EtcdOpsTask) opstask.Task {
+	t := opstask.Task{
 		State:          ptr.Deref(task.Status.State, ""),
 		Deleting:       task.DeletionTimestamp != nil,
 		TTL:            time.Duration(ptr.Deref(task.Spec.TTLSecondsAfterFinished, 3600)) * time.Second,
@@ -120,21 +121,21 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 }
 
 // obstacleOf is what the status of the Etcd tells or, where a Job is asked for, what is remembered about it.
-func (r *Reconciler) obstacleOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*etcdcluster.TaskProblem, error) {
+func (r *Reconciler) obstacleOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
 		return r.obstacleOfJob(ctx, etcd)
 	}
 	if ready := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady); ready == nil || ready.Status != druidv1alpha1.ConditionTrue {
-		return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}, nil
+		return &opstask.Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}, nil
 	}
 
 	return nil, nil
 }
 
 // obstacleOfJob is why no Job can be made: its controller would wait without a word on the task.
-func (r *Reconciler) obstacleOfJob(ctx context.Context, etcd *druidv1alpha1.Etcd) (*etcdcluster.TaskProblem, error) {
-	waiting := func(what string) *etcdcluster.TaskProblem {
-		return &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + what}
+func (r *Reconciler) obstacleOfJob(ctx context.Context, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
+	waiting := func(what string) *opstask.Problem {
+		return &opstask.Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + what}
 	}
 	if helper.IsSuspended(etcd) {
 		return waiting("the Etcd to be no longer suspended"), nil
@@ -163,7 +164,7 @@ func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: helper.CompactionJobName(seen.etcd)}, job); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	found := etcdcluster.CompactionJobFor(job, []corev1.Pod(nil))
+	found := compaction.JobFor(job, []corev1.Pod(nil))
 	recorded := job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
 	if found.Task != task.UID || recorded == "" || !found.IsLast() {
 		return nil
@@ -175,12 +176,12 @@ func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 
 		return nil
 	}
-	seen.Call = etcdcluster.TaskCall{Ended: true, Final: true}
+	seen.Call = opstask.Call{Ended: true, Final: true}
 	message := fmt.Sprintf("Job %s has failed: %s", job.Name, recorded)
 	if condition := conditions.Find(seen.etcd.Status.Conditions, druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded); condition != nil && condition.Reason == recorded {
 		message = condition.Message
 	}
-	seen.Call.Problem = &etcdcluster.TaskProblem{Code: druidv1alpha1.ErrorCodeCompactSnapshots, Message: message}
+	seen.Call.Problem = &opstask.Problem{Code: druidv1alpha1.ErrorCodeCompactSnapshots, Message: message}
 
 	return nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
@@ -88,23 +89,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 }
 
 // do carries out the decision.
-func (r *Reconciler) do(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision etcdcluster.TaskDecision) (reconcile.Result, error) {
+func (r *Reconciler) do(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision opstask.Decision) (reconcile.Result, error) {
 	switch decision.Action {
-	case etcdcluster.TaskRelease:
+	case opstask.ActionRelease:
 		r.Calls.Forget(task.UID)
 
 		return reconcile.Result{}, r.release(ctx, task)
-	case etcdcluster.TaskDelete:
+	case opstask.ActionDelete:
 		return reconcile.Result{}, r.Client.Delete(ctx, task, client.Preconditions{UID: &task.UID})
-	case etcdcluster.TaskAccept:
+	case opstask.ActionAccept:
 		return reconcile.Result{}, r.accept(ctx, task)
-	case etcdcluster.TaskStart:
+	case opstask.ActionStart:
 		return r.start(ctx, task)
-	case etcdcluster.TaskTry:
+	case opstask.ActionTry:
 		return r.try(ctx, task, seen)
-	case etcdcluster.TaskTryAgain:
+	case opstask.ActionTryAgain:
 		return reconcile.Result{}, r.tryAgain(ctx, task, decision)
-	case etcdcluster.TaskReject, etcdcluster.TaskFail, etcdcluster.TaskSucceed:
+	case opstask.ActionReject, opstask.ActionFail, opstask.ActionSucceed:
 		return reconcile.Result{}, r.end(ctx, task, seen, decision)
 	default:
 		return r.wait(ctx, task, seen, decision)
@@ -112,7 +113,7 @@ func (r *Reconciler) do(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, se
 }
 
 // wait says what is waited for.
-func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision etcdcluster.TaskDecision) (reconcile.Result, error) {
+func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision opstask.Decision) (reconcile.Result, error) {
 	if decision.Message != "" {
 		if err := r.say(ctx, task, decision.Message); err != nil {
 			return reconcile.Result{}, err
@@ -128,7 +129,7 @@ func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 // try makes an attempt: a call beside the workers. The Job of a compaction is made by its own controller, for which it is
 // enough that the task is in progress; the call then only reads what the Job wrote.
 func (r *Reconciler) try(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight) (reconcile.Result, error) {
-	timeout := etcdcluster.TaskAttemptTimeout(task, seen.etcd, r.JobDeadline)
+	timeout := opstask.AttemptTimeout(task, seen.etcd, r.JobDeadline)
 	// Written in any case: who has seen an older task than there is begins nothing.
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, fmt.Sprintf("Attempt %d of %d", seen.FailedAttempts+1, seen.Limits.Attempts))

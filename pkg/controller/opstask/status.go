@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 )
 
 // accept puts the task into the queue.
@@ -44,7 +44,7 @@ func (r *Reconciler) start(ctx context.Context, task *druidv1alpha1.EtcdOpsTask)
 	if err := r.Reader.List(ctx, tasks, client.InNamespace(task.Namespace)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing EtcdOpsTasks: %w", err)
 	}
-	if etcdcluster.TaskAhead(task, tasks.Items) != "" {
+	if opstask.Ahead(task, tasks.Items) != "" {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
@@ -69,7 +69,7 @@ func (r *Reconciler) say(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, m
 }
 
 // tryAgain writes down why an attempt has failed: the number of errors is the number of attempts.
-func (r *Reconciler) tryAgain(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, decision etcdcluster.TaskDecision) error {
+func (r *Reconciler) tryAgain(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, decision opstask.Decision) error {
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		r.addError(status, decision.Problem)
 		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, "An attempt has failed: "+decision.Problem.Message)
@@ -82,15 +82,15 @@ func (r *Reconciler) tryAgain(ctx context.Context, task *druidv1alpha1.EtcdOpsTa
 }
 
 // end writes down how the task ended.
-func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision etcdcluster.TaskDecision) error {
+func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision opstask.Decision) error {
 	var message string
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		switch decision.Action {
-		case etcdcluster.TaskSucceed:
+		case opstask.ActionSucceed:
 			message = succeeded(task, seen.outcome, status)
 			r.setState(status, druidv1alpha1.TaskStateSucceeded)
 			r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateCompleted, message)
-		case etcdcluster.TaskReject:
+		case opstask.ActionReject:
 			message = decision.Problem.Message
 			r.addError(status, decision.Problem)
 			r.setState(status, druidv1alpha1.TaskStateRejected)
@@ -111,7 +111,7 @@ func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, s
 		count(task)
 	}
 	eventType := corev1.EventTypeNormal
-	if decision.Action != etcdcluster.TaskSucceed {
+	if decision.Action != opstask.ActionSucceed {
 		eventType = corev1.EventTypeWarning
 	}
 	r.Recorder.Eventf(task, nil, eventType, string(*task.Status.State), "RunTask", "%s", message)
@@ -155,6 +155,6 @@ func (r *Reconciler) setOperation(ctx context.Context, status *druidv1alpha1.Etc
 	}
 }
 
-func (r *Reconciler) addError(status *druidv1alpha1.EtcdOpsTaskStatus, problem *etcdcluster.TaskProblem) {
+func (r *Reconciler) addError(status *druidv1alpha1.EtcdOpsTaskStatus, problem *opstask.Problem) {
 	status.LastErrors = append(status.LastErrors, druidv1alpha1.LastError{Code: problem.Code, Description: problem.Message, ObservedAt: r.now()})
 }

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package compaction
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// disruptions are the reasons for which a pod is ended from outside.
+var disruptions = []string{
+	druidv1alpha1.PodFailureReasonPreemptionByScheduler,
+	druidv1alpha1.PodFailureReasonDeletionByTaintManager,
+	druidv1alpha1.PodFailureReasonEvictionByEvictionAPI,
+	druidv1alpha1.PodFailureReasonTerminationByKubelet,
+}
+
+// JobFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
+func JobFor(job *batchv1.Job, pods []corev1.Pod) Job {
+	seen := Job{
+		Deleting:     job.DeletionTimestamp != nil,
+		Recorded:     job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
+		Task:         types.UID(job.Annotations[druidv1alpha1.CompactionTaskAnnotation]),
+		Attempt:      1,
+		BaseRevision: job.Annotations[druidv1alpha1.CompactionBaseAnnotation],
+	}
+	if attempt, err := strconv.Atoi(job.Annotations[druidv1alpha1.CompactionAttemptAnnotation]); err == nil && attempt > 1 {
+		seen.Attempt = attempt
+	}
+	if job.Status.StartTime != nil {
+		seen.StartTime = job.Status.StartTime.Time
+	}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return etcdcluster.OwnerUID(pod) != job.UID })
+	seen.Disruption = job.Annotations[druidv1alpha1.CompactionDisruptionAnnotation]
+	seen.DisruptionNoted = seen.Disruption != ""
+	if seen.Disruption == "" {
+		seen.Disruption = disruptionOf(pods)
+	}
+	seen.judge(job, pods)
+	if seen.Recorded && seen.Outcome != "" {
+		// Whoever wrote it down had seen the snapshots, or a pod that is gone by now.
+		seen.Outcome = job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
+	}
+
+	return seen
+}
+
+// judge sets how and when the Job ended.
+func (j *Job) judge(job *batchv1.Job, pods []corev1.Pod) {
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			j.Outcome, j.EndTime = druidv1alpha1.PodSuccessReasonNone, condition.LastTransitionTime.Time
+			j.Message = fmt.Sprintf("Job %s has compacted the snapshots", job.Name)
+		case batchv1.JobFailed:
+			j.EndTime = condition.LastTransitionTime.Time
+			j.Outcome, j.Message = j.failure(condition, pods)
+			j.Message = fmt.Sprintf("Attempt %d of Job %s has failed: %s", j.Attempt, job.Name, j.Message)
+		}
+	}
+}
+
+// failure is the reason, with a message, for which a Job failed.
+func (j *Job) failure(condition batchv1.JobCondition, pods []corev1.Pod) (string, string) {
+	switch {
+	case condition.Reason == druidv1alpha1.JobFailureReasonDeadlineExceeded:
+		return druidv1alpha1.JobFailureReasonDeadlineExceeded, "it took longer than controllers.compaction.activeDeadlineDuration of the operator's configuration allows"
+	case j.Disruption != "":
+		return j.Disruption, "its pod was ended from outside"
+	}
+	for _, pod := range pods {
+		for _, container := range pod.Status.ContainerStatuses {
+			if terminated := container.State.Terminated; terminated != nil {
+				return druidv1alpha1.PodFailureReasonProcessFailure, fmt.Sprintf("the container of pod %s ended with code %d: %s", pod.Name, terminated.ExitCode, etcdcluster.Excerpt(terminated.Message))
+			}
+		}
+	}
+
+	return druidv1alpha1.PodFailureReasonUnknown, "its pod does not tell why; " + condition.Message
+}
+
+// disruptionOf is why one of the pods is being ended from outside. Empty: none is.
+func disruptionOf(pods []corev1.Pod) string {
+	for _, pod := range pods {
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue && slices.Contains(disruptions, condition.Reason) {
+				return condition.Reason
+			}
+		}
+	}
+
+	return ""
+}

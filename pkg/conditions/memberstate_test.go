@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package conditions_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+var _ = DescribeTable("StateOf",
+	func(change func(*etcdcluster.Member), status, reason string) {
+		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		member := etcdcluster.Member{
+			Name:      "main-0",
+			Pod:       &etcdcluster.Pod{Name: "main-0", Ready: true, ContainersReady: true},
+			Lease:     &etcdcluster.Lease{Exists: true, RenewTime: now.Add(-10 * time.Second)},
+			Heartbeat: &etcdcluster.Heartbeat{MemberID: 1},
+		}
+		change(&member)
+		state, known := conditions.StateOf(member, conditions.Thresholds{Unknown: time.Minute, NotReady: 5 * time.Minute}, now)
+		Expect(known).To(Equal(status != ""))
+		Expect(string(state.Status)).To(Equal(status))
+		Expect(state.Reason).To(Equal(reason))
+	},
+	Entry("is ready while it renews its lease", func(*etcdcluster.Member) {}, "Ready", "LeaseSucceeded"),
+	Entry("is unknown when it is late", late(61*time.Second), "Unknown", "LeaseExpired"),
+	Entry("is not yet unknown at the threshold", late(60*time.Second), "Ready", "LeaseSucceeded"),
+	Entry("is not ready when it is late for both thresholds", late(6*time.Minute+time.Second), "NotReady", "UnknownGracePeriodExceeded"),
+	Entry("is not ready at once when its containers are not", func(m *etcdcluster.Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
+	Entry("is not ready at once when its pod is missing", func(m *etcdcluster.Member) { m.Pod = nil }, "NotReady", "PodMissing"),
+	Entry("is not ready when its pod is on its way out, also on a node where nobody ends it", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
+	Entry("is judged by its lease alone when somebody else runs its pod", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
+	Entry("says of itself that it serves, whatever its lease says", func(m *etcdcluster.Member) {
+		m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Serves: true}
+		m.Lease.RenewTime = time.Time{}
+	}, "Ready", "Serves"),
+	Entry("says of itself that it has no leader, whatever its lease says", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
+	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
+	Entry("is unknown at once when it alone does not answer", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Unknown", "Unreachable"),
+	Entry("is not ready when it alone does not answer, and its pod is not ready either", func(m *etcdcluster.Member) {
+		m.Answer, m.WayOpen, m.Pod.Ready = &etcdcluster.MemberAnswer{}, true, false
+	}, "NotReady", "Unreachable"),
+	Entry("is judged by its lease when nobody answers, since then the way may be closed", func(m *etcdcluster.Member) {
+		m.Answer = &etcdcluster.MemberAnswer{}
+		late(16 * time.Second)(m)
+	}, "Ready", "LeaseSucceeded"),
+	Entry("is judged by its lease when it could not be asked, as without an address", func(m *etcdcluster.Member) {
+		m.WayOpen = true
+		late(16 * time.Second)(m)
+	}, "Ready", "LeaseSucceeded"),
+	Entry("is unknown at once when it alone does not answer before its sidecar renewed the lease of a voter", func(m *etcdcluster.Member) {
+		neverRenewed(10 * time.Second)(m)
+		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
+	}, "Unknown", "Unreachable"),
+	Entry("is not ready when the pod of a voter is missing before its sidecar renewed the lease", func(m *etcdcluster.Member) {
+		neverRenewed(10 * time.Second)(m)
+		m.Pod = nil
+	}, "NotReady", "PodMissing"),
+	Entry("is unknown when nothing but the missing renewal is known of a voter", neverRenewed(10*time.Second), "Unknown", "LeaseExpired"),
+	Entry("is unknown when the sidecar of a voter runs for longer than the threshold and never renewed the lease", neverRenewed(61*time.Second), "Unknown", "LeaseExpired"),
+	Entry("is not known without a pod before an external voter renewed its lease", func(m *etcdcluster.Member) {
+		neverRenewed(10 * time.Second)(m)
+		m.Pod, m.ManagedExternally = nil, true
+	}, "", ""),
+	Entry("is not known before it was ever seen", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
+	Entry("is not known before its first heartbeat", func(m *etcdcluster.Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
+)
+
+func late(by time.Duration) func(*etcdcluster.Member) {
+	return func(m *etcdcluster.Member) { m.Lease.RenewTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-by) }
+}
+
+// neverRenewed is a voter whose identity the operator wrote into the lease, and whose sidecar started the duration ago.
+func neverRenewed(age time.Duration) func(*etcdcluster.Member) {
+	return func(m *etcdcluster.Member) {
+		m.Lease.RenewTime = time.Time{}
+		m.Pod.CreationTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-age)
+	}
+}

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// Before volumes with data are discarded for what the store holds, a Job restores the newest snapshots of the store beside them. No
+// sidecar can be asked: only the one beside the leader answers, and nobody leads. What the leases tell was true when they were
+// written; since then the bucket may have been emptied or its credentials may have expired.
+
+// RehearsalDeadline is how long the Job may take. A database of gigabytes, with many delta snapshots, takes an hour.
+const RehearsalDeadline = 3 * time.Hour
+
+// Rehearsal is what was seen of the Job that rehearses a restore. The zero value: there is none.
+type Rehearsal struct {
+	// Exists is false when there is no such Job; all else is zero then.
+	Exists bool
+	// Name and UID of the Job.
+	Name string
+	UID  types.UID
+	// OwnerUID is the UID of its controlling owner. Empty: none.
+	OwnerUID types.UID
+	// Deleting is true while it is being deleted.
+	Deleting bool
+	// Store is the place that it restores from, as Observation.ManagedResource.StorePlace names it.
+	Store string
+	// Recorded is true when its outcome was told, so that whoever asks again wants another.
+	Recorded bool
+	// Succeeded is true when it has restored a database, Failed when it has not.
+	Succeeded, Failed bool
+	// Message is why it failed, or what keeps it from going on. Empty: nothing.
+	Message string
+}
+
+// RehearsalFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
+func RehearsalFor(job *batchv1.Job, pods []corev1.Pod) Rehearsal {
+	seen := Rehearsal{
+		Exists: true, Name: job.Name, UID: job.UID, Deleting: job.DeletionTimestamp != nil,
+		Store:    job.Annotations[druidv1alpha1.LeaseAnnotationStore],
+		Recorded: job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
+	}
+	for _, owner := range job.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			seen.OwnerUID = owner.UID
+		}
+	}
+	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return OwnerUID(pod) != job.UID })
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
+	for _, condition := range job.Status.Conditions {
+		if condition.Status != corev1.ConditionTrue {
+			continue
+		}
+		switch condition.Type {
+		case batchv1.JobComplete:
+			seen.Succeeded = true
+
+			return seen
+		case batchv1.JobFailed:
+			seen.Failed = true
+			seen.Message = rehearsalFailure(condition, pods)
+
+			return seen
+		}
+	}
+	seen.Message = rehearsalTrouble(pods)
+
+	return seen
+}
+
+func rehearsalFailure(condition batchv1.JobCondition, pods []corev1.Pod) string {
+	if condition.Reason == batchv1.JobReasonDeadlineExceeded {
+		return fmt.Sprintf("it took longer than %s", RehearsalDeadline)
+	}
+	for _, pod := range pods {
+		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+			if terminated := container.State.Terminated; terminated != nil && terminated.ExitCode != 0 {
+				return fmt.Sprintf("container %s of pod %s ended with code %d: %s", container.Name, pod.Name, terminated.ExitCode, Excerpt(terminated.Message))
+			}
+		}
+		if pod.Status.Message != "" {
+			return fmt.Sprintf("pod %s: %s: %s", pod.Name, pod.Status.Reason, Excerpt(pod.Status.Message))
+		}
+	}
+
+	return "its pod does not tell why; " + condition.Message
+}
+
+// rehearsalTrouble is what keeps the newest pod from starting. Empty: nothing, as far as it tells.
+func rehearsalTrouble(pods []corev1.Pod) string {
+	if len(pods) == 0 {
+		return ""
+	}
+	pod := pods[0]
+	for _, condition := range pod.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return fmt.Sprintf("pod %s has no node: %s", pod.Name, condition.Message)
+		}
+	}
+	for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if waiting := container.State.Waiting; waiting != nil && waiting.Reason != "" && waiting.Reason != "PodInitializing" && waiting.Reason != "ContainerCreating" {
+			return fmt.Sprintf("container %s of pod %s: %s", container.Name, pod.Name, waiting.Reason)
+		}
+	}
+
+	return ""
+}
+
+// longestExcerpt is how much of what a container said at its end goes into a message, in bytes.
+const longestExcerpt = 400
+
+// OwnerUID returns the UID of the controlling owner of a pod. Empty: there is none.
+func OwnerUID(pod corev1.Pod) types.UID {
+	for _, owner := range pod.OwnerReferences {
+		if owner.Controller != nil && *owner.Controller {
+			return owner.UID
+		}
+	}
+
+	return ""
+}
+
+// Excerpt is the end of what a container said, on one line.
+func Excerpt(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > longestExcerpt {
+		text = "..." + strings.ToValidUTF8(text[len(text)-longestExcerpt:], "")
+	}
+	if text == "" {
+		return "it said nothing"
+	}
+
+	return text
+}

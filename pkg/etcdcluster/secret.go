@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcdcluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// MissingSecrets says, one sentence each, which Secrets or which of their keys pods need and do not find. Empty: none.
+func MissingSecrets(o Observation) []string {
+	var missing []string
+	for _, secret := range o.Secrets {
+		for _, use := range secret.Uses {
+			if sentence := missingFor(secret, use.Keys, use.AnyOf); sentence != "" {
+				missing = append(missing, fmt.Sprintf("Secret %s, named by %s, %s", secret.Name, use.Field, sentence))
+			}
+		}
+	}
+
+	return missing
+}
+
+func missingFor(secret Secret, keys, anyOf []string) string {
+	if !secret.Exists {
+		return "does not exist"
+	}
+	for _, key := range keys {
+		if !slices.Contains(secret.Keys, key) {
+			return "has no key " + key
+		}
+	}
+	if len(anyOf) > 0 && !slices.ContainsFunc(anyOf, func(key string) bool { return slices.Contains(secret.Keys, key) }) {
+		return "has none of the keys " + strings.Join(anyOf, ", ")
+	}
+
+	return ""
+}
+
+// CAKey is the key of the CA in a Secret: the one that the reference names, else the first of bundle.crt and ca.crt that
+// exists, else ca.crt.
+func CAKey(ref druidv1alpha1.SecretReference, o Observation) string {
+	if ref.DataKey != nil && *ref.DataKey != "" {
+		return *ref.DataKey
+	}
+	for _, secret := range o.Secrets {
+		if secret.Name == ref.Name && slices.Contains(secret.Keys, "bundle.crt") {
+			return "bundle.crt"
+		}
+	}
+
+	return "ca.crt"
+}
+
+// Secret is what is known about a Secret that pods need: never its content.
+type Secret struct {
+	// Name of the Secret.
+	Name string
+	// Uses say which fields of the spec need it, and which keys.
+	Uses []helper.SecretUse
+	// Exists is false when there is no such Secret.
+	Exists bool
+	// Keys are the names of its data keys, sorted.
+	Keys []string
+	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.
+	Certificates []Certificate
+}
+
+// Certificate is what was seen of a certificate.
+type Certificate struct {
+	// Key of the Secret's data.
+	Key string
+	// NotBefore and NotAfter are the times between which it is valid. Of several certificates under one key the times are
+	// those of the first: the certificate itself where others are its CAs, and the newest in a bundle of the secrets
+	// manager.
+	NotBefore, NotAfter time.Time
+}

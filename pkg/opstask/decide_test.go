@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var taskNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+type taskChange = func(*opstask.Task)
+
+// taskThat is a task that is tried three times within an hour.
+func taskThat(state string, changes ...taskChange) opstask.Task {
+	task := opstask.Task{
+		State:  druidv1alpha1.TaskState(state),
+		Since:  taskNow.Add(-time.Minute),
+		TTL:    10 * time.Minute,
+		Limits: opstask.Limits{Attempts: 3, Deadline: time.Hour},
+	}
+	if state == "InProgress" {
+		task.StartedAt = task.Since
+	}
+	for _, change := range changes {
+		change(&task)
+	}
+
+	return task
+}
+
+func taskAhead(name string) taskChange { return func(t *opstask.Task) { t.Ahead = name } }
+func taskRefused(t *opstask.Task) {
+	t.Refusal = &opstask.Problem{Code: "NO", Message: "no"}
+}
+func taskObstructed(t *opstask.Task) {
+	t.Obstacle = &opstask.Problem{Code: "WAIT", Message: "Waiting"}
+}
+func taskDeleting(t *opstask.Task) { t.Deleting = true }
+func taskRuns(t *opstask.Task)     { t.Call = opstask.Call{Running: true} }
+func taskDone(t *opstask.Task)     { t.Call = opstask.Call{Ended: true} }
+func taskBroken(t *opstask.Task) {
+	t.Call = opstask.Call{Ended: true, Problem: &opstask.Problem{Code: "BROKEN", Message: "broken"}}
+}
+func taskBrokenForGood(t *opstask.Task) { taskBroken(t); t.Call.Final = true }
+func taskFailedBefore(times int) taskChange {
+	return func(t *opstask.Task) { t.FailedAttempts, t.LastFailure = times, taskNow.Add(-4*time.Second) }
+}
+func taskFor(duration time.Duration) taskChange {
+	return func(t *opstask.Task) { t.StartedAt, t.Since = taskNow.Add(-duration), taskNow.Add(-duration) }
+}
+
+var _ = Describe("Task", func() {
+	type changes = []taskChange
+
+	DescribeTable("Decide",
+		func(state string, given changes, action, code string, comeBack time.Duration) {
+			decision := taskThat(state, given...).Decide(taskNow)
+			Expect(string(decision.Action)).To(Equal(action))
+			Expect(decision.ComeBack).To(Equal(comeBack))
+			if code == "" {
+				Expect(decision.Problem).To(BeNil())
+			} else {
+				Expect(string(decision.Problem.Code)).To(Equal(code))
+				Expect(decision.Problem.Message).NotTo(BeEmpty())
+			}
+		},
+		Entry("accepts a new task", "", nil, "Accept", "", time.Duration(0)),
+		Entry("accepts one that will be refused, so that it says why", "", changes{taskRefused}, "Accept", "", time.Duration(0)),
+		Entry("lets it wait for its turn", "Pending", changes{taskAhead("first")}, "Wait", "", time.Duration(0)),
+		Entry("rejects what can never be done, at once", "Pending", changes{taskRefused, taskAhead("first")}, "Reject", "NO", time.Duration(0)),
+		Entry("begins it when it is its turn", "Pending", nil, "Start", "", time.Duration(0)),
+		Entry("begins it also when the Etcd is not ready, since its time counts from then", "Pending", changes{taskObstructed}, "Start", "", time.Duration(0)),
+		Entry("tries it", "InProgress", nil, "Try", "", time.Duration(0)),
+		Entry("tries it anew when nobody remembers the call", "InProgress", changes{taskFor(30 * time.Minute)}, "Try", "", time.Duration(0)),
+		Entry("waits for what is in the way", "InProgress", changes{taskObstructed}, "Wait", "", 59*time.Minute),
+		Entry("waits no longer than the deadline", "InProgress", changes{taskObstructed, taskFor(time.Hour)}, "Fail", "WAIT", time.Duration(0)),
+		Entry("lets it run", "InProgress", changes{taskRuns}, "Wait", "", 59*time.Minute),
+		Entry("lets it run whatever the Etcd's status says", "InProgress", changes{taskRuns, taskObstructed}, "Wait", "", 59*time.Minute),
+		Entry("lets it run no longer than the deadline", "InProgress", changes{taskRuns, taskObstructed, taskFor(time.Hour)}, "Fail", "ERR_OPERATION_CANCELLED", time.Duration(0)),
+		Entry("ends it well", "InProgress", changes{taskDone}, "Succeed", "", time.Duration(0)),
+		Entry("ends it well also after the deadline", "InProgress", changes{taskDone, taskFor(2 * time.Hour)}, "Succeed", "", time.Duration(0)),
+		Entry("ends it well also when the Etcd is gone by now", "InProgress", changes{taskDone, taskRefused}, "Succeed", "", time.Duration(0)),
+		Entry("tries again", "InProgress", changes{taskBroken}, "TryAgain", "BROKEN", time.Duration(0)),
+		Entry("tries again a second time", "InProgress", changes{taskBroken, taskFailedBefore(1)}, "TryAgain", "BROKEN", time.Duration(0)),
+		Entry("does not try a fourth time", "InProgress", changes{taskBroken, taskFailedBefore(2)}, "Fail", "BROKEN", time.Duration(0)),
+		Entry("does not try again what would fail again", "InProgress", changes{taskBrokenForGood}, "Fail", "BROKEN", time.Duration(0)),
+		Entry("pauses before it tries again", "InProgress", changes{taskFailedBefore(1)}, "Wait", "", 6*time.Second),
+		Entry("pauses twice as long the next time", "InProgress", changes{taskFailedBefore(2)}, "Wait", "", 16*time.Second),
+		Entry("gives up when the Etcd goes", "InProgress", changes{taskRefused, taskRuns}, "Fail", "NO", time.Duration(0)),
+		Entry("keeps it for a while", "Succeeded", nil, "Wait", "", 9*time.Minute),
+		Entry("keeps it for a while when it was rejected", "Rejected", nil, "Wait", "", 9*time.Minute),
+		Entry("deletes it then", "Failed", changes{taskFor(10 * time.Minute)}, "Delete", "", time.Duration(0)),
+		Entry("lets go of a task that is being deleted while it runs", "InProgress", changes{taskDeleting, taskRuns}, "Release", "", time.Duration(0)),
+		Entry("lets go of a task that is being deleted before anybody saw it", "", changes{taskDeleting}, "Release", "", time.Duration(0)),
+	)
+
+	Describe("TaskAhead", func() {
+		task := func(name, etcd, state string, second int) druidv1alpha1.EtcdOpsTask {
+			task := druidv1alpha1.EtcdOpsTask{
+				ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(taskNow.Add(time.Duration(second) * time.Second))},
+				Spec:       druidv1alpha1.EtcdOpsTaskSpec{EtcdName: &etcd},
+			}
+			if state != "" {
+				task.Status.State = new(druidv1alpha1.TaskState(state))
+			}
+
+			return task
+		}
+		own := task("own", "main", "Pending", 10)
+
+		DescribeTable("should say whose turn it is",
+			func(ahead string, others ...druidv1alpha1.EtcdOpsTask) {
+				Expect(opstask.Ahead(&own, append(others, own))).To(Equal(ahead))
+			},
+			Entry("alone", ""),
+			Entry("after an older one", "older", task("older", "main", "Pending", 9)),
+			Entry("after an older one that nobody has looked at", "older", task("older", "main", "", 9)),
+			Entry("before a younger one", "", task("younger", "main", "Pending", 11)),
+			Entry("after a younger one that was begun", "younger", task("younger", "main", "InProgress", 11)),
+			Entry("after the first of several", "first", task("second", "main", "Pending", 9), task("first", "main", "Pending", 8)),
+			Entry("after one of the same second whose name is smaller", "another", task("another", "main", "Pending", 10)),
+			Entry("before one of the same second whose name is greater", "", task("zero", "main", "Pending", 10)),
+			Entry("not after one that has ended", "", task("older", "main", "Failed", 9), task("oldest", "main", "Succeeded", 8), task("x", "main", "Rejected", 8)),
+			Entry("not after one on another Etcd", "", task("older", "events", "InProgress", 9)),
+		)
+	})
+
+	DescribeTable("TaskRefusal",
+		func(config druidv1alpha1.EtcdOpsTaskConfig, etcd *druidv1alpha1.Etcd, code string) {
+			refusal := opstask.RefusalOf(&druidv1alpha1.EtcdOpsTask{Spec: druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: config}}, etcd)
+			if code == "" {
+				Expect(refusal).To(BeNil())
+			} else {
+				Expect(string(refusal.Code)).To(Equal(code))
+			}
+		},
+		Entry("nothing against a snapshot", snapshotConfig("full"), fixture.Etcd(fixture.WithStore("S3")), ""),
+		Entry("no store for a snapshot", snapshotConfig("delta"), fixture.Etcd(), "ERR_BACKUP_NOT_ENABLED"),
+		Entry("no store for a compaction", compactionConfig, fixture.Etcd(), "ERR_BACKUP_NOT_ENABLED"),
+		Entry("nothing against a compaction while the cluster hibernates", compactionConfig, fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), ""),
+		Entry("no leases for a compaction", compactionConfig, fixture.Etcd(fixture.WithStore("S3"), fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", "")), "ERR_BACKUP_NOT_ENABLED"),
+		Entry("nothing against a defragmentation without a store", defragmentationConfig, fixture.Etcd(), ""),
+		Entry("nobody to be asked while the cluster hibernates", snapshotConfig("full"), fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), "ERR_ETCD_NOT_READY"),
+		Entry("pods of somebody else", defragmentationConfig, fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }), "ERR_ETCD_NOT_READY"),
+		Entry("no Etcd", snapshotConfig("full"), nil, "ERR_GET_ETCD"),
+		Entry("an Etcd that is being deleted", snapshotConfig("full"), fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.DeletionTimestamp = new(metav1.Now()) }), "ERR_GET_ETCD"),
+		Entry("an unknown kind", druidv1alpha1.EtcdOpsTaskConfig{}, fixture.Etcd(), "ERR_INVALID_SPEC"),
+	)
+
+	DescribeTable("TaskLimitsFor",
+		func(config druidv1alpha1.EtcdOpsTaskConfig, attempts int, deadline time.Duration) {
+			limits := opstask.LimitsFor(&druidv1alpha1.EtcdOpsTask{Spec: druidv1alpha1.EtcdOpsTaskSpec{Config: config}}, fixture.Etcd(fixture.WithReplicas(3)), time.Hour)
+			Expect(limits.Attempts).To(Equal(attempts))
+			Expect(limits.Deadline).To(Equal(deadline))
+		},
+		Entry("of a full snapshot", snapshotConfig("full"), 3, 45*time.Minute+10*time.Minute),
+		Entry("of a delta snapshot", snapshotConfig("delta"), 3, 3*time.Minute+10*time.Minute),
+		Entry("of a compaction", compactionConfig, 1, 3*time.Hour+10*time.Minute+10*time.Minute),
+		Entry("of a defragmentation", defragmentationConfig, 3, 3*(3*15*time.Minute+time.Minute)+10*time.Minute),
+	)
+})
+
+var (
+	compactionConfig      = druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}
+	defragmentationConfig = druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}}
+)
+
+func snapshotConfig(kind string) druidv1alpha1.EtcdOpsTaskConfig {
+	return druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotType(kind)}}
+}

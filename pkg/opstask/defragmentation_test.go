@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+var _ = Describe("Defragmentation", func() {
+	// members are as many members that serve, with the ids 10, 11, ...
+	members := func(count int, leader uint64) etcdcluster.Observation {
+		var o etcdcluster.Observation
+		for i := range count {
+			o.Pods = append(o.Pods, etcdcluster.Pod{Name: fmt.Sprintf("test-%d", i), Ordinal: i, Ready: true})
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: i, Reachable: true, Serves: true, MemberID: uint64(10 + i), LeaderID: leader})
+		}
+
+		return o
+	}
+	describe := func(step opstask.Defragmentation) string {
+		switch {
+		case step.WaitsFor != "":
+			return "waits for " + step.WaitsFor
+		case step.Member == nil:
+			return "done"
+		case step.MoveTo != 0:
+			return fmt.Sprintf("%s hands over to %d", step.Member.Name, step.MoveTo)
+		default:
+			return "defragments " + step.Member.Name
+		}
+	}
+
+	It("should take the followers first and the leader last, after it has handed over", func() {
+		etcd, done, leader := fixture.Etcd(fixture.WithReplicas(3)), map[uint64]bool{}, uint64(10)
+		var trace []string
+		for range 5 {
+			step := opstask.DefragmentationFor(etcd, members(3, leader), done)
+			trace = append(trace, describe(step))
+			switch {
+			case step.MoveTo != 0:
+				leader = step.MoveTo
+			case step.Member != nil:
+				done[step.Member.ID()] = true
+			}
+		}
+		Expect(trace).To(Equal([]string{"defragments test-1", "defragments test-2", "test-0 hands over to 11", "defragments test-0", "done"}))
+	})
+
+	It("should go on where leadership moved by itself", func() {
+		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), members(3, 12), map[uint64]bool{10: true}))).To(Equal("defragments test-1"))
+	})
+
+	It("should defragment a single member, which has nobody to hand over to", func() {
+		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), nil))).To(Equal("defragments test-0"))
+		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), map[uint64]bool{10: true}))).To(Equal("done"))
+	})
+
+	DescribeTable("should wait",
+		func(change func(*etcdcluster.Observation), waits string) {
+			o := members(3, 10)
+			change(&o)
+			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil))).To(Equal("waits for " + waits))
+		},
+		Entry("for a member that does not serve", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Serves = false }, "member test-2 to serve"),
+		Entry("for a learner", func(o *etcdcluster.Observation) { o.Etcd.Members[1].Learner = true }, "member test-1 to serve"),
+		Entry("for a member that was not asked", func(o *etcdcluster.Observation) { o.Etcd.Members = o.Etcd.Members[:2] }, "member test-2 to serve"),
+		Entry("for a pod that is being replaced", func(o *etcdcluster.Observation) { o.Pods[1].Deleting = true }, "member test-1 to serve"),
+		Entry("for a leader", func(o *etcdcluster.Observation) {
+			for i := range o.Etcd.Members {
+				o.Etcd.Members[i].LeaderID = 0
+			}
+		}, "the members to agree on a leader"),
+	)
+
+	DescribeTable("should be known by its task",
+		func(change func(*druidv1alpha1.EtcdOpsTask), expected string) {
+			task := druidv1alpha1.EtcdOpsTask{}
+			task.Name = "shrink"
+			task.Spec.EtcdName = new("test")
+			task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
+			task.Status.State = new(druidv1alpha1.TaskState("InProgress"))
+			change(&task)
+			Expect(opstask.DefragmentationOf(fixture.Etcd(), []druidv1alpha1.EtcdOpsTask{{}, task})).To(Equal(expected))
+		},
+		Entry("while it is in progress", func(*druidv1alpha1.EtcdOpsTask) {}, "shrink"),
+		Entry("not before", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Pending")) }, ""),
+		Entry("not after", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Succeeded")) }, ""),
+		Entry("not where nobody has looked at it", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = nil }, ""),
+		Entry("not of another Etcd", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = new("other") }, ""),
+		Entry("not of another kind", func(t *druidv1alpha1.EtcdOpsTask) {
+			t.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full"}}
+		}, ""),
+	)
+
+	It("should keep a single member from being replaced", func() {
+		etcd, o := fixture.Etcd(), members(1, 10)
+		o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "test", SpecReplicas: 1, UpdateRevision: "new"}
+		Expect(planner.For(etcd, o, time.Now()).Step).NotTo(BeNil())
+		o.Defragmentation = "shrink"
+		Expect(planner.For(etcd, o, time.Now()).Step).To(BeNil())
+		Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(Equal("EtcdOpsTask shrink to end"))
+	})
+
+	It("should ask the sidecar beside the leader, else that of any member that serves", func() {
+		etcd := fixture.Etcd(fixture.WithReplicas(3))
+		Expect(opstask.SnapshotMember(etcd, members(3, 11)).Name).To(Equal("test-1"))
+		Expect(opstask.SnapshotMember(etcd, members(3, 0)).Name).To(Equal("test-0"))
+		Expect(opstask.SnapshotMember(etcd, etcdcluster.Observation{})).To(BeNil())
+	})
+})

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package opstask
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// taskAttempts is how often a task is tried.
+const taskAttempts = 3
+
+// taskSlack is what a task may take beside its attempts: for an Etcd to become ready, and for pauses.
+const taskSlack = 10 * time.Minute
+
+// Ahead returns the name of the task, of all tasks of a namespace, whose turn on the same Etcd is before this one's: one
+// that was begun, else the oldest one. Names decide between tasks of the same second. Empty: it is this one's turn.
+func Ahead(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) string {
+	var queue []*druidv1alpha1.EtcdOpsTask
+	for i := range all {
+		other := &all[i]
+		if ptr.Deref(other.Spec.EtcdName, "") == ptr.Deref(task.Spec.EtcdName, "") && !helper.IsTaskFinished(other) && (other.DeletionTimestamp == nil || isBegun(other)) {
+			queue = append(queue, other)
+		}
+	}
+	slices.SortFunc(queue, func(a, b *druidv1alpha1.EtcdOpsTask) int {
+		if isBegun(a) != isBegun(b) {
+			if isBegun(a) {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	if len(queue) == 0 || queue[0].Name == task.Name {
+		return ""
+	}
+
+	return queue[0].Name
+}
+
+func isBegun(task *druidv1alpha1.EtcdOpsTask) bool {
+	return ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateInProgress
+}
+
+// RefusalOf is why the task can never be done on the Etcd, as it was read; nil where it can. The Etcd is nil where there is
+// none.
+func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Problem {
+	kind, name := helper.TaskKind(task), ptr.Deref(task.Spec.EtcdName, "")
+	switch {
+	case kind == "":
+		return &Problem{druidv1alpha1.ErrorCodeInvalidSpec, "spec.config asks for nothing that this version of the operator knows"}
+	case name == "":
+		return &Problem{druidv1alpha1.ErrorCodeGetEtcd, "spec.etcdName names no Etcd: delete the task and create it with the name"}
+	case etcd == nil:
+		return &Problem{druidv1alpha1.ErrorCodeGetEtcd, fmt.Sprintf("spec.etcdName: there is no Etcd %s in the namespace", name)}
+	case etcd.DeletionTimestamp != nil:
+		return &Problem{druidv1alpha1.ErrorCodeGetEtcd, fmt.Sprintf("spec.etcdName: Etcd %s is being deleted", name)}
+	}
+	canonical, errs := helper.Canonical(etcd)
+	if len(errs) > 0 {
+		return &Problem{druidv1alpha1.ErrorCodeInvalidSpec, fmt.Sprintf("the spec of Etcd %s contradicts itself: %s", name, errs.ToAggregate())}
+	}
+	switch {
+	case kind != druidv1alpha1.RunTaskDefragmentation && !helper.IsStoreConfigured(canonical):
+		return &Problem{druidv1alpha1.ErrorCodeBackupNotEnabled, fmt.Sprintf("Etcd %s has no spec.backup.store", name)}
+	case kind == druidv1alpha1.RunTaskCompaction:
+		if metav1.HasAnnotation(canonical.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation) {
+			return &Problem{druidv1alpha1.ErrorCodeBackupNotEnabled, fmt.Sprintf("Etcd %s has no Leases of snapshots, since its annotation %s switches them off", name, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation)}
+		}
+
+		return nil
+	case helper.IsHibernated(canonical):
+		return &Problem{druidv1alpha1.ErrorCodeEtcdNotReady, fmt.Sprintf("Etcd %s hibernates", name)}
+	case !helper.ManagesPods(canonical):
+		return &Problem{druidv1alpha1.ErrorCodeEtcdNotReady, fmt.Sprintf("the pods of Etcd %s are run by somebody else, who has to ask the sidecars", name)}
+	default:
+		return nil
+	}
+}
+
+// SnapshotMember is the member whose sidecar is asked for a snapshot: the leader, else any that serves. Nil: none does.
+func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcluster.Member {
+	var found *etcdcluster.Member
+	members := etcdcluster.MembersFor(etcd, o)
+	for i := range members {
+		member := &members[i]
+		if member.Pod == nil || member.Pod.Deleting || !member.Serves() {
+			continue
+		}
+		if found == nil || member.Role() == druidv1alpha1.EtcdRoleLeader {
+			found = member
+		}
+	}
+
+	return found
+}
+
+// AttemptTimeout is how long one attempt of the task may take, on an Etcd whose Jobs that compact may take jobDeadline.
+func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) time.Duration {
+	config := ptr.Deref(task.Spec.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{})
+	switch helper.TaskKind(task) {
+	case druidv1alpha1.RunTaskFullSnapshot:
+		return time.Duration(ptr.Deref(config.TimeoutSecondsFull, 900)) * time.Second
+	case druidv1alpha1.RunTaskDeltaSnapshot:
+		return time.Duration(ptr.Deref(config.TimeoutSecondsDelta, 60)) * time.Second
+	case druidv1alpha1.RunTaskCompaction:
+		return compaction.MaxAttempts*jobDeadline + taskSlack
+	default:
+		return time.Duration(max(etcd.Spec.Replicas, 1))*helper.DefragmentationTimeout(etcd) + time.Minute
+	}
+}
+
+// LimitsFor bound the task. The Jobs of a compaction are repeated by themselves.
+func LimitsFor(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) Limits {
+	attempts := taskAttempts
+	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
+		attempts = 1
+	}
+
+	return Limits{Attempts: attempts, Deadline: time.Duration(attempts)*AttemptTimeout(task, etcd, jobDeadline) + taskSlack}
+}
+
+// FullSnapshotRequestedAt is the creation time of the newest EtcdOpsTask that takes a full snapshot of the Etcd. Zero: there is none.
+func FullSnapshotRequestedAt(etcd *druidv1alpha1.Etcd, tasks []druidv1alpha1.EtcdOpsTask) time.Time {
+	var newest time.Time
+	for i := range tasks {
+		task := &tasks[i]
+		if ptr.Deref(task.Spec.EtcdName, "") == etcd.Name && helper.TaskKind(task) == druidv1alpha1.RunTaskFullSnapshot && task.CreationTimestamp.After(newest) {
+			newest = task.CreationTimestamp.Time
+		}
+	}
+
+	return newest
+}

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Plan is what follows for an Etcd from an Observation.
+type Plan struct {
+	// Stage names what is being done.
+	Stage Stage
+	// Render is true when the ManagedResource may be written with Replicas and ClusterSize. False: it stays as it is.
+	Render bool
+	// Replicas of the StatefulSet in the rendering.
+	Replicas int32
+	// ClusterSize is the number of members in the rendered initial-cluster.
+	ClusterSize int32
+	// Step is the one act to be done now. Nil: none. It is done only in a pass in which writing the ManagedResource
+	// changed nothing, and it is over when a later Observation shows it, not when it was done.
+	Step *Step
+	// Restore is what has to be remembered with the rendering about a restore from the store. RestoreNone: nothing.
+	Restore etcdcluster.RestorePhase
+	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
+	// has left it there. What is rendered then is told by Grown.
+	Growth *Growth
+	// FinalSnapshot is to be remembered with the rendering: how the last full snapshot before the members stopped came out. Nil:
+	// the members run, or there is no store.
+	FinalSnapshot *etcdcluster.FinalSnapshot
+	// Reason is a sentence that says why, with the arithmetic of the quorum where members are concerned.
+	Reason string
+	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
+	WaitsFor string
+	// ReplanAfter is how long until the plan may change by the passing of time alone, without a new observation. 0: it does not.
+	ReplanAfter time.Duration
+	// Lively is true while members are defragmented, for several members while a pod of theirs is young, and while a claim goes that
+	// nobody uses: what no watch tells, such as votes and leaders, changes from one second to the next.
+	Lively bool
+	// Refusal is set when the spec cannot be carried out and its author has to act.
+	Refusal *Refusal
+	// Hindered is set when a part of the spec cannot be carried out for now, though all else is. It is found by Against.
+	Hindered *Refusal
+}
+
+// Stage names what is being done to a cluster.
+type Stage string
+
+// The stages.
+const (
+	// StageObserve waits for facts without which nothing is decided.
+	StageObserve Stage = "Observe"
+	// StageRefused does nothing: the spec cannot be carried out.
+	StageRefused Stage = "Refused"
+	// StageWaitForSecrets waits for Secrets that pods need.
+	StageWaitForSecrets Stage = "WaitForSecrets"
+	// StageWaitForPredecessor waits for what an earlier Etcd of the same name left to be gone.
+	StageWaitForPredecessor Stage = "WaitForPredecessor"
+	// StageWaitForExisting waits for the cluster that the members are to join.
+	StageWaitForExisting Stage = "WaitForExisting"
+	// StageCreate makes a cluster that never ran.
+	StageCreate Stage = "Create"
+	// StageSnapshot has a full snapshot taken and verified before members stop for good or data is discarded.
+	StageSnapshot Stage = "Snapshot"
+	// StageHibernate stops all members and keeps their data.
+	StageHibernate Stage = "Hibernate"
+	// StageHibernated is the end of StageHibernate.
+	StageHibernated Stage = "Hibernated"
+	// StageWake starts the members of a hibernated cluster.
+	StageWake Stage = "Wake"
+	// StageApply waits for the resource manager to apply the newest rendering to a running cluster.
+	StageApply Stage = "Apply"
+	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
+	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
+	// StageGrowVolume lets volumes grow in place, and waits for them to have grown.
+	StageGrowVolume Stage = "GrowVolume"
+	// StageReplacePod replaces pods that were made from an older template.
+	StageReplacePod Stage = "ReplacePod"
+	// StageGrow lets the next member join a running cluster.
+	StageGrow Stage = "Grow"
+	// StagePromote gives a learner that has caught up its vote.
+	StagePromote Stage = "Promote"
+	// StageRepair gives a member whose volume is lost for good a new one.
+	StageRepair Stage = "Repair"
+	// StageRestore replaces a cluster of which nobody serves by what its store holds, since its owner asked for it.
+	StageRestore Stage = "Restore"
+	// StageQuorumLost waits for members without which nothing can be read or written. Nothing is attempted.
+	StageQuorumLost Stage = "QuorumLost"
+	// StageHold stands still: what was seen must not be acted upon.
+	StageHold Stage = "Hold"
+	// StageSettle waits for members that were started to serve.
+	StageSettle Stage = "Settle"
+	// StageExternallyManaged renders for members that somebody else runs.
+	StageExternallyManaged Stage = "ExternallyManaged"
+	// StageDone means that the observed cluster is the desired one.
+	StageDone Stage = "Done"
+)
+
+// StepKind names an act.
+type StepKind string
+
+// The acts.
+const (
+	// StepDeletePod deletes a pod so that the StatefulSet makes it anew.
+	StepDeletePod StepKind = "DeletePod"
+	// StepEvictPod evicts a pod that serves, so that the API server weighs it against drains and others who evict. A refusal
+	// means to wait.
+	StepEvictPod StepKind = "EvictPod"
+	// StepMoveLeader asks the leader, the member in the pod, to hand over to the member with the id To.
+	StepMoveLeader StepKind = "MoveLeader"
+	// StepPromoteMember asks the cluster to give the learner with the id To, the member in the pod, its vote. The cluster refuses
+	// one that has not caught up, which means to wait.
+	StepPromoteMember StepKind = "PromoteMember"
+	// StepUpdatePeerURLs asks the cluster to know the member with the id To, the one in the pod, by PeerURLs. Nobody restarts for it.
+	StepUpdatePeerURLs StepKind = "UpdatePeerURLs"
+	// StepReplaceClaim deletes a claim whose volume is lost for good; the StatefulSet makes it anew.
+	StepReplaceClaim StepKind = "ReplaceClaim"
+	// StepGrowClaim asks for a larger volume of a claim, which grows while it is used.
+	StepGrowClaim StepKind = "GrowClaim"
+	// StepDiscardClaim deletes the claim of a cluster that is restored from its store.
+	StepDiscardClaim StepKind = "DiscardClaim"
+	// StepRehearseRestore makes the Job that restores the newest snapshots of the store beside the volumes that would be discarded.
+	// The precondition is about the Etcd.
+	StepRehearseRestore StepKind = "RehearseRestore"
+	// StepForgetRehearsal deletes such a Job, of which nobody wants to know any more.
+	StepForgetRehearsal StepKind = "ForgetRehearsal"
+	// StepEmptyLease makes the lease of a member anew, so that it tells of no member.
+	StepEmptyLease StepKind = "EmptyLease"
+	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
+	// asks the resource manager to reconcile.
+	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"
+	// StepTakeSnapshot asks the sidecar beside the leader for a full snapshot, and verifies it. The object is the Etcd itself:
+	// who leads is found out anew by each attempt.
+	StepTakeSnapshot StepKind = "TakeSnapshot"
+	// StepRequestReconcile asks the resource manager to reconcile now. It harms nothing.
+	StepRequestReconcile StepKind = "RequestReconcile"
+)
+
+// Step is one act on one object.
+type Step struct {
+	// Kind of the act.
+	Kind StepKind
+	// Object is the name of the object acted on, in the namespace of the Etcd.
+	Object string
+	// UID is the precondition of the act: the API server refuses it for any other object of that name.
+	UID types.UID
+	// ResourceVersion is a precondition too, where the state of the object decided: a pod may have become ready meanwhile.
+	// Empty: its state does not matter.
+	ResourceVersion string
+	// To is the id of the member that is to lead, to vote, or to be known by other URLs. 0: the step is about none of it.
+	To uint64
+	// PeerURLs are the URLs by which the member To is to be known. Nil: the step is not about them.
+	PeerURLs []string
+	// Size is the number of bytes to ask for. 0: the step is about no volume's size.
+	Size int64
+}
+
+// Growth is the rendering with which the next member joins.
+type Growth struct {
+	// Replicas and ClusterSize as in a Plan.
+	Replicas, ClusterSize int32
+}
+
+// Refusal says what the author of the spec has to change.
+type Refusal struct {
+	// Field is the path of the field at fault.
+	Field string
+	// Message says what is wrong and the way out, without repeating the field.
+	Message string
+}
+
+// Error makes a Refusal an error: the field, then what is wrong.
+func (r *Refusal) Error() string { return r.Field + ": " + r.Message }
+
+// Outcome sorts plans by what the one who carries them out has to do next.
+type Outcome string
+
+// The outcomes.
+const (
+	// OutcomeDone means that nothing is left to do.
+	OutcomeDone Outcome = "Done"
+	// OutcomeStep means that Step is to be done now.
+	OutcomeStep Outcome = "Step"
+	// OutcomeGrow means that the next member joins: the rendering of Grown is to be written now.
+	OutcomeGrow Outcome = "Grow"
+	// OutcomeWaiting means to wait for WaitsFor.
+	OutcomeWaiting Outcome = "Waiting"
+	// OutcomeHindered means that nothing is left to do but what cannot be done for now, see Hindered.
+	OutcomeHindered Outcome = "Hindered"
+	// OutcomeRefused means that the author of the spec has to act, see Refusal.
+	OutcomeRefused Outcome = "Refused"
+)
+
+// Grown is the plan with which the next member joins. It is the plan itself where none may.
+func (p Plan) Grown() Plan {
+	if p.Growth != nil {
+		p.Replicas, p.ClusterSize, p.Growth = p.Growth.Replicas, p.Growth.ClusterSize, nil
+	}
+
+	return p
+}
+
+// Outcome returns what is next. A plan that was not held against its rendering (Against) is at best waiting for it.
+func (p Plan) Outcome() Outcome {
+	switch {
+	case p.Refusal != nil:
+		return OutcomeRefused
+	case p.Step != nil:
+		return OutcomeStep
+	case p.Growth != nil:
+		return OutcomeGrow
+	case p.WaitsFor != "":
+		return OutcomeWaiting
+	case p.Hindered != nil:
+		return OutcomeHindered
+	default:
+		return OutcomeDone
+	}
+}

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// Gate holds a plan against what was rendered for it and what the cluster shows: a step is due only when the
+// StatefulSet shows the rendering, and a StatefulSet that cannot take it in place is recreated first. A plan that renders
+// nothing comes back as it is.
+func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
+	if !p.Render || p.Refusal != nil {
+		return p
+	}
+	managedResource := o.ManagedResource
+	switch {
+	case managedResource.Deleting:
+		return waiting(p, "ManagedResource "+managedResource.Name+" to be gone, so that it can be made anew")
+	case !managedResource.Exists:
+		return waiting(p, "ManagedResource "+managedResource.Name+" to be applied")
+	case !o.StatefulSet.Exists:
+		return gateWithoutStatefulSet(p, o)
+	case o.StatefulSet.Deleting:
+		p.Stage = plan.StageRecreateStatefulSet
+
+		return waiting(p, "StatefulSet "+o.StatefulSet.Name+" to be gone, so that it can be made anew")
+	}
+	if grows, is := growVolume(p, rendering, o); is {
+		return grows
+	}
+	p.Hindered = hindersGrowth(o, rendering)
+	if differences := Outstanding(o, rendering); len(differences) > 0 {
+		p.Stage, p.WaitsFor, p.Step, p.Growth = plan.StageRecreateStatefulSet, "", nil, nil
+		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
+		if !managedResource.GenerationObserved && managedResource.Applied.Status != "False" {
+			// Not under the hands of the resource manager: it could bring the old one back.
+			return waiting(p, applied(managedResource))
+		}
+		p.Step = &plan.Step{Kind: plan.StepRecreateStatefulSet, Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}
+
+		return p
+	}
+
+	return gateApplied(p, rendering, o)
+}
+
+// gateApplied holds back what comes after the rendering until all of it was applied: a pod that starts before that runs
+// with what is left of the one before. A volume that is lost does not wait for what cannot be applied.
+func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
+	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum
+	switch {
+	case !isShown && isBelievedDone(o.ManagedResource):
+		return requesting(applying(p), o.ManagedResource, "; the StatefulSet shows another one although the newest was applied")
+	case p.Stage == plan.StageRepair && p.Step != nil && o.ManagedResource.IsRefused():
+		return p
+	case !isShown, !o.ManagedResource.IsApplied():
+		return waiting(applying(p), applied(o.ManagedResource))
+	case !o.StatefulSet.GenerationObserved():
+		return waiting(applying(p), "the StatefulSet controller to see StatefulSet "+o.StatefulSet.Name)
+	default:
+		return p
+	}
+}
+
+// gateWithoutStatefulSet waits for the StatefulSet, and asks for it where the resource manager believes to be done.
+func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
+	if isBelievedDone(o.ManagedResource) {
+		return requesting(p, o.ManagedResource, "; the StatefulSet is gone although it was applied")
+	}
+
+	return waiting(p, applied(o.ManagedResource))
+}
+
+// applying is the plan while the resource manager applies: stages that are about pods have not begun yet.
+func applying(p plan.Plan) plan.Plan {
+	switch p.Stage {
+	case plan.StageReplacePod, plan.StageSettle, plan.StageGrow, plan.StagePromote, plan.StageGrowVolume, plan.StageDone:
+		p.Stage, p.Reason = plan.StageApply, "the newest rendering is on its way into the cluster"
+	case plan.StageHibernated:
+		p.Stage = plan.StageHibernate
+	}
+
+	return p
+}
+
+func waiting(p plan.Plan, waitsFor string) plan.Plan {
+	p.Step, p.Growth, p.WaitsFor = nil, nil, waitsFor
+
+	return p
+}
+
+// requesting asks the resource manager to apply again what it has applied already.
+func requesting(p plan.Plan, managedResource etcdcluster.ManagedResource, why string) plan.Plan {
+	p.WaitsFor, p.Growth = "", nil
+	p.Step = &plan.Step{Kind: plan.StepRequestReconcile, Object: managedResource.Name, UID: managedResource.UID}
+	p.Reason += why
+
+	return p
+}
+
+// isBelievedDone is true when the resource manager has applied everything and would not look again for long.
+func isBelievedDone(m etcdcluster.ManagedResource) bool {
+	return m.IsApplied() && !m.ReconcileRequested
+}
+
+func applied(managedResource etcdcluster.ManagedResource) string {
+	waitsFor := "ManagedResource " + managedResource.Name + " to be applied"
+	if managedResource.IsRefused() {
+		waitsFor += ": " + managedResource.Applied.Message
+	}
+
+	return waitsFor
+}

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+)
+
+var _ = DescribeTable("A move to another store, of the lease of a cluster",
+	func(lease etcdcluster.Lease, isOver bool, expected planner.LeaseAct) {
+		move := planner.StoreMoveTo("new", "etcd-uid", etcdcluster.Rendering{}, etcdcluster.Observation{})
+		move.Over = isOver
+		Expect(move.ActOn(lease)).To(Equal(expected))
+	},
+	Entry("leaves alone one that is not there", etcdcluster.Lease{OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseKept),
+	Entry("leaves alone one of another Etcd of the same name", etcdcluster.Lease{Exists: true, OwnerUID: "another", Store: "old"}, true, planner.LeaseKept),
+	Entry("notes the store on one of before", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid"}, false, planner.LeaseNamed),
+	Entry("believes in the old store while a member may write there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, false, planner.LeaseKept),
+	Entry("forgets the old store when nobody writes there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseForgotten),
+	Entry("leaves alone one of the new store", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "new"}, true, planner.LeaseKept),
+)
+
+var _ = DescribeTable("A move to another store wants a full snapshot there",
+	func(told string, isOver, expected bool) {
+		o := etcdcluster.Observation{DeltaSnapshotLease: etcdcluster.Lease{Exists: true, Store: told}}
+		move := planner.StoreMoveTo("new", "etcd-uid", etcdcluster.Rendering{}, o)
+		move.Over = isOver
+		Expect(move.WantsSnapshot()).To(Equal(expected))
+	},
+	Entry("once all members use it", "old", true, true),
+	Entry("and not before", "old", false, false),
+	Entry("and not after the lease of deltas has become that of the new store", "new", true, false),
+	Entry("and not where nobody knows of an old one", "", true, false),
+)

@@ -1,0 +1,309 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// EvaluateRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
+// sentence. Neither: nobody asks, too little is known, it has to be seen for a while yet that nobody serves, or that the store holds
+// what would be restored.
+func EvaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (begins bool, ignored string) {
+	verdict := evaluateRestore(etcd, o, now)
+
+	return verdict.begins, verdict.ignored
+}
+
+// restoreVerdict is what becomes of a restore that is asked for. Zero: nobody asks, or too little is known.
+type restoreVerdict struct {
+	begins bool
+	// rehearses is true where it begins once a Job has shown that the store can be restored from.
+	rehearses bool
+	// ignored says why there is none. Empty: it is not ignored.
+	ignored string
+	// waitsFor is which member may be about to serve. Empty: none.
+	waitsFor string
+}
+
+func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) restoreVerdict {
+	value, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+	switch {
+	case !asked || !knowsForRestore(o):
+		return restoreVerdict{}
+	case value != druidv1alpha1.RestoreFromStore && value != druidv1alpha1.RestoreFromStoreUnverified:
+		return restoreVerdict{ignored: fmt.Sprintf("the only values are %q and %q", druidv1alpha1.RestoreFromStore, druidv1alpha1.RestoreFromStoreUnverified)}
+	case !helper.ManagesPods(etcd):
+		return restoreVerdict{ignored: "the members are run by somebody else"}
+	case !helper.IsStoreConfigured(etcd):
+		return restoreVerdict{ignored: "spec.backup.store is not set, so that there is nothing to restore from"}
+	case helper.IsHibernated(etcd):
+		return restoreVerdict{} // when it wakes
+	}
+	if served := mayServe(etcd, o); served != "" {
+		return restoreVerdict{ignored: served}
+	}
+	claim := remainingData(o)
+	isVerified := claim == "" || value == druidv1alpha1.RestoreFromStoreUnverified
+	if !isVerified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
+		return restoreVerdict{ignored: fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
+	}
+	if member := unrest(etcd, o, now); member != "" {
+		return restoreVerdict{waitsFor: member}
+	}
+	if isVerified || isBeingRestored(o) {
+		return restoreVerdict{begins: true}
+	}
+
+	return evaluateRestoreVerification(etcd, o, claim)
+}
+
+// unrest says which member may be about to serve, empty when none is: pods restart, are made anew, and lose their leader for a
+// moment. All that run must have been there for as long as members take to start, and not have been ready for a while.
+func unrest(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
+	for _, member := range etcdcluster.MembersOf(etcd, o, o.StatefulSet.SpecReplicas) {
+		switch pod := member.Pod; {
+		case pod == nil:
+			return "pod " + helper.PodName(etcd, member.Ordinal) + " to be created"
+		case pod.Deleting:
+			return "pod " + pod.Name + " to be gone" + outOfServiceHint(*pod)
+		case now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout || now.Sub(pod.ReadyChangedAt) < unreadyTime:
+			return fmt.Sprintf("pod %s not to serve for %s after its start and %s after it was last ready", pod.Name, etcdcluster.MemberStartTimeout, unreadyTime)
+		}
+	}
+
+	return ""
+}
+
+// withRestore tells that a restore is asked for, and why it has not begun.
+func withRestore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	if member := evaluateRestore(etcd, o, now).waitsFor; member != "" && p.WaitsFor != "" {
+		p.WaitsFor += "; the restore that is asked for waits for " + member
+	}
+
+	return p
+}
+
+func outOfServiceHint(pod etcdcluster.Pod) string {
+	if pod.Node == "" {
+		return ""
+	}
+
+	return fmt.Sprintf(" (if node %s does not come back, taint it node.kubernetes.io/out-of-service)", pod.Node)
+}
+
+// mayServe says which member serves, or may serve where nobody sees it; empty when none does.
+func mayServe(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	for _, member := range etcdcluster.MembersOf(etcd, o, max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o))) {
+		pod := member.Pod
+		if member.Serves() || pod != nil && pod.Ready && !pod.Deleting {
+			return fmt.Sprintf("member %s serves: a cluster that serves is not replaced by its snapshots", member.Name)
+		}
+		if pod != nil && !pod.Deleting && pod.ContainersReady {
+			return fmt.Sprintf("pod %s is out of sight on node %s and may serve: mend the node, or taint it node.kubernetes.io/out-of-service when it does not come back", pod.Name, pod.Node)
+		}
+	}
+
+	return ""
+}
+
+// recovery says what the owner of a cluster whose data is lost can do.
+func recovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+	if !helper.IsStoreConfigured(etcd) {
+		return "a recovery by hand; there is no store to restore from"
+	}
+
+	return fmt.Sprintf("a restore to be asked for by the annotation %s=%s%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore, newestSnapshots(o))
+}
+
+func knowsForRestore(o etcdcluster.Observation) bool {
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionLeases, etcdcluster.SectionRehearsal} {
+		if o.Failure(section) != "" {
+			return false
+		}
+	}
+
+	return true
+}
+
+// remainingData is the name of a claim whose volume is not lost; empty when there is none.
+func remainingData(o etcdcluster.Observation) string {
+	for _, claim := range o.Claims {
+		if claim.Exists && !claim.Lost && o.VolumeLostReason(claim.Ordinal) == "" {
+			return claim.Name
+		}
+	}
+
+	return ""
+}
+
+// planRestore plans for a cluster that is restored from its store. The leases are emptied before the first member starts: it would
+// look for the cluster that it was part of.
+func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
+	phase := etcdcluster.RestorePhase(o.ManagedResource.Restore)
+	verdict := evaluateRestore(etcd, o, now)
+	switch {
+	case phase == etcdcluster.RestoreDiscard:
+		return planDiscard(etcd, o), true
+	case verdict.rehearses:
+		return planRehearsal(etcd, o), true
+	case verdict.begins:
+		return plan.Plan{
+			Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: etcdcluster.RestoreDiscard,
+			Reason:   "a restore from the store is asked for, and nobody serves; all members are stopped first" + newestSnapshots(o),
+			WaitsFor: "all pods to be gone",
+		}, true
+	case phase == etcdcluster.RestoreStart:
+		return planRestoredMember(etcd, o, now)
+	default:
+		return plan.Plan{}, false
+	}
+}
+
+// planDiscard discards what is left of a cluster, one thing at a time, and then starts the first member.
+func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
+	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: etcdcluster.RestoreDiscard}
+	if !knowsForRestore(o) {
+		p.Reason, p.WaitsFor = "nothing is discarded without all facts", "claims and leases to be read"
+
+		return p
+	}
+	if len(o.Pods) > 0 {
+		p.Reason = fmt.Sprintf("the cluster is restored from its store; %d pods are left", len(o.Pods))
+		p.WaitsFor = "pod " + o.Pods[0].Name + " to be gone" + outOfServiceHint(o.Pods[0])
+
+		return p
+	}
+	for _, claim := range o.Claims {
+		if !claim.Exists {
+			continue
+		}
+		p.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are discarded", claim.Name)
+		if claim.Deleting {
+			p.Lively = true // nobody uses it any more
+			p.WaitsFor = "claim " + claim.Name + " to be gone"
+		} else {
+			p.Step = &plan.Step{Kind: plan.StepDiscardClaim, Object: claim.Name, UID: claim.UID}
+		}
+
+		return p
+	}
+
+	return thenStart(p, etcd, o)
+}
+
+// thenStart empties the leases, and renders the first member when all of them are empty.
+func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
+	for _, lease := range o.MemberLeases {
+		if lease.Holder != "" {
+			p.Reason = fmt.Sprintf("the cluster is restored from its store; lease %s still tells of a member", lease.Name)
+			p.Step = &plan.Step{Kind: plan.StepEmptyLease, Object: lease.Name, UID: lease.UID}
+
+			return p
+		}
+	}
+	p.Reason = "nothing is left of the cluster; its first member restores from the store"
+	if _, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; asked {
+		p.WaitsFor = "the annotation " + druidv1alpha1.RestoreAnnotation + " to be taken"
+
+		return p
+	}
+	p.Replicas, p.ClusterSize, p.Restore = 1, 1, etcdcluster.RestoreStart
+	p.WaitsFor = podToServe(etcd, nil)
+
+	return p
+}
+
+// joining remembers, with the plan for a cluster whose first member was restored, that the restore goes on until nothing is left to
+// do.
+func joining(p plan.Plan, o etcdcluster.Observation) plan.Plan {
+	phase := etcdcluster.RestorePhase(o.ManagedResource.Restore)
+	if (phase == etcdcluster.RestoreStart || phase == etcdcluster.RestoreJoin) && p.Stage != plan.StageDone {
+		p.Restore = etcdcluster.RestoreJoin
+	}
+
+	return p
+}
+
+// planRestoredMember waits for the first member. When it serves the restore is over, and others may join. Until then nothing on its
+// volume is taken for data by anybody but its sidecar, which restores beside the data directory and renames when it is done.
+func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
+	pod := o.PodFor(0)
+	if pod != nil && pod.Ready && !pod.Deleting {
+		return plan.Plan{}, false
+	}
+	p := plan.Plan{Stage: plan.StageRestore, Render: true, Replicas: 1, ClusterSize: 1, Restore: etcdcluster.RestoreStart}
+	if pod != nil && !pod.Deleting && o.StatefulSet.Exists && pod.IsOutdated(o.StatefulSet) {
+		return replaceSinglePod(etcd, o, p, now), true
+	}
+	p.Reason = "the first member restores from the store" + newestSnapshots(o)
+	p.WaitsFor = podToServe(etcd, pod)
+
+	return p, true
+}
+
+// isFor is true for a Job that tells of the store which is used now, for somebody who has not been told yet.
+func isFor(r etcdcluster.Rehearsal, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	isSameStore := o.ManagedResource.StorePlace == "" || r.Store == o.ManagedResource.StorePlace
+
+	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
+}
+
+// isBeingRestored is true while nothing is on the volumes but what comes from the store.
+func isBeingRestored(o etcdcluster.Observation) bool {
+	phase := etcdcluster.RestorePhase(o.ManagedResource.Restore)
+
+	return phase == etcdcluster.RestoreDiscard || phase == etcdcluster.RestoreStart
+}
+
+// evaluateRestoreVerification says what follows from the Job for a claim that has data.
+func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim string) restoreVerdict {
+	rehearsal := o.Rehearsal
+	switch {
+	case !isFor(rehearsal, etcd, o) || !rehearsal.Failed && !rehearsal.Succeeded:
+		return restoreVerdict{rehearses: true}
+	case rehearsal.Failed:
+		return restoreVerdict{ignored: fmt.Sprintf("Job %s could not restore from the store: %s. Claim %s still has data, and nothing is discarded for a store that cannot be restored from; mend the store and ask again; %s",
+			rehearsal.Name, rehearsal.Message, claim, unverifiedHint())}
+	default:
+		return restoreVerdict{begins: true}
+	}
+}
+
+func unverifiedHint() string {
+	return fmt.Sprintf("if you have looked into the store yourself, or that data is worth nothing, ask with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
+}
+
+// planRehearsal has the Job made, and waits for it. Nothing else is touched.
+func planRehearsal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
+	count, rehearsal := etcdcluster.RenderedReplicas(o), o.Rehearsal
+	p := plan.Plan{
+		// Without a rendering there is no ServiceAccount for the Job.
+		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.ManagedResource.Size, count),
+		Restore: etcdcluster.RestorePhase(o.ManagedResource.Restore),
+		Reason:  fmt.Sprintf("a restore is asked for, and claim %s still has data: nothing is discarded before the newest snapshots were restored beside it%s", remainingData(o), newestSnapshots(o)),
+	}
+	switch {
+	case !rehearsal.Exists:
+		p.Step = &plan.Step{Kind: plan.StepRehearseRestore, Object: helper.RehearsalJobName(etcd), UID: etcd.UID}
+	case rehearsal.Deleting:
+		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", rehearsal.Name)
+	case !isFor(rehearsal, etcd, o):
+		p.Step = &plan.Step{Kind: plan.StepForgetRehearsal, Object: rehearsal.Name, UID: rehearsal.UID}
+	default:
+		p.WaitsFor = fmt.Sprintf("Job %s to restore from the store", rehearsal.Name)
+		if rehearsal.Message != "" {
+			p.WaitsFor += ": " + rehearsal.Message + " (" + unverifiedHint() + ")"
+		}
+	}
+
+	return p
+}

@@ -1,0 +1,369 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// replace decides about pods that were made from an older template: first those that do not serve, then followers, and the
+// leader after it handed over. Each waits for the one before to be back.
+func (v view) replace(p plan.Plan) (plan.Plan, bool) {
+	p.Stage = plan.StageReplacePod
+	if len(v.members) == 1 {
+		return v.replaceOnly(p)
+	}
+	if member := v.replaceable(func(etcdcluster.Pod) bool { return true }); member != nil {
+		p.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.arithmetic(), member.Pod.Name, v.arithmetic())
+		if told, once := v.toBeToldBefore(*member); told != nil {
+			p.Reason, p.Step = p.Reason+once, told
+		} else {
+			p.Step = toBeDeleted(*member.Pod)
+		}
+
+		return p, true
+	}
+	if v.isGrowing() && v.hasBegunToGrow() {
+		return p, false // with all voters there, replacing costs less
+	}
+	candidate := v.candidate()
+	if candidate == nil {
+		return p, false
+	}
+
+	return v.replaceServing(p, *candidate), true
+}
+
+// replaceOnly replaces the outdated pod of the first member before another member joins. If its peer URLs change too, the operator
+// registers them first. Otherwise the sidecar would register them after the start, and stop etcd a second time.
+func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
+	only := v.members[0]
+	if !v.isOutdated(only) || v.hasBegunToGrow() {
+		return p, false
+	}
+	p = replaceSinglePod(v.etcd, v.o, p, v.now)
+	if v.isGrowing() && p.ClusterSize > 1 && only.Serves() {
+		p.Reason += fmt.Sprintf("; %s restarts once, with the size of the cluster, before the others join", only.Name)
+	}
+	urls := peers.URLs(v.etcd, only, v.o.StatefulSet.TLS.PeerCA != "")
+	if p.Step != nil && only.Serves() && v.isSeen() && len(v.o.Etcd.MemberList) == 1 && only.Listed != nil && !peers.IsRegisteredWith(only, urls) {
+		p.Reason += fmt.Sprintf(", once it is known by %s, by which nobody dials it: so it starts once", strings.Join(urls, ", "))
+		p.Step = toBeKnownBy(only, urls)
+	}
+
+	return p, true
+}
+
+// candidate is the member to be replaced next among those that serve: first one whose pod is not ready, as where its sidecar does
+// not start, since all others would wait for it; then a follower before the leader. Nil: none is outdated.
+func (v view) candidate() *etcdcluster.Member {
+	var leader *etcdcluster.Member
+	for i := range v.members {
+		switch member := &v.members[i]; {
+		case !v.isCuredByReplacing(*member):
+		case member.Answer.Leads():
+			leader = member
+		default:
+			return member
+		}
+	}
+	if leader != nil {
+		return leader
+	}
+	for i := range v.members {
+		member := &v.members[i]
+		switch {
+		case v.losesPeerTLS(*member) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
+			return member // two that nobody can dial could not dial each other
+		case !v.isOutdated(*member):
+		case member.Answer != nil && member.Answer.Leads():
+			leader = member
+		default:
+			return member
+		}
+	}
+
+	return leader
+}
+
+// isCuredByReplacing is true for a member that serves and whose outdated pod is not ready: what keeps it from that may be mended in
+// the newest template, and nothing else.
+func (v view) isCuredByReplacing(m etcdcluster.Member) bool {
+	return v.isOutdated(m) && m.Serves() && !m.Pod.Ready && !etcdcluster.IsNodeUnreachable(*m.Pod)
+}
+
+// isNoReasonToWait is true for a member that waits for the same cure as the candidate: two of them would wait for each other.
+func (v view) isNoReasonToWait(other, candidate etcdcluster.Member) bool {
+	if other.Ordinal == candidate.Ordinal {
+		return candidate.Serves() // of itself that is enough: what it still waits for may be what replacing it cures
+	}
+
+	return v.isCuredByReplacing(candidate) && v.isCuredByReplacing(other) && v.awaitedOfMember(other) == ""
+}
+
+// isSparedByBudget is true where the PodDisruptionBudget refuses the eviction of every pod, one that is not ready among them, until
+// more are ready: there a pod that is not ready would never be replaced.
+func (v view) isSparedByBudget(m etcdcluster.Member) bool {
+	ready := 0
+	for _, member := range v.members {
+		if member.Pod != nil && member.Pod.Ready && !member.Pod.Deleting {
+			ready++
+		}
+	}
+
+	return !m.Pod.Ready && !etcdcluster.IsQuorate(ready, len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
+}
+
+// replaceServing evicts a pod that serves, as far as the quorum allows.
+func (v view) replaceServing(p plan.Plan, m etcdcluster.Member) plan.Plan {
+	after := v.healthy
+	if m.Serves() {
+		after--
+	}
+	p.Reason = replacing(m.Pod.Name, v.healthy, after, v.size)
+	if defragmented := notWhileDefragmenting(v.o, p); defragmented != nil {
+		return *defragmented
+	}
+	if !v.isSeen() {
+		p.Reason += ": not without knowing the members"
+		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
+
+		return p
+	}
+	for _, other := range v.members {
+		if awaited := v.awaited(other); awaited != "" && !v.isNoReasonToWait(other, m) {
+			p.Reason += ": not before all are back"
+			p.WaitsFor = awaited
+
+			return p
+		}
+	}
+	if !etcdcluster.IsQuorate(after, v.size) {
+		p.Reason += fmt.Sprintf(", fewer than the quorum of %d: not allowed", etcdcluster.QuorumOf(v.size))
+		p.WaitsFor = "more members to serve"
+
+		return p
+	}
+	if m.Answer != nil && m.Answer.Leads() {
+		return v.moveLeader(p, m)
+	}
+	if told, once := v.toBeToldBefore(m); told != nil && !v.isSettled(m) && !v.hasBeaten(m) {
+		p.Reason += ": not before its sidecar has settled its peer URLs, which it would set back"
+		p.WaitsFor = "the heartbeat of member " + m.Name
+
+		return p
+	} else if told != nil {
+		p.Reason, p.Step = p.Reason+": allowed"+once, told
+
+		return p
+	}
+	p.Reason += ": allowed"
+	if v.isSparedByBudget(m) {
+		p.Reason += "; the PodDisruptionBudget allows no eviction while fewer than a quorum of pods are ready, so that the pod is deleted"
+		p.Step = toBeDeleted(*m.Pod)
+
+		return p
+	}
+	p.Step = &plan.Step{Kind: plan.StepEvictPod, Object: m.Pod.Name, UID: m.Pod.UID}
+
+	return p
+}
+
+// moveLeader hands over to a member that was replaced already, else to any other that serves.
+func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
+	var successor *etcdcluster.Member
+	for i := range v.members {
+		member := &v.members[i]
+		if member.Ordinal == leader.Ordinal || !member.Serves() {
+			continue
+		}
+		if successor == nil || v.isOutdated(*successor) && !v.isOutdated(*member) {
+			successor = member
+		}
+	}
+	if successor == nil {
+		p.WaitsFor = "another member to serve"
+
+		return p
+	}
+	p.Reason += fmt.Sprintf(": allowed, once %s leads in its place", successor.Name)
+	p.Step = &plan.Step{Kind: plan.StepMoveLeader, Object: leader.Pod.Name, UID: leader.Pod.UID, To: successor.ID()}
+
+	return p
+}
+
+// notWhileDefragmenting is the plan to replace a member that serves while members are being defragmented, of which each does not
+// serve for a while: it waits. Nil: none is.
+func notWhileDefragmenting(o etcdcluster.Observation, p plan.Plan) *plan.Plan {
+	if o.Defragmentation == "" {
+		return nil
+	}
+	p.Reason += ": not while members are defragmented"
+	p.WaitsFor = "EtcdOpsTask " + o.Defragmentation + " to end"
+	p.Lively = true
+
+	return &p
+}
+
+// unreadyHoldTime is how long the pod of a single member has to be not ready before it is replaced although the store is unreachable. A
+// failed probe and the restart of a container take less.
+const unreadyHoldTime = 2 * time.Minute
+
+// heldByNode returns the plan that waits for the node of a single member's pod to be reachable. Nil: it is. Deleting the pod would not
+// start another one before the node has recovered, and etcd may be healthy there.
+func heldByNode(p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
+	if !etcdcluster.IsNodeUnreachable(pod) {
+		return nil
+	}
+	p.Step = nil
+	p.Reason += fmt.Sprintf(": not while node %s is unreachable, where etcd may be healthy", pod.Node)
+	p.WaitsFor = fmt.Sprintf("node %s to be reachable%s", pod.Node, outOfServiceHint(pod))
+
+	return &p
+}
+
+// heldByStore returns the plan that waits for the store instead of replacing the pod of a single member of a canonical Etcd. Nil: nothing
+// speaks against a restart, or the pod has not been ready for unreadyHoldTime or never started because of its image: it is replaced
+// without the store, or else a corrected spec would never be rolled out.
+func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) *plan.Plan {
+	hold := StoreHold(etcd, o, pod, now)
+	if hold == "" || pod.NeverStarts() {
+		return nil
+	}
+	anyway := "To replace the pod without waiting, delete it"
+	if !pod.Ready {
+		until := etcdcluster.Later(pod.ReadyChangedAt, pod.CreationTime).Add(unreadyHoldTime)
+		if !now.Before(until) {
+			return nil
+		}
+		p.ReplanAfter = until.Sub(now)
+		anyway = fmt.Sprintf("If the pod is not ready by %s, the operator replaces it without waiting", until.UTC().Format(time.RFC3339))
+	}
+	p.Step = nil
+	p.WaitsFor = fmt.Sprintf("a new snapshot in the store: %s. Pod %s cannot start again without the store. %s", hold, pod.Name, anyway)
+
+	return &p
+}
+
+func toBeDeleted(p etcdcluster.Pod) *plan.Step {
+	return &plan.Step{Kind: plan.StepDeletePod, Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
+}
+
+// replacing puts into words what the replacement of a member does to the quorum.
+func replacing(name string, healthy, after, size int) string {
+	sentence := fmt.Sprintf("%d of %d healthy; replacing %s leaves %d of %d", healthy, size, name, after, size)
+	if size == 1 && after < healthy {
+		return sentence + ", which a single member cannot avoid"
+	}
+
+	return sentence
+}
+
+// renderedAlone is the first member if its pod was rendered with size 1 and other members run: earlier versions of the operator, and
+// etcd-druid, restart it after the last member has joined. Nil: it was not. No pod of etcd-druid has a hook, so that a hook of the
+// others proves nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also
+// outdated, has another configuration.
+func (v view) renderedAlone() *etcdcluster.Member {
+	if len(v.members) < 2 || v.joinsExisting() || !v.members[0].UsesStore() || !v.isOutdated(v.members[0]) || v.members[0].Pod.HasPreStopHook {
+		return nil
+	}
+	first := &v.members[0]
+	for _, other := range v.members[1:] {
+		if other.Pod == nil {
+			continue
+		}
+		isNewer := other.Pod.ConfigChecksum != first.Pod.ConfigChecksum && first.Pod.CreationTime.Before(other.Pod.CreationTime)
+		if isAdopted := v.o.InitialClusterToken != ""; isAdopted && isNewer && v.isOutdated(other) || !isAdopted && (other.Pod.HasPreStopHook || isNewer) {
+			return first
+		}
+	}
+
+	return nil
+}
+
+// replaceAlone replaces a first member that was rendered with size 1 before anything else: as the only voter, or without loss of the
+// quorum, or with it where the third member does not start. The quorum is back when the pod is; a second cluster would remain.
+func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
+	first := v.renderedAlone()
+	if first == nil || !first.Serves() || !v.isSeen() {
+		return p, false
+	}
+	decided := p
+	decided.Stage = plan.StageReplacePod
+	switch {
+	case v.size == 1:
+		decided = replaceSinglePod(v.etcd, v.o, decided, v.now)
+	case etcdcluster.IsQuorate(v.healthy-1, v.size):
+		decided = v.replaceServing(decided, *first)
+	case v.healthy < v.size || v.o.Defragmentation != "" || !v.isThirdOverdue():
+		return p, false
+	default:
+		decided.Reason = fmt.Sprintf("%s; replacing %s leaves %d of %d, fewer than the quorum of %d, until it is back: allowed, since %s does not start",
+			v.arithmetic(), first.Pod.Name, v.healthy-1, v.size, etcdcluster.QuorumOf(v.size), v.members[len(v.members)-1].Name)
+		if heldByNode(decided, *first.Pod) == nil && heldByStore(decided, v.etcd, v.o, *first.Pod, v.now) == nil {
+			decided.Step = toBeDeleted(*first.Pod)
+		}
+	}
+	if decided.Step == nil && v.size > 1 {
+		return p, false // what it waits for may be a step that is due
+	}
+	decided.Reason += "; its sidecar was rendered with size 1 and would restore a second cluster from the store"
+
+	return decided, true
+}
+
+// isThirdOverdue is true when the last member was started long ago, and has no vote: its pod may be pending, restart repeatedly, or be
+// recreated. The age of the claim, which outlives the pod, shows how long ago. A listed learner whose etcd runs may be catching up, also
+// while it does not answer.
+func (v view) isThirdOverdue() bool {
+	last := v.members[len(v.members)-1]
+	if len(v.members) <= v.size || last.Serves() || last.Listed != nil && last.Pod != nil && etcdcluster.IsRunning(*last.Pod) {
+		return false
+	}
+	started := v.now
+	if claim := v.o.ClaimFor(last.Ordinal); claim != nil && claim.Exists {
+		started = claim.CreationTime
+	} else if last.Pod != nil {
+		started = last.Pod.CreationTime
+	}
+
+	return v.now.Sub(started) >= etcdcluster.MemberStartTimeout
+}
+
+// StoreHold says why the single member of a canonical Etcd must not be restarted now: it depends on a store, and the newest snapshot is
+// too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes from the Leases that
+// the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to change, since the
+// restart may be the cure.
+func StoreHold(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
+	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
+		return ""
+	}
+	newest := o.FullSnapshotLease.RenewTime
+	if delta := o.DeltaSnapshotLease.RenewTime; delta.After(newest) {
+		newest = delta
+	}
+	if newest.IsZero() {
+		return "the sidecar has not recorded any yet"
+	}
+	period := helper.DeltaSnapshotPeriod(etcd)
+	if period < time.Second {
+		return "" // no delta snapshots: the age of the full one says nothing about the store of now
+	}
+	if now.Sub(newest) > 3*period+time.Minute {
+		return fmt.Sprintf("the newest one was taken at %s, so the store may be unreachable", newest.UTC().Format(time.RFC3339))
+	}
+
+	return ""
+}

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// For decides what is to be done for a canonical Etcd that is not being deleted, given what was observed. It is total: a
+// spec that cannot be carried out gives a plan with a Refusal.
+//
+// The plan says what to render. Hold it against the rendering (Against) before carrying out its step.
+func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	if p, decided := guard(etcd, o); decided {
+		return p
+	}
+	switch {
+	case !helper.ManagesPods(etcd):
+		return plan.Plan{
+			Stage: plan.StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas,
+			Reason: "the members are run by somebody else; only their configuration is rendered",
+		}
+	case helper.IsHibernated(etcd):
+		return planHibernation(etcd, o, now)
+	}
+	if p, is := planRestore(etcd, o, now); is {
+		return p
+	}
+	if p, waits := waitForClaimsLeft(etcd, o); waits {
+		return withRestore(p, etcd, o, now)
+	}
+	if p, waits := waitForExisting(etcd, o); waits {
+		return p
+	}
+	if etcd.Spec.Replicas == 1 {
+		return withRestore(joining(planSingle(etcd, o, now), o), etcd, o, now)
+	}
+
+	return withRestore(joining(planMultiMember(etcd, o, now), o), etcd, o, now)
+}
+
+// ForAccepted decides what is to be done for a canonical Etcd as it was accepted last, while a later generation waits or is refused:
+// the same as For, but that volumes which cannot become any more what was accepted keep nothing else from being done.
+func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	o.Claims = slices.Clone(o.Claims)
+	for i := range o.Claims {
+		o.Claims[i].Growable = nil
+	}
+
+	return For(etcd, o, now)
+}
+
+// ForRepair decides what is to be done for a canonical Etcd whose spec is not carried out now, because it was refused or nobody
+// has asked for it yet: what was rendered stays as it is, and nothing but a volume that is lost for good is replaced, since that
+// depends on nothing in the spec.
+func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	p, decided := guardFacts(etcd, o)
+	count := etcdcluster.RenderedReplicas(o)
+	if decided || count < 2 || !o.StatefulSet.Exists || !helper.ManagesPods(etcd) {
+		return p
+	}
+	v := viewOf(etcd, o, count, now)
+	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.ManagedResource.Size, count), Lively: v.isLively(), Reason: v.arithmetic()}
+	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.settle} {
+		if decided, is := decide(p); is {
+			p = decided
+
+			break
+		}
+	}
+	if p.Stage != plan.StageRepair && p.Stage != plan.StageSnapshot {
+		p.Step = nil
+	}
+
+	return p
+}
+
+// guard stops what must not be planned: facts are missing, the spec is refused, or the ground is not free.
+func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
+	if p, decided := guardFacts(etcd, o); decided {
+		return p, true
+	}
+	if refusal := refuseSize(etcd, o); refusal != nil {
+		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+	}
+	if refusal := refuseVolumes(etcd, o); refusal != nil {
+		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+	}
+	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
+		return plan.Plan{Stage: plan.StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
+	}
+
+	return plan.Plan{}, false
+}
+
+// guardFacts stops where facts are missing or the ground is not free.
+func guardFacts(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionStorageClasses, etcdcluster.SectionSecrets} {
+		if failure := o.Failure(section); failure != "" {
+			return plan.Plan{Stage: plan.StageObserve, Reason: "nothing is decided without all facts", WaitsFor: fmt.Sprintf("reading %s: %s", section, failure)}, true
+		}
+	}
+	if owner := o.StatefulSet.OwnerUID; o.StatefulSet.Exists && owner != "" && owner != etcd.UID {
+		return plan.Plan{
+			Stage: plan.StageWaitForPredecessor, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
+			WaitsFor: fmt.Sprintf("StatefulSet %s, owned by an object with UID %s, to be gone", o.StatefulSet.Name, owner),
+		}, true
+	}
+
+	return plan.Plan{}, false
+}
+
+// refuseSize refuses what the API refuses given the size that the cluster had. The API server compares with the spec alone,
+// and on seeds, where gardenlet brings an older definition, not even that.
+func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refusal {
+	if errs := validation.ValidateSize(etcd, etcdcluster.LastSize(o)); len(errs) > 0 {
+		return &plan.Refusal{Field: errs[0].Field, Message: errs[0].ErrorBody()}
+	}
+
+	return nil
+}
+
+// planSingle plans a cluster of one member.
+func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1}
+	pod := o.PodFor(0)
+	switch {
+	case !o.StatefulSet.Exists && pod != nil:
+		p.Stage = plan.StageRecreateStatefulSet
+		p.Reason = "the StatefulSet was taken from under its pod and has to come back"
+	case !o.StatefulSet.Exists && !anyClaim(o):
+		p.Stage = plan.StageCreate
+		p.Reason = "0 of 1 members exist; the first is created"
+	case !o.StatefulSet.Exists || o.StatefulSet.SpecReplicas == 0:
+		p.Stage = plan.StageWake
+		p.Reason = "0 of 1 members run; the member is started on the data that it has"
+	default:
+		return planSinglePod(etcd, o, p, now)
+	}
+	p.WaitsFor = podToServe(etcd, pod)
+
+	return p
+}
+
+func anyClaim(o etcdcluster.Observation) bool {
+	for _, claim := range o.Claims {
+		if claim.Exists {
+			return true
+		}
+	}
+
+	return false
+}
+
+// planSinglePod plans for the pod of a single member whose StatefulSet wants it to run.
+func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
+	pod := o.PodFor(0)
+	healthy := etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o))
+	switch {
+	case pod == nil || pod.Deleting:
+		p.Stage = plan.StageSettle
+		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
+		p.WaitsFor = podToServe(etcd, pod)
+	case pod.IsOutdated(o.StatefulSet):
+		return replaceSinglePod(etcd, o, p, now)
+	case !pod.Ready:
+		p.Stage = plan.StageSettle
+		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the newest rendering", healthy)
+		p.WaitsFor = podToServe(etcd, pod)
+	default:
+		p.Stage = plan.StageDone
+		p.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the newest rendering", healthy)
+
+		return growSingleVolume(etcd, o, p, now)
+	}
+
+	return p
+}
+
+// replaceSinglePod replaces the outdated pod of a single member. The pod stays while its node is unreachable, and while the store is.
+func replaceSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
+	pod := o.PodFor(0)
+	p.Stage = plan.StageReplacePod
+	healthy := etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o))
+	p.Reason = replacing(pod.Name, healthy, 0, 1)
+	if waits := heldByNode(p, *pod); waits != nil {
+		return *waits
+	}
+	if waits := heldByStore(p, etcd, o, *pod, now); waits != nil {
+		return *waits
+	}
+	if !pod.Ready && healthy == 0 {
+		p.Reason = replacing(pod.Name, 0, 0, 1) + ": it does not serve, so that nothing is lost"
+	} else if defragmented := notWhileDefragmenting(o, p); defragmented != nil {
+		return *defragmented
+	}
+	p.Step = toBeDeleted(*pod)
+
+	return p
+}
+
+func podToServe(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
+	if pod == nil {
+		return "pod " + helper.PodName(etcd, 0) + " to be created and to serve"
+	}
+	if pod.Deleting {
+		return "pod " + pod.Name + ", which is being deleted, to be gone and made anew"
+	}
+	if trouble := pod.Trouble(); trouble != "" {
+		return "pod " + pod.Name + " to serve: " + trouble + prefixHint(etcd, pod)
+	}
+
+	return "pod " + pod.Name + " to serve" + prefixHint(etcd, pod)
+}
+
+// planMultiMember plans for an Etcd that asks for several members. As many members are planned for as were rendered last: a
+// cluster never shrinks, and grows by one member at a time.
+func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
+	count := etcdcluster.RenderedReplicas(o)
+	if count == 0 || !o.StatefulSet.Exists && len(o.Pods) == 0 {
+		return planStart(etcd, o)
+	}
+	v := viewOf(etcd, o, count, now)
+	p := plan.Plan{Render: true, Replicas: count, ClusterSize: v.clusterSize(), Lively: v.isLively()}
+	if !o.StatefulSet.Exists {
+		p.Stage = plan.StageRecreateStatefulSet
+		p.Reason = fmt.Sprintf("the StatefulSet was taken from under %d pods and has to come back", len(o.Pods))
+		p.WaitsFor = "the StatefulSet to be there"
+
+		return p
+	}
+	held, isHeld := v.holdPeers(p)
+	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.replaceAlone, v.promote} {
+		if decided, is := decide(p); is {
+			decided.Render = decided.Render && !isHeld
+
+			return decided
+		}
+	}
+	if isHeld {
+		return held
+	}
+	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.correctURLs, v.makeRoom, v.replace, v.settle} {
+		if decided, is := decide(p); is {
+			return decided
+		}
+	}
+
+	return v.growVolumes(v.grow(p))
+}

@@ -1,0 +1,202 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// promote gives a learner its vote as soon as it has caught up. Its sidecar would do so too, half a minute later: before its
+// first attempt it asks the learner for the list of members until it gives up, and learners refuse that.
+func (v view) promote(p plan.Plan) (plan.Plan, bool) {
+	if !v.isSeen() || v.healthy < v.size {
+		return p, false
+	}
+	var leader *etcdcluster.MemberAnswer
+	for _, member := range v.members {
+		if member.Answer != nil && member.Answer.Leads() {
+			leader = member.Answer
+		}
+	}
+	for _, member := range v.members {
+		if leader == nil || !isRunningLearner(member) || !hasCaughtUp(*member.Answer, *leader) {
+			continue
+		}
+		p.Stage = plan.StagePromote
+		p.Reason = fmt.Sprintf("%s; %s has caught up, and with its vote %d of %d are: allowed", v.arithmetic(), member.Name, v.healthy+1, v.size+1)
+		p.Step = &plan.Step{Kind: plan.StepPromoteMember, Object: member.Pod.Name, UID: member.Pod.UID, To: member.Answer.MemberID}
+
+		return p, true
+	}
+
+	return p, false
+}
+
+// isRunningLearner is true for a learner that answers, and that the cluster knows as one.
+func isRunningLearner(m etcdcluster.Member) bool {
+	return m.Pod != nil && !m.Pod.Deleting && m.Answer != nil && m.Answer.Reachable && m.Answer.Learner &&
+		m.Listed != nil && m.Listed.Learner && m.Listed.ID == m.Answer.MemberID
+}
+
+// hasCaughtUp is true when a learner has applied nine tenths of what the leader has, which is when etcd lets it vote.
+func hasCaughtUp(learner, leader etcdcluster.MemberAnswer) bool {
+	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
+}
+
+// makeRoom runs the next member where it has joined already and others have lost their place, such as in a cluster that hibernated while
+// it grew: a cluster takes one learner at a time, and this one gets its vote only when it runs.
+func (v view) makeRoom(p plan.Plan) (plan.Plan, bool) {
+	next := v.next()
+	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && v.isListedAs(next, m) })
+	isKeptOut := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
+	if !v.isSeen() || !v.isGrowing() || !hasJoined || !isKeptOut {
+		return p, false
+	}
+	p.Stage = plan.StageGrow
+	p.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.arithmetic(), next.Name)
+	p.Growth = &plan.Growth{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
+
+	return p, true
+}
+
+// next is the member that joins next.
+func (v view) next() etcdcluster.Member {
+	return etcdcluster.Member{Ordinal: len(v.members), Name: helper.MemberName(v.etcd, len(v.members))}
+}
+
+// isListedAs is true where the cluster lists the member so. One that has joined and never ran has no name yet, but its peer URLs.
+func (v view) isListedAs(m etcdcluster.Member, listed etcdcluster.ListedMember) bool {
+	return listed.Name == m.Name || listed.Name == "" && listed.HasPeerHost(etcdcluster.PeerHost(v.etcd, m.Ordinal))
+}
+
+// settle waits for members that are not back.
+func (v view) settle(p plan.Plan) (plan.Plan, bool) {
+	for _, member := range v.members {
+		awaited := v.awaited(member)
+		if v.isGrowing() && v.isReachable() {
+			awaited = v.awaitedToGrow(member)
+		}
+		if awaited == "" {
+			continue
+		}
+		p.Stage, p.WaitsFor = plan.StageSettle, awaited
+		p.Reason = v.arithmetic() + "; the members come up by themselves"
+		if v.isGrowing() && v.hasBegunToGrow() {
+			p.Stage = plan.StageGrow
+			p.Reason = fmt.Sprintf("%s; %d of %d members have been told to join", v.arithmetic(), len(v.members), v.etcd.Spec.Replicas)
+		}
+
+		return p, true
+	}
+	if !v.isSeen() {
+		p.Stage, p.WaitsFor = plan.StageSettle, "the list of members: "+v.o.Etcd.MemberListError
+		p.Reason = v.arithmetic() + "; nothing goes on without knowing the members"
+
+		return p, true
+	}
+
+	return p, false
+}
+
+// isReachable is true when a pod is behind the Service, by which members that join find the others.
+func (v view) isReachable() bool {
+	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
+}
+
+// isGrowing is true while members are missing that the spec asks for.
+func (v view) isGrowing() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
+
+// hasBegunToGrow is true from when the second member is started until the last one is: the number of voters may be even, which
+// spares none.
+func (v view) hasBegunToGrow() bool { return int(v.o.ManagedResource.Size) > len(v.members) }
+
+// grow lets the next member join when all others are voters and serve. Without one missing, all is done.
+func (v view) grow(p plan.Plan) plan.Plan {
+	p.Stage = plan.StageDone
+	p.Reason = v.arithmetic() + ", and all members run the newest rendering"
+	if !v.isGrowing() {
+		return p
+	}
+	p.Stage = plan.StageGrow
+	next := v.next()
+	for _, listed := range v.o.Etcd.MemberList {
+		if listed.Learner && !v.isListedAs(next, listed) { // the next one may have been added before
+			p.Reason = v.arithmetic() + "; one joins at a time"
+			p.WaitsFor = "learner " + etcdcluster.FormatID(listed.ID) + " to get its vote or to be removed"
+
+			return p
+		}
+	}
+	p.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next.Name, etcdcluster.QuorumOf(v.size))
+	if len(v.members) == 1 && p.ClusterSize == 1 {
+		p.Reason += fmt.Sprintf("; %s restarts once, after the last has joined", v.members[0].Name)
+	}
+	p.Growth = &plan.Growth{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
+
+	return p
+}
+
+// firstMemberTimeout is how long the first member may take to start with the size of the spec. After that it is rendered with size 1
+// again, as long as no other member was started: it may have lost its data.
+const firstMemberTimeout = 5 * time.Minute
+
+// clusterSize is the number of members to render in initial-cluster. The first member is rendered with that of the spec as soon as it
+// is healthy.
+func (v view) clusterSize() int32 {
+	count := int32(len(v.members)) // #nosec G115 -- a handful of members
+	last := max(v.o.ManagedResource.Size, count)
+	if last > 1 || v.restartsLast() && !v.o.StatefulSet.HasPreStopHook {
+		return last
+	}
+	if pod := v.members[0].Pod; pod != nil && !pod.Deleting && !pod.HasPreStopHook && !v.members[0].Serves() {
+		return 1 // its sidecar may be restoring, which one with a larger size would not do
+	}
+	if v.members[0].Serves() || v.o.StatefulSet.HasPreStopHook && !v.hasFirstTimedOut() {
+		return v.etcd.Spec.Replicas
+	}
+
+	return 1
+}
+
+// SizeToPersist is the size to persist with the rendering of a plan, for several members that are started later. A larger size that is
+// rendered for the first member alone does not count before a second member is started: until then the first one may be restored as a
+// single member. The Observation is the one that was planned for.
+func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
+	if p.Replicas == 1 {
+		return min(p.ClusterSize, max(o.ManagedResource.Size, 1))
+	}
+
+	return p.ClusterSize
+}
+
+// ReturnsToOne is true for a plan that renders size 1 again for a first member of several that did not become ready with the size of the
+// spec. The Observation is the one that was planned for.
+func ReturnsToOne(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return etcd.Spec.Replicas > 1 && p.Replicas == 1 && p.ClusterSize == 1 && o.StatefulSet.HasPreStopHook
+}
+
+// joinsExisting is true where initial-cluster lists the members of an existing cluster too: no sidecar is rendered with size 1 then.
+func (v view) joinsExisting() bool { return v.etcd.Spec.Etcd.BootstrapWithExistingCluster != nil }
+
+// restartsLast is true where the first member restarts after the last one has joined: no sidecar of it can restore a store.
+func (v view) restartsLast() bool {
+	return v.joinsExisting() || !helper.IsStoreConfigured(v.etcd) && !v.members[0].UsesStore()
+}
+
+// hasFirstTimedOut is true when the pod of the first member runs the newest rendering and is not ready for too long. A pod on a node
+// that is unreachable may be ready.
+func (v view) hasFirstTimedOut() bool {
+	pod := v.members[0].Pod
+
+	return pod != nil && !pod.Deleting && !pod.Ready && !pod.ContainersReady && !v.isOutdated(v.members[0]) &&
+		v.now.Sub(etcdcluster.Later(pod.ReadyChangedAt, pod.CreationTime)) >= firstMemberTimeout
+}

@@ -1,0 +1,150 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// waitForClaimsLeft starts nothing of an Etcd that never ran where an earlier one of its name has left claims of more members than the
+// spec asks for. Any of them may have what the first does not: it may have been behind when all were stopped. A single member would go
+// on from there, without knowing of the others, and a restore from the store would not bring back what they have.
+func waitForClaimsLeft(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
+	if etcdcluster.LastSize(o) > 0 || o.StatefulSet.Exists || len(o.Pods) > 0 {
+		return plan.Plan{}, false
+	}
+	left, size := []string{}, 0
+	for _, claim := range o.Claims {
+		if claim.Exists && !claim.Lost && claim.Ordinal >= int(etcd.Spec.Replicas) {
+			left, size = append(left, claim.Name), max(size, claim.Ordinal+1)
+		}
+	}
+	if len(left) == 0 {
+		return plan.Plan{}, false
+	}
+	size += (size + 1) % 2 // clusters have odd sizes
+	waitsFor := fmt.Sprintf("spec.replicas to be %d, or %s to be deleted if the data there is worth nothing", size, strings.Join(left, " and "))
+	if helper.IsStoreConfigured(etcd) {
+		waitsFor += fmt.Sprintf(", or a restore to be asked for by %s=%s if what the store holds is enough", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
+	}
+
+	return plan.Plan{
+		Stage:    plan.StageHold,
+		Reason:   fmt.Sprintf("volumes of more members are left of an earlier cluster than the %d of spec.replicas, and may have what the others do not", etcd.Spec.Replicas),
+		WaitsFor: waitsFor,
+	}, true
+}
+
+// waitForExisting waits for the cluster that is to be joined: without an answer of it the first member would form a cluster
+// of its own.
+func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
+	bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster
+	if bootstrap == nil || etcd.Status.BootstrapWithExistingCluster != nil || etcdcluster.LastSize(o) > 0 {
+		return plan.Plan{}, false
+	}
+	why := "nobody was asked"
+	for _, answer := range o.Etcd.Existing {
+		if answer.Serves {
+			return plan.Plan{}, false
+		}
+		why = answer.Endpoint + ": " + answer.Error
+	}
+
+	return plan.Plan{
+		Stage:    plan.StageWaitForExisting,
+		Reason:   "the members are to join an existing cluster, and would form one of their own without it",
+		WaitsFor: fmt.Sprintf("the existing cluster to serve at %s (%s)", strings.Join(bootstrap.ClientEndpoints, ", "), why),
+	}, true
+}
+
+// planStart starts what has data, all of it at once since members find each other by it, or else the first member alone:
+// several that start from nothing would each believe to have been left out of a cluster that holds snapshots.
+func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
+	known, told := knownMembers(etcd, o)
+	size := max(o.ManagedResource.Size, int32(known), 1) // #nosec G115 -- a handful of members
+	data := 0
+	for _, claim := range o.Claims {
+		if claim.Exists && !claim.Lost && claim.Ordinal < known {
+			data++
+		}
+	}
+	switch {
+	case known == 0 && o.ManagedResource.Size <= 1:
+		return plan.Plan{
+			Stage: plan.StageCreate, Render: true, Replicas: 1, ClusterSize: 1,
+			Reason:   fmt.Sprintf("0 of %d members exist; the first %s, and the others join it one at a time", etcd.Spec.Replicas, startOf(etcd)),
+			WaitsFor: "member " + helper.MemberName(etcd, 0) + " to serve",
+		}
+	case data == 0:
+		return plan.Plan{
+			Stage:    plan.StageQuorumLost,
+			Reason:   fmt.Sprintf("no volume is left of a cluster of %d members; nothing is started, since none could join another", size),
+			WaitsFor: recovery(etcd, o),
+		}
+	case !told && !etcdcluster.IsQuorate(data, known):
+		// Those without data would be enough to form a cluster of their own, for which the sidecars of the others discard theirs.
+		return plan.Plan{
+			Stage:    plan.StageQuorumLost,
+			Reason:   fmt.Sprintf("%d claims with data are left of a cluster of %d members, fewer than the quorum of %d, and no lease tells who they are; nothing is started", data, size, etcdcluster.QuorumOf(known)),
+			WaitsFor: fmt.Sprintf("the claims of the others, or those of all members to be deleted if the data of %s is worth nothing", strings.Join(claimsWithData(o), " and ")),
+		}
+	default:
+		return plan.Plan{
+			Stage: plan.StageWake, Render: true, Replicas: int32(known), ClusterSize: size, // #nosec G115 -- a handful of members
+			Reason:   fmt.Sprintf("0 of %d members run; all that have data are started together", known),
+			WaitsFor: "a quorum of them to serve",
+		}
+	}
+}
+
+func startOf(etcd *druidv1alpha1.Etcd) string {
+	if etcd.Spec.Etcd.BootstrapWithExistingCluster != nil {
+		return "joins the existing cluster alone"
+	}
+
+	return "is created alone"
+}
+
+// knownMembers is how many members of the cluster have ever run, as their leases tell or, where no lease does, their claims: any
+// of them may have been lost, the first as well. It also returns whether leases told it.
+func knownMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (int, bool) {
+	known := 0
+	for ordinal := range int(etcd.Spec.Replicas) {
+		for _, lease := range o.MemberLeases {
+			isOurs := lease.OwnerUID == "" || lease.OwnerUID == etcd.UID
+			if lease.Name == helper.MemberName(etcd, ordinal) && lease.Holder != "" && isOurs {
+				known = ordinal + 1
+			}
+		}
+	}
+	if known > 0 {
+		return known, true
+	}
+	for _, claim := range o.Claims {
+		if claim.Exists {
+			known = max(known, claim.Ordinal+1)
+		}
+	}
+
+	return known, false
+}
+
+// claimsWithData are the names of the claims whose volumes are not lost.
+func claimsWithData(o etcdcluster.Observation) []string {
+	var names []string
+	for _, claim := range o.Claims {
+		if claim.Exists && !claim.Lost {
+			names = append(names, claim.Name)
+		}
+	}
+
+	return names
+}

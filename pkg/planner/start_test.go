@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	"fmt"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+)
+
+var _ = Describe("PlanFor members that join an existing cluster", func() {
+	var (
+		now  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Spec.Replicas = 3
+		etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+			Members:         []druidv1alpha1.BootstrapExistingMember{{Name: "old-0", PeerURLs: []string{"http://old-0:2380"}}},
+			ClientEndpoints: []string{"http://old:2379"},
+		}
+		o = etcdcluster.Observation{Etcd: etcdcluster.EtcdAnswers{Asked: true}}
+	})
+
+	p := func() plan.Plan { return planner.For(etcd, o, now) }
+	old := etcdcluster.MemberAnswer{Endpoint: "old:2379", Reachable: true, Serves: true, MemberID: 0x01, ClusterID: 1, LeaderID: 0x01}
+	// joined lets the first members of ours run, beside the one of the existing cluster.
+	joined := func(count int) {
+		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Size: int32(count), Replicas: new(int32(count))} // #nosec G115 -- a handful
+		o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: int32(count), UpdateRevision: "new"}             // #nosec G115 -- a handful
+		o.Etcd.MemberList = []etcdcluster.ListedMember{{ID: 0x01, Name: "old-0"}}
+		for ordinal := range count {
+			name := fmt.Sprintf("main-%d", ordinal)
+			o.Pods = append(o.Pods, etcdcluster.Pod{
+				Name: name, Ordinal: ordinal, UID: types.UID("uid-of-" + name), RevisionHash: "new", Ready: true, ContainersReady: true,
+				Containers: []etcdcluster.Container{{Name: "etcd", State: "Running"}}, CreationTime: now.Add(-time.Hour),
+			})
+			id := uint64(0xa1 + ordinal) // #nosec G115 -- a handful
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: ordinal, Reachable: true, Serves: true, MemberID: id, ClusterID: 1, LeaderID: 0x01})
+			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: id, Name: name, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"}})
+		}
+	}
+
+	DescribeTable("waits for the cluster, since the first member would form one of its own",
+		func(replicas int32, answers []etcdcluster.MemberAnswer, why string) {
+			etcd.Spec.Replicas = replicas
+			o.Etcd.Existing = answers
+			Expect(p().Stage).To(BeEquivalentTo("WaitForExisting"))
+			Expect(p().Render).To(BeFalse())
+			Expect(p().WaitsFor).To(Equal("the existing cluster to serve at http://old:2379 (" + why + ")"))
+		},
+		Entry("of several", int32(3), []etcdcluster.MemberAnswer{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
+		Entry("that is the only one", int32(1), []etcdcluster.MemberAnswer{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
+		Entry("before anybody was asked", int32(3), nil, "nobody was asked"),
+	)
+
+	It("waits no more once it has begun", func() {
+		joined(1)
+		Expect(p().Stage).NotTo(BeEquivalentTo("WaitForExisting"))
+	})
+
+	It("lets the first member join alone", func() {
+		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		Expect(p().Stage).To(BeEquivalentTo("Create"))
+		Expect(p().Replicas).To(BeEquivalentTo(1))
+		Expect(p().Reason).To(ContainSubstring("the first joins the existing cluster alone"))
+	})
+
+	It("counts the members of the existing cluster among the voters", func() {
+		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		joined(1)
+		Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 2, ClusterSize: 3}))
+		Expect(p().Reason).To(HavePrefix("2 of 2 healthy; main-1 joins"))
+	})
+
+	It("goes on where not all of it can be asked, since one of ours serves", func() {
+		joined(1)
+		Expect(p().Growth).NotTo(BeNil())
+		Expect(p().Reason).To(HavePrefix("1 of 2 healthy; main-1 joins"))
+	})
+
+	It("replaces no pod on the account of members that cannot be asked", func() {
+		joined(3)
+		o.Pods[2].RevisionHash = "old"
+		Expect(p().Step).To(BeNil())
+		Expect(p().Reason).To(Equal("3 of 4 healthy; replacing main-2 leaves 2 of 4, fewer than the quorum of 3: not allowed"))
+		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		Expect(p().Step).To(HaveField("Object", "main-2"))
+		Expect(p().Reason).To(HavePrefix("4 of 4 healthy; replacing main-2 leaves 3 of 4"))
+	})
+
+	It("counts them as well where the spec names them no more", func() {
+		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		joined(3)
+		etcd.Spec.Etcd.BootstrapWithExistingCluster = nil
+		etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{
+			JoinedAt: metav1.NewTime(now), Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "old-0"}},
+		}
+		Expect(p().Outcome()).To(Equal(plan.OutcomeDone), p().WaitsFor)
+		Expect(p().Reason).To(HavePrefix("4 of 4 healthy"))
+	})
+
+	It("does not take strangers for them", func() {
+		joined(1)
+		o.Etcd.MemberList[0].Name = "stranger"
+		Expect(p().Growth).To(BeNil())
+	})
+})
+
+var _ = It("says what names with a prefix need where a pod does not serve", func() {
+	etcd := &druidv1alpha1.Etcd{}
+	etcd.Name, etcd.Spec.Replicas, etcd.Spec.MemberNamePrefix = "main", 1, new("seed")
+	o := etcdcluster.Observation{
+		StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+		Pods:        []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{{Name: "etcd"}, {Name: "backup-restore", Image: "etcdbrctl:v0.33.0"}}}},
+	}
+	hint := "(spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs etcdbrctl:v0.33.0)"
+	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(Equal("pod main-0 to serve " + hint))
+	o.Pods[0].Ready = true
+	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(BeEmpty())
+})

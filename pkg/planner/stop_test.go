@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	"errors"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+)
+
+var _ = Describe("PlanDiscard", func() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	slow := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute)}
+	taken := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
+
+	var (
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 4
+		etcd.Spec.Replicas = 1
+		etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+		o = etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Replicas: new(int32(1))},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:            []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			Claims:          []etcdcluster.Claim{{Name: "main-main-0", Exists: true}},
+			MemberLeases:    []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+		}
+	})
+
+	p := func() plan.Plan { return planner.ForDeletion(etcd, o, false, now) }
+
+	It("takes a snapshot first", func() {
+		Expect(p().Step).To(Equal(&plan.Step{Kind: "TakeSnapshot", Object: "main", UID: "etcd-uid"}))
+		Expect(p().FinalSnapshot).To(BeNil())
+	})
+
+	DescribeTable("does not go on",
+		func(change func(), waitsFor string) {
+			change()
+			Expect(p().Outcome()).To(Equal(plan.OutcomeWaiting))
+			Expect(p().WaitsFor).To(Equal(waitsFor))
+			Expect(p().FinalSnapshot).To(BeNil())
+		},
+		Entry("while a snapshot is being taken", func() { o.SnapshotCalls.Running = true }, "a full snapshot to be stored and verified"),
+		Entry("right after an attempt failed", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1, Error: "the store is down", EndedAt: now.Add(-14 * time.Second)}
+		}, "the next attempt to take a full snapshot, at 2026-01-01T12:00:01Z: the store is down"),
+		Entry("however often attempts failed", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now}
+		}, "the next attempt to take a full snapshot, at 2026-01-01T12:05:00Z: the store is down"),
+		Entry("without all facts", func() {
+			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionClaims, Message: "no answer"}}
+		}, "reading PersistentVolumeClaims: no answer"),
+	)
+
+	It("says where the snapshot from before the hibernation lies when that does not count", func() {
+		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+		o.ManagedResource.StorePlace = "the new store"
+		o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation lies in the old store, which is used no longer, and a full snapshot comes before"))
+	})
+
+	It("says what to do where members wrote on after the snapshot from before the hibernation", func() {
+		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+		o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.DeltaSnapshotLease.Holder = "500"
+		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: wake the cluster up before it is deleted"))
+	})
+
+	DescribeTable("tries again",
+		func(change func()) {
+			change()
+			Expect(p().Step).NotTo(BeNil())
+		},
+		Entry("after a pause", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1, Error: "the store is down", EndedAt: now.Add(-15 * time.Second)}
+		}),
+		Entry("after five minutes at the latest", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now.Add(-5 * time.Minute)}
+		}),
+		Entry("where the snapshot is too old to act upon", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute)}
+		}),
+		Entry("however often a snapshot became too old to act upon", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Late: 1000}
+		}),
+		Entry("where the members wrote after they hibernated last", func() {
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+		}),
+		Entry("where the snapshot before the hibernation lies in a store that is used no longer", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.StorePlace = "the new store"
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+		}),
+		Entry("where members wrote on after the snapshot from before the hibernation, as a delta snapshot tells", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.DeltaSnapshotLease.Holder = "43"
+		}),
+		Entry("where the snapshot before the hibernation failed", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Missing: "Failed"}
+		}),
+		Entry("where members still run after they were told to stop", func() {
+			o.ManagedResource.Replicas = new(int32(0))
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+		}),
+		Entry("where nobody has served since the Etcd was made anew over the volumes of one before", func() {
+			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
+			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+			o.Claims[0].CreationTime = now.Add(-time.Hour - time.Second)
+		}),
+		Entry("where the leases that would tell are gone", func() { o.MemberLeases, o.Pods = nil, nil }),
+	)
+
+	DescribeTable("goes on",
+		func(change func(), expected *etcdcluster.FinalSnapshot) {
+			change()
+			Expect(p().Outcome()).To(Equal(plan.OutcomeDone))
+			Expect(p().FinalSnapshot).To(Equal(expected))
+		},
+		Entry("with a verified snapshot", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now}
+			o.ManagedResource.StorePlace = "the store"
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
+		Entry("with a verified snapshot that took longer than it is good for", func() {
+			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Snapshot: slow}),
+		Entry("with the snapshot from before the hibernation", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.StorePlace = "the store"
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
+		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}),
+		Entry("with the snapshot from before the hibernation, which holds the newest delta snapshot", func() {
+			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
+			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.DeltaSnapshotLease.Holder = "42"
+		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}),
+		Entry("where an annotation says so", func() {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
+		Entry("where no member has ever served", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
+			&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+		Entry("where no member has ever served on volumes that came with the Etcd", func() {
+			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
+			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+			o.Claims[0].CreationTime = now.Add(-time.Hour)
+		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+		Entry("where the volumes are retained", func() { etcd.Spec.PVCRetentionPolicy = nil }, nil),
+		Entry("where there is no store", func() { etcd.Spec.Backup.Store = nil }, nil),
+		Entry("where there is no volume", func() { o.Claims[0].Exists = false }, nil),
+		Entry("where somebody else runs the members", func() { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }, nil),
+	)
+
+	It("attempts nothing in a namespace that is being deleted", func() {
+		o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "no answer"}}
+		p := planner.ForDeletion(etcd, o, true, now)
+		Expect(p.Outcome()).To(Equal(plan.OutcomeDone))
+		Expect(p.FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NamespaceTerminating", Message: "the namespace is being deleted"}))
+	})
+})
+
+var _ = Describe("A hibernation", func() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	verified := func(name string) *etcdcluster.VerifiedSnapshot {
+		return &etcdcluster.VerifiedSnapshot{Name: name, Revision: 42, At: now}
+	}
+	var calls etcdcluster.SnapshotCalls
+
+	BeforeEach(func() { calls = etcdcluster.SnapshotCalls{} })
+
+	p := func(now time.Time) plan.Plan {
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 4
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+
+		return planner.For(etcd, etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Replicas: new(int32(1)), Size: 1, StorePlace: "the store"},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:            []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			MemberLeases:    []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+			SnapshotCalls:   calls,
+		}, now)
+	}
+
+	It("goes on with the newest snapshot when three were too old before anybody could act upon them", func() {
+		for attempt, name := range []string{"Full-1", "Full-2", "Full-3"} {
+			Expect(p(now)).To(And(HaveField("Step.Kind", BeEquivalentTo("TakeSnapshot")), HaveField("Reason", HaveSuffix("(attempt %d of 3)", attempt+1))))
+			now = now.Add(6 * time.Minute)
+			calls = calls.Ended(verified(name), nil, now)
+			Expect(p(now).Render).To(BeTrue(), "it is good at first")
+			now = now.Add(5 * time.Minute)
+		}
+		Expect(p(now)).To(And(HaveField("Render", BeTrue()), HaveField("Replicas", BeZero()),
+			HaveField("FinalSnapshot", Equal(&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: calls.Verified, Store: "the store"}))))
+		Expect(calls.Verified.Name).To(Equal("Full-3"))
+	})
+
+	It("waits for the snapshot that is being taken, however many were too old", func() {
+		calls = etcdcluster.SnapshotCalls{Running: true, Verified: verified("Full-2"), EndedAt: now.Add(-time.Hour), Late: 7}
+		Expect(p(now)).To(And(HaveField("WaitsFor", "a full snapshot to be stored and verified"), HaveField("Reason", HaveSuffix("(attempt 3 of 3)"))))
+	})
+
+	It("goes on without where snapshots were too old and then none could be taken", func() {
+		calls = calls.Ended(verified("Full-1"), nil, now.Add(-time.Hour)).Ended(verified("Full-2"), nil, now.Add(-30*time.Minute))
+		Expect(p(now).Step).NotTo(BeNil())
+		calls = calls.Ended(nil, errors.New("the store is down"), now)
+		Expect(p(now).FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{
+			Generation: 4, Missing: "Failed",
+			Message: "1 attempts failed after 2 snapshots that were too old before they could be acted upon, and the volumes are kept: the store is down",
+		}))
+	})
+})

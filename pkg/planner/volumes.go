@@ -1,0 +1,257 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// refuseVolumes refuses what the volumes of a cluster cannot become. A claim that somebody made larger than the spec asks for
+// stays as it is, and a class that the spec does not name says nothing about volumes that exist.
+func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refusal {
+	templates := o.StatefulSet.Rendering.Fixed.ClaimTemplates
+	if !helper.ManagesPods(etcd) || len(templates) == 0 {
+		return nil
+	}
+	template, wanted := templates[0], helper.VolumeClaimTemplateName(etcd)
+	if template.Name != wanted {
+		return &plan.Refusal{Field: "spec.volumeClaimTemplate", Message: fmt.Sprintf("the data is in volumes of claims named %s, which %s would leave behind; set it to %s", template.Name, wanted, template.Name)}
+	}
+	for _, claim := range o.Claims {
+		if refusal := refuse(claim, etcd, template); refusal != nil {
+			return refusal
+		}
+	}
+
+	return nil
+}
+
+// refuse refuses what the volume of a claim cannot become. The template is that of the StatefulSet as it is.
+func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.ClaimTemplate) *plan.Refusal {
+	wanted, class := new(helper.StorageCapacity(etcd)).Value(), etcd.Spec.StorageClass
+	isSameClass := class == nil || template.StorageClass != nil && *class == *template.StorageClass
+	switch {
+	case !c.Exists || !c.Bound:
+		return nil // it has no volume, and no data
+	case !isSameClass && *class != c.StorageClass:
+		return &plan.Refusal{Field: "spec.storageClass", Message: fmt.Sprintf("the volume of claim %s is of StorageClass %q, and no volume changes its class; set it to that", c.Name, c.StorageClass)}
+	case wanted < template.Request:
+		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volumes were made with %s, and no volume shrinks; set it to that or more", formatBytes(template.Request))}
+	case wanted > template.Request && c.Requested < wanted && c.Growable != nil && !*c.Growable:
+		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot grow from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
+			c.Name, formatBytes(c.Requested), formatBytes(wanted), c.StorageClass, formatBytes(template.Request))}
+	default:
+		return nil
+	}
+}
+
+// isToGrow is true when a claim has a volume that is smaller than rendered.
+func isToGrow(c etcdcluster.Claim, size int64) bool {
+	return c.Exists && c.Bound && !c.Deleting && c.Requested < size
+}
+
+// mayGrow is true when the claim may be asked for a volume of that size now.
+func mayGrow(c etcdcluster.Claim, size int64) bool {
+	return c.Growable != nil && *c.Growable && c.RefusedSize != size
+}
+
+// hindersGrowth says which volume cannot be as large as rendered for now, since the API server refuses to ask for it, as where
+// a quota has no room. Nil: none.
+func hindersGrowth(o etcdcluster.Observation, rendering etcdcluster.Rendering) *plan.Refusal {
+	size := rendering.VolumeSize()
+	for _, claim := range o.Claims {
+		if isToGrow(claim, size) && claim.RefusedSize == size {
+			return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the API server refuses to let the volume of claim %s grow from %s to %s, and is asked again each minute: %s",
+				claim.Name, formatBytes(claim.Requested), formatBytes(size), claim.RefusedWhy)}
+		}
+	}
+
+	return nil
+}
+
+// Outstanding names, as paths in its spec, the fields in which the StatefulSet has to become another one to be as rendered. Its
+// claim templates have time while there is a volume that cannot grow: they say how large its volumes are.
+func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []string {
+	live, wanted := o.StatefulSet.Rendering.Fixed, rendering.Fixed
+	size := rendering.VolumeSize()
+	isHeld := slices.ContainsFunc(o.Claims, func(c etcdcluster.Claim) bool {
+		return isToGrow(c, size) && (c.RefusedSize == size || c.Growable != nil && !*c.Growable)
+	})
+	if isHeld && len(live.ClaimTemplates) == len(wanted.ClaimTemplates) {
+		wanted.ClaimTemplates = slices.Clone(wanted.ClaimTemplates)
+		for i := range wanted.ClaimTemplates {
+			wanted.ClaimTemplates[i].Request = live.ClaimTemplates[i].Request
+		}
+	}
+
+	return live.Differences(wanted)
+}
+
+// growVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
+// it comes before everything else: a member whose volume is full may be what everything else waits for. What was refused
+// lately is left for later, and everything else goes on.
+func growVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) (plan.Plan, bool) {
+	size := rendering.VolumeSize()
+	i := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return isToGrow(c, size) && mayGrow(c, size) })
+	if i < 0 {
+		return p, false
+	}
+	claim := o.Claims[i]
+	p.Stage, p.WaitsFor, p.Growth = plan.StageGrowVolume, "", nil
+	p.Reason = fmt.Sprintf("the volume of claim %s grows from %s to %s in place, its pod keeps running", claim.Name, formatBytes(claim.Requested), formatBytes(size))
+	p.Step = &plan.Step{Kind: plan.StepGrowClaim, Object: claim.Name, UID: claim.UID, Size: size}
+
+	return p, true
+}
+
+// resizeTime is how long a file system may take to be made larger while it is in use. Where it takes longer the driver cannot do
+// it, and the next mount does.
+const resizeTime = 5 * time.Minute
+
+// isGrowing is true while a volume is smaller than the spec asks for although that was asked of it.
+func isGrowing(c etcdcluster.Claim, wanted int64) bool {
+	return c.Exists && c.Bound && !c.Deleting && c.Capacity > 0 && c.Capacity < wanted && c.Requested >= wanted
+}
+
+// awaitsMount is true when the volume of a pod is larger than its file system, and has been for so long that it takes a new pod.
+func awaitsMount(c etcdcluster.Claim, pod *etcdcluster.Pod, now time.Time) bool {
+	return pod != nil && !pod.Deleting && !c.RemountSince.IsZero() && now.Sub(c.RemountSince) > resizeTime && pod.CreationTime.Before(c.RemountSince)
+}
+
+// growing are the claims of members that run whose volumes grow. All else comes before: growing may take for ever.
+func growing(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, []etcdcluster.Claim) {
+	if p.Stage != plan.StageDone {
+		return p, nil
+	}
+	wanted := new(helper.StorageCapacity(etcd)).Value()
+	var claims []etcdcluster.Claim
+	for _, claim := range o.Claims {
+		if claim.Ordinal < int(p.Replicas) && isGrowing(claim, wanted) {
+			claims = append(claims, claim)
+		}
+	}
+	if len(claims) == 0 {
+		return p, nil
+	}
+	claim := claims[0]
+	p.Stage = plan.StageGrowVolume
+	p.Reason += "; volumes grow in place"
+	p.WaitsFor = fmt.Sprintf("the volume of claim %s to grow from %s to %s", claim.Name, formatBytes(claim.Capacity), formatBytes(wanted))
+	if claim.ResizeTrouble != "" {
+		p.WaitsFor += ": " + claim.ResizeTrouble
+	}
+
+	return p, claims
+}
+
+// growVolumes waits for the volumes of several members to be as large as the spec asks for, and has pods made anew, one after the
+// other, whose file systems grow no sooner.
+func (v view) growVolumes(p plan.Plan) plan.Plan {
+	p, growing := growing(p, v.etcd, v.o)
+	var candidate *etcdcluster.Member
+	for _, claim := range growing {
+		i := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return m.Ordinal == claim.Ordinal })
+		if i < 0 || !awaitsMount(claim, v.members[i].Pod, v.now) {
+			continue
+		}
+		if member := &v.members[i]; candidate == nil || candidate.Answer != nil && candidate.Answer.Leads() {
+			candidate = member
+		}
+	}
+	if candidate == nil {
+		return p
+	}
+	p.WaitsFor = ""
+	p = v.replaceServing(p, *candidate)
+	p.Reason += "; its file system grows when it is mounted anew"
+
+	return p
+}
+
+// growSingleVolume is growVolumes for a single member.
+func growSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
+	p, growing := growing(p, etcd, o)
+	if len(growing) == 0 || !awaitsMount(growing[0], o.PodFor(0), now) {
+		return p
+	}
+	p.WaitsFor = ""
+	p = replaceSinglePod(etcd, o, p, now)
+	p.Stage = plan.StageGrowVolume
+	p.Reason += "; its file system grows when it is mounted anew"
+
+	return p
+}
+
+// formatBytes is a size as people write it, e.g. 16Gi.
+func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+
+// repair gives a member whose volume is lost for good a new one: its claim first, then its pod. It joins again as a learner.
+func (v view) repair(p plan.Plan) (plan.Plan, bool) {
+	for _, member := range v.members {
+		if member.Serves() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
+			continue // of a node that is gone nobody says any more that its pods are not ready
+		}
+		if decided, is := v.repairMember(p, member); is {
+			return decided, true
+		}
+	}
+
+	return p, false
+}
+
+func (v view) repairMember(p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
+	claim, loss := v.o.ClaimFor(m.Ordinal), v.o.VolumeLostReason(m.Ordinal)
+	if claim == nil || v.o.Failure(etcdcluster.SectionClaims) != "" {
+		return p, false
+	}
+	p.Stage = plan.StageRepair
+	canBeMade := m.Pod != nil && !m.Pod.Deleting
+	switch {
+	case claim.Deleting && canBeMade:
+		p.Reason = fmt.Sprintf("%s; claim %s is being replaced, and pod %s still names it", v.arithmetic(), claim.Name, m.Pod.Name)
+		p.Step = toBeDeleted(*m.Pod)
+	case claim.Deleting:
+		p.Reason = fmt.Sprintf("%s; claim %s is being replaced", v.arithmetic(), claim.Name)
+		p.WaitsFor = "claim " + claim.Name + " to be gone, and made anew"
+	case !claim.Exists && canBeMade && m.Pod.Unschedulable != "":
+		p.Reason = fmt.Sprintf("%s; pod %s has no claim, and gets one when it is made anew", v.arithmetic(), m.Pod.Name)
+		p.Step = toBeDeleted(*m.Pod)
+	case loss == "":
+		return p, false
+	case !v.isSeen():
+		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.arithmetic(), loss)
+		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
+	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
+		// The volume may still hold data, out of reach for ever as that seems.
+		answer, gate := finalSnapshot(v.etcd, v.o, v.now, p)
+		if answer == nil {
+			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; a full snapshot comes before it is given up (the annotation %s goes on without)", v.arithmetic(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
+
+			return gate, true
+		}
+
+		return v.replaceClaim(p, m, *claim, loss+"; "+answer.String()), true
+	default:
+		return v.replaceClaim(p, m, *claim, loss), true
+	}
+
+	return p, true
+}
+
+func (v view) replaceClaim(p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
+	p.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.arithmetic(), loss, m.Name, v.arithmetic())
+	p.Step = &plan.Step{Kind: plan.StepReplaceClaim, Object: claim.Name, UID: claim.UID}
+
+	return p
+}
