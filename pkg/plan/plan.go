@@ -7,8 +7,6 @@ package plan
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -24,7 +22,7 @@ type Plan struct {
 	ClusterSize int32
 	// Step is the one act to be done now. Nil: none. It is done only in a pass in which writing the ManagedResource
 	// changed nothing, and it is over when a later Observation shows it, not when it was done.
-	Step *Step
+	Step Step
 	// Restore is what has to be remembered with the rendering about a restore from the store. RestoreNone: nothing.
 	Restore etcdcluster.RestorePhase
 	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
@@ -100,65 +98,6 @@ const (
 	// StageDone means that the observed cluster is the desired one.
 	StageDone Stage = "Done"
 )
-
-// StepKind names an act.
-type StepKind string
-
-// The acts.
-const (
-	// StepDeletePod deletes a pod so that the StatefulSet makes it anew.
-	StepDeletePod StepKind = "DeletePod"
-	// StepEvictPod evicts a pod that serves, so that the API server weighs it against drains and others who evict. A refusal
-	// means to wait.
-	StepEvictPod StepKind = "EvictPod"
-	// StepMoveLeader asks the leader, the member in the pod, to hand over to the member with the id To.
-	StepMoveLeader StepKind = "MoveLeader"
-	// StepPromoteMember asks the cluster to give the learner with the id To, the member in the pod, its vote. The cluster refuses
-	// one that has not caught up, which means to wait.
-	StepPromoteMember StepKind = "PromoteMember"
-	// StepUpdatePeerURLs asks the cluster to know the member with the id To, the one in the pod, by PeerURLs. Nobody restarts for it.
-	StepUpdatePeerURLs StepKind = "UpdatePeerURLs"
-	// StepReplaceClaim deletes a claim whose volume is lost for good; the StatefulSet makes it anew.
-	StepReplaceClaim StepKind = "ReplaceClaim"
-	// StepGrowClaim asks for a larger volume of a claim, which grows while it is used.
-	StepGrowClaim StepKind = "GrowClaim"
-	// StepDiscardClaim deletes the claim of a cluster that is restored from its store.
-	StepDiscardClaim StepKind = "DiscardClaim"
-	// StepRehearseRestore makes the Job that restores the newest snapshots of the store beside the volumes that would be discarded.
-	// The precondition is about the Etcd.
-	StepRehearseRestore StepKind = "RehearseRestore"
-	// StepForgetRehearsal deletes such a Job, of which nobody wants to know any more.
-	StepForgetRehearsal StepKind = "ForgetRehearsal"
-	// StepEmptyLease makes the lease of a member anew, so that it tells of no member.
-	StepEmptyLease StepKind = "EmptyLease"
-	// StepRecreateStatefulSet tries the rendered StatefulSet by a dry-run create, deletes the live one without its pods, and
-	// asks the resource manager to reconcile.
-	StepRecreateStatefulSet StepKind = "RecreateStatefulSet"
-	// StepTakeSnapshot asks the sidecar beside the leader for a full snapshot, and verifies it. The object is the Etcd itself:
-	// who leads is found out anew by each attempt.
-	StepTakeSnapshot StepKind = "TakeSnapshot"
-	// StepRequestReconcile asks the resource manager to reconcile now. It harms nothing.
-	StepRequestReconcile StepKind = "RequestReconcile"
-)
-
-// Step is one act on one object.
-type Step struct {
-	// Kind of the act.
-	Kind StepKind
-	// Object is the name of the object acted on, in the namespace of the Etcd.
-	Object string
-	// UID is the precondition of the act: the API server refuses it for any other object of that name.
-	UID types.UID
-	// ResourceVersion is a precondition too, where the state of the object decided: a pod may have become ready meanwhile.
-	// Empty: its state does not matter.
-	ResourceVersion string
-	// To is the id of the member that is to lead, to vote, or to be known by other URLs. 0: the step is about none of it.
-	To uint64
-	// PeerURLs are the URLs by which the member To is to be known. Nil: the step is not about them.
-	PeerURLs []string
-	// Size is the number of bytes to ask for. 0: the step is about no volume's size.
-	Size int64
-}
 
 // Growth is the rendering with which the next member joins.
 type Growth struct {

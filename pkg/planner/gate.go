@@ -43,7 +43,7 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 			// Not under the hands of the resource manager: it could bring the old one back.
 			return waiting(p, applied(managedResource))
 		}
-		p.Step = &plan.Step{Kind: plan.StepRecreateStatefulSet, Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}
+		p.Step = plan.RecreateStatefulSet{Meta: plan.Meta{Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}}
 
 		return p
 	}
@@ -99,7 +99,7 @@ func waiting(p plan.Plan, waitsFor string) plan.Plan {
 // requesting asks the resource manager to apply again what it has applied already.
 func requesting(p plan.Plan, managedResource etcdcluster.ManagedResource, why string) plan.Plan {
 	p.WaitsFor, p.Growth = "", nil
-	p.Step = &plan.Step{Kind: plan.StepRequestReconcile, Object: managedResource.Name, UID: managedResource.UID}
+	p.Step = plan.RequestReconcile{Meta: plan.Meta{Object: managedResource.Name, UID: managedResource.UID}}
 	p.Reason += why
 
 	return p

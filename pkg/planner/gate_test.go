@@ -15,7 +15,7 @@ import (
 
 var _ = Describe("Against", func() {
 	rendered := etcdcluster.Rendering{Checksum: "new", Fixed: etcdcluster.FixedFields{ServiceName: "main-peer"}}
-	step := &plan.Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}
+	step := plan.DeletePod{Meta: plan.Meta{Object: "main-0", UID: "pod-1"}}
 	observed := func(change func(*etcdcluster.Observation)) etcdcluster.Observation {
 		o := etcdcluster.Observation{
 			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", UID: "mr-1", GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}},
@@ -90,7 +90,7 @@ var _ = Describe("Against", func() {
 				o.ManagedResource.Applied.Status = applied
 				o.ManagedResource.GenerationObserved = applied == "True"
 			}))
-			Expect(recreate.Step).To(Equal(&plan.Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-1"}))
+			Expect(recreate.Step).To(Equal(plan.RecreateStatefulSet{Meta: plan.Meta{Object: "main", UID: "sts-1"}}))
 			Expect(recreate.Reason).To(HavePrefix(path + " of StatefulSet main cannot be changed in place"))
 		},
 		Entry("another Service, which the API server refuses", func(f *etcdcluster.FixedFields) { f.ServiceName = "x" }, "False", "spec.serviceName"),
@@ -101,7 +101,7 @@ var _ = Describe("Against", func() {
 
 	It("asks for a StatefulSet that is gone although it was applied", func() {
 		Expect(planner.Gate(p, rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} })).Step).To(
-			Equal(&plan.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
+			Equal(plan.RequestReconcile{Meta: plan.Meta{Object: "druid-main", UID: "mr-1"}}))
 	})
 
 	It("does not count a cluster as hibernated before that is applied", func() {
@@ -112,12 +112,12 @@ var _ = Describe("Against", func() {
 
 	It("asks for the rendering that somebody changed in the StatefulSet after it was applied", func() {
 		repair := planner.Gate(p, rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Rendering.Checksum = "" }))
-		Expect(repair.Step).To(Equal(&plan.Step{Kind: "RequestReconcile", Object: "druid-main", UID: "mr-1"}))
+		Expect(repair.Step).To(Equal(plan.RequestReconcile{Meta: plan.Meta{Object: "druid-main", UID: "mr-1"}}))
 		Expect(string(repair.Stage)).To(Equal("Apply"))
 	})
 
 	It("does not let a volume that is lost wait for what cannot be applied, but for what is being applied", func() {
-		repair := plan.Plan{Stage: "Repair", Render: true, Step: &plan.Step{Kind: "ReplaceClaim", Object: "main-main-1", UID: "claim-1"}}
+		repair := plan.Plan{Stage: "Repair", Render: true, Step: plan.ReplaceClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}}
 		against := func(applied etcdcluster.ConditionFact) plan.Plan {
 			return planner.Gate(repair, rendered, observed(func(o *etcdcluster.Observation) {
 				o.StatefulSet.Rendering.Checksum, o.ManagedResource.GenerationObserved, o.ManagedResource.Applied = "old", false, applied

@@ -84,7 +84,7 @@ func (v view) hasBeaten(m etcdcluster.Member) bool {
 
 // toBeToldBefore is the step by which others know a member that loses its certificates by the URLs that it will have, and what they are.
 // Nil: they know it so, or nothing changes.
-func (v view) toBeToldBefore(m etcdcluster.Member) (*plan.Step, string) {
+func (v view) toBeToldBefore(m etcdcluster.Member) (plan.Step, string) {
 	urls := peers.URLs(v.etcd, m, false)
 	if !v.isSeen() || !v.losesPeerTLS(m) || m.Listed == nil || peers.IsRegisteredWith(m, urls) {
 		return nil, ""
@@ -94,6 +94,6 @@ func (v view) toBeToldBefore(m etcdcluster.Member) (*plan.Step, string) {
 }
 
 // toBeKnownBy is for a member that the cluster lists: it need not answer itself.
-func toBeKnownBy(m etcdcluster.Member, urls []string) *plan.Step {
-	return &plan.Step{Kind: plan.StepUpdatePeerURLs, Object: m.Pod.Name, UID: m.Pod.UID, To: m.Listed.ID, PeerURLs: urls}
+func toBeKnownBy(m etcdcluster.Member, urls []string) plan.Step {
+	return plan.UpdatePeerURLs{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, Member: m.Listed.ID, URLs: urls}
 }

@@ -191,7 +191,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 			p.Lively = true // nobody uses it any more
 			p.WaitsFor = "claim " + claim.Name + " to be gone"
 		} else {
-			p.Step = &plan.Step{Kind: plan.StepDiscardClaim, Object: claim.Name, UID: claim.UID}
+			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
 		}
 
 		return p
@@ -205,7 +205,7 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 	for _, lease := range o.MemberLeases {
 		if lease.Holder != "" {
 			p.Reason = fmt.Sprintf("the cluster is restored from its store; lease %s still tells of a member", lease.Name)
-			p.Step = &plan.Step{Kind: plan.StepEmptyLease, Object: lease.Name, UID: lease.UID}
+			p.Step = plan.ResetLease{Meta: plan.Meta{Object: lease.Name, UID: lease.UID}}
 
 			return p
 		}
@@ -293,11 +293,11 @@ func planRehearsal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Pla
 	}
 	switch {
 	case !rehearsal.Exists:
-		p.Step = &plan.Step{Kind: plan.StepRehearseRestore, Object: helper.RehearsalJobName(etcd), UID: etcd.UID}
+		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: helper.RehearsalJobName(etcd), UID: etcd.UID}}
 	case rehearsal.Deleting:
 		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", rehearsal.Name)
 	case !isFor(rehearsal, etcd, o):
-		p.Step = &plan.Step{Kind: plan.StepForgetRehearsal, Object: rehearsal.Name, UID: rehearsal.UID}
+		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: rehearsal.Name, UID: rehearsal.UID}}
 	default:
 		p.WaitsFor = fmt.Sprintf("Job %s to restore from the store", rehearsal.Name)
 		if rehearsal.Message != "" {

@@ -24,7 +24,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.expectDone()
 		s.keys = 100
 		s.snapshots()
-		s.trace, s.last, s.steps = nil, "", map[plan.StepKind]int{}
+		s.trace, s.last, s.steps = nil, "", map[string]int{}
 
 		return s
 	}
@@ -112,13 +112,13 @@ var _ = Describe("Traces of a restore", func() {
 		s.event("a restore is asked for", func() { ask(s) })
 		s.run()
 		Expect(s.etcd.Annotations).To(BeEmpty(), "it does not come into force later")
-		Expect(s.steps).NotTo(HaveKey(plan.StepDiscardClaim))
+		Expect(s.steps).NotTo(HaveKey("DiscardClaim"))
 		Expect(s.seen.PodFor(0)).NotTo(BeNil(), "nobody is stopped")
 		Expect(s.violations).To(BeEmpty())
 		s.event("the snapshots are put back, and a restore is asked for again", func() { s.storeEmptied = false; ask(s) })
 		s.run()
 		restored(s)
-		Expect(s.steps).To(HaveKeyWithValue(plan.StepRehearseRestore, 2))
+		Expect(s.steps).To(HaveKeyWithValue("RehearseRestore", 2))
 		s.expectGolden("three-restored-once-the-store-holds-snapshots")
 	})
 
@@ -131,7 +131,7 @@ var _ = Describe("Traces of a restore", func() {
 		})
 		s.run()
 		restored(s)
-		Expect(s.steps).NotTo(HaveKey(plan.StepRehearseRestore))
+		Expect(s.steps).NotTo(HaveKey("RehearseRestore"))
 	})
 
 	DescribeTable("looks into the store anew where the Job that did",
@@ -150,7 +150,7 @@ var _ = Describe("Traces of a restore", func() {
 				return
 			}
 			Expect(p.Restore).To(BeEmpty())
-			Expect(p.Step).To(Equal(&plan.Step{Kind: "ForgetRehearsal", Object: "main-rehearsal", UID: "job"}))
+			Expect(p.Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-rehearsal", UID: "job"}}))
 		},
 		Entry("is of this Etcd and store: it does not", func(*etcdcluster.Rehearsal) {}, false),
 		Entry("looked into another store", func(r *etcdcluster.Rehearsal) { r.Store = "another" }, true),
@@ -244,7 +244,7 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(p.WaitsFor).To(ContainSubstring(waitsFor))
 			s.run()
 			s.expectDone()
-			Expect(s.steps).NotTo(HaveKey(plan.StepDiscardClaim))
+			Expect(s.steps).NotTo(HaveKey("DiscardClaim"))
 			Expect(s.etcd.Annotations).To(BeEmpty(), "it is ignored when the members serve again")
 		},
 		Entry("a single pod is on its way out", int32(1), func(s *seed) { s.terminate(s.seen.PodFor(0)) }, "the restore that is asked for waits for pod main-0 to be gone"),

@@ -176,7 +176,7 @@ func (v view) replaceServing(p plan.Plan, m etcdcluster.Member) plan.Plan {
 
 		return p
 	}
-	p.Step = &plan.Step{Kind: plan.StepEvictPod, Object: m.Pod.Name, UID: m.Pod.UID}
+	p.Step = plan.EvictPod{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}}
 
 	return p
 }
@@ -199,7 +199,7 @@ func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
 		return p
 	}
 	p.Reason += fmt.Sprintf(": allowed, once %s leads in its place", successor.Name)
-	p.Step = &plan.Step{Kind: plan.StepMoveLeader, Object: leader.Pod.Name, UID: leader.Pod.UID, To: successor.ID()}
+	p.Step = plan.MoveLeader{Meta: plan.Meta{Object: leader.Pod.Name, UID: leader.Pod.UID}, To: successor.ID(), ToName: successor.Name}
 
 	return p
 }
@@ -257,8 +257,8 @@ func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observatio
 	return &p
 }
 
-func toBeDeleted(p etcdcluster.Pod) *plan.Step {
-	return &plan.Step{Kind: plan.StepDeletePod, Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}
+func toBeDeleted(p etcdcluster.Pod) plan.Step {
+	return plan.DeletePod{Meta: plan.Meta{Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
 }
 
 // replacing puts into words what the replacement of a member does to the quorum.

@@ -239,7 +239,7 @@ var _ = Describe("PlanFor", func() {
 
 		It("is replaced without more ado where there is no store", func() {
 			p := planner.For(etcd, observed(func(*etcdcluster.Observation) {}), now)
-			Expect(p.Step).To(Equal(&plan.Step{Kind: "DeletePod", Object: "main-0", UID: "pod-1"}))
+			Expect(p.Step).To(Equal(plan.DeletePod{Meta: plan.Meta{Object: "main-0", UID: "pod-1"}}))
 			Expect(p.Reason).To(Equal("1 of 1 healthy; replacing main-0 leaves 0 of 1, which a single member cannot avoid"))
 		})
 
@@ -251,7 +251,7 @@ var _ = Describe("PlanFor", func() {
 
 		It("is deleted only as it was seen, since it may serve meanwhile", func() {
 			p := planner.For(etcd, observed(func(o *etcdcluster.Observation) { o.Pods[0].Ready, o.Pods[0].ResourceVersion = false, "42" }), now)
-			Expect(p.Step.ResourceVersion).To(Equal("42"))
+			Expect(plan.MetaOf(p.Step).ResourceVersion).To(Equal("42"))
 		})
 
 		It("is not judged before the StatefulSet controller has seen the newest template", func() {

@@ -33,7 +33,7 @@ func (v view) promote(p plan.Plan) (plan.Plan, bool) {
 		}
 		p.Stage = plan.StagePromote
 		p.Reason = fmt.Sprintf("%s; %s has caught up, and with its vote %d of %d are: allowed", v.arithmetic(), member.Name, v.healthy+1, v.size+1)
-		p.Step = &plan.Step{Kind: plan.StepPromoteMember, Object: member.Pod.Name, UID: member.Pod.UID, To: member.Answer.MemberID}
+		p.Step = plan.PromoteMember{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}, Member: member.Answer.MemberID}
 
 		return p, true
 	}

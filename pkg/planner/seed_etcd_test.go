@@ -252,48 +252,51 @@ func (s *seed) broken(format string, args ...any) {
 
 // act carries out a step as far as its precondition holds, and checks what we promise about it.
 func (s *seed) act(step plan.Step) {
-	s.steps[step.Kind]++
+	kind, object := plan.TraitsOf(step).Kind, plan.MetaOf(step).Object
+	s.steps[kind]++
 	aliveBefore, all := s.voters()
 	serves := s.leader != 0
-	if step.UID == "" {
-		s.broken("%s %s has no precondition", step.Kind, step.Object)
+	if plan.MetaOf(step).UID == "" {
+		s.broken("%s %s has no precondition", kind, object)
 	}
 	for _, answer := range s.seen.Etcd.Members {
-		if answer.ClusterID == 2 && len(s.seen.Etcd.MemberList) > 0 && s.etcd.Spec.Replicas > 0 && step.Kind != plan.StepRequestReconcile {
-			s.broken("%s %s while members of two clusters serve", step.Kind, step.Object)
+		if answer.ClusterID == 2 && len(s.seen.Etcd.MemberList) > 0 && s.etcd.Spec.Replicas > 0 && kind != "RequestReconcile" {
+			s.broken("%s %s while members of two clusters serve", kind, object)
 		}
 	}
-	switch step.Kind {
-	case plan.StepDeletePod, plan.StepEvictPod:
-		s.takePod(step)
-	case plan.StepMoveLeader:
+	switch step := step.(type) {
+	case plan.DeletePod:
+		s.takePod(step.Meta, false)
+	case plan.EvictPod:
+		s.takePod(step.Meta, true)
+	case plan.MoveLeader:
 		s.moveLeader(step)
-	case plan.StepPromoteMember:
+	case plan.PromoteMember:
 		s.promote(step)
-	case plan.StepUpdatePeerURLs:
+	case plan.UpdatePeerURLs:
 		s.updatePeerURLs(step)
-	case plan.StepReplaceClaim:
+	case plan.ReplaceClaim:
 		s.replaceClaim(step, aliveBefore, all)
-	case plan.StepGrowClaim:
+	case plan.ResizeClaim:
 		s.growClaim(step)
-	case plan.StepDiscardClaim:
+	case plan.DeleteClaim:
 		s.discardClaim(step)
-	case plan.StepRehearseRestore:
+	case plan.VerifyRestore:
 		s.seen.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: step.Object, UID: s.uid("job"), OwnerUID: s.etcd.UID}
-	case plan.StepForgetRehearsal:
+	case plan.DeleteRestoreJob:
 		s.seen.Rehearsal = etcdcluster.Rehearsal{}
-	case plan.StepEmptyLease:
+	case plan.ResetLease:
 		s.seen.MemberLeases = slices.DeleteFunc(s.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == step.Object && l.UID == step.UID })
-	default:
+	case plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 		s.do(step)
 	}
 	aliveAfter, allAfter := s.voters()
 	if serves && all > 1 && etcdcluster.IsQuorate(aliveBefore, all) && !etcdcluster.IsQuorate(aliveAfter, allAfter) {
-		s.broken("%s %s took the quorum: %d, then %d of %d", step.Kind, step.Object, aliveBefore, aliveAfter, all)
+		s.broken("%s %s took the quorum: %d, then %d of %d", kind, object, aliveBefore, aliveAfter, all)
 	}
 }
 
-func (s *seed) takePod(step plan.Step) {
+func (s *seed) takePod(step plan.Meta, isEviction bool) {
 	for i := range s.seen.Pods {
 		pod := &s.seen.Pods[i]
 		if pod.Name != step.Object || pod.UID != step.UID {
@@ -304,12 +307,12 @@ func (s *seed) takePod(step plan.Step) {
 		serves := member != nil && !member.learner && s.follows(member)
 		alive, all := s.voters()
 		switch {
-		case serves && all > 1 && step.Kind != plan.StepEvictPod && s.isEvictable(pod):
+		case serves && all > 1 && !isEviction && s.isEvictable(pod):
 			s.broken("%s is deleted although it serves", pod.Name)
 		case serves && all > 1 && alive < all:
 			s.broken("%s is evicted while only %d of %d serve", pod.Name, alive, all)
 		}
-		if isRefused := s.refuseEvictions > 0 || !s.isEvictable(pod); step.Kind == plan.StepEvictPod && isRefused {
+		if isRefused := s.refuseEvictions > 0 || !s.isEvictable(pod); isEviction && isRefused {
 			s.refuseEvictions = max(0, s.refuseEvictions-1)
 			s.note("> the eviction is refused")
 
@@ -350,7 +353,7 @@ func (s *seed) isEvictable(pod *etcdcluster.Pod) bool {
 	return replicas <= 1 || ready >= replicas/2+1
 }
 
-func (s *seed) moveLeader(step plan.Step) {
+func (s *seed) moveLeader(step plan.MoveLeader) {
 	for _, member := range s.members {
 		if member.id == step.To && !member.learner && s.alive(member.ordinal) != nil && s.leader != 0 {
 			s.leader = member.id
@@ -361,30 +364,30 @@ func (s *seed) moveLeader(step plan.Step) {
 	s.broken("the leader cannot move to %x", step.To)
 }
 
-func (s *seed) updatePeerURLs(step plan.Step) {
+func (s *seed) updatePeerURLs(step plan.UpdatePeerURLs) {
 	for _, member := range s.members {
-		if member.id == step.To && s.leader != 0 {
-			member.peerURL = step.PeerURLs[0]
+		if member.id == step.Member && s.leader != 0 {
+			member.peerURL = step.URLs[0]
 
 			return
 		}
 	}
-	s.broken("%x cannot be known by %v", step.To, step.PeerURLs)
+	s.broken("%x cannot be known by %v", step.Member, step.URLs)
 }
 
 // promote gives a learner its vote, as etcd does: never to one that has not caught up.
-func (s *seed) promote(step plan.Step) {
+func (s *seed) promote(step plan.PromoteMember) {
 	for _, member := range s.members {
-		if member.id == step.To && member.learner && member.caught >= s.catchUp && s.alive(member.ordinal) != nil && s.leader != 0 {
+		if member.id == step.Member && member.learner && member.caught >= s.catchUp && s.alive(member.ordinal) != nil && s.leader != 0 {
 			member.learner = false
 
 			return
 		}
 	}
-	s.broken("%x cannot get a vote", step.To)
+	s.broken("%x cannot get a vote", step.Member)
 }
 
-func (s *seed) replaceClaim(step plan.Step, alive, all int) {
+func (s *seed) replaceClaim(step plan.ReplaceClaim, alive, all int) {
 	for i := range s.seen.Claims {
 		claim := &s.seen.Claims[i]
 		if claim.Name != step.Object || claim.UID != step.UID {
@@ -405,7 +408,7 @@ func (s *seed) replaceClaim(step plan.Step, alive, all int) {
 	}
 }
 
-func (s *seed) growClaim(step plan.Step) {
+func (s *seed) growClaim(step plan.ResizeClaim) {
 	for i := range s.seen.Claims {
 		claim := &s.seen.Claims[i]
 		if claim.Name != step.Object || claim.UID != step.UID {
@@ -461,7 +464,7 @@ func (s *seed) rehearse() bool {
 }
 
 // discardClaim discards what is left of a cluster that is restored. Nobody may run on any of it.
-func (s *seed) discardClaim(step plan.Step) {
+func (s *seed) discardClaim(step plan.DeleteClaim) {
 	if len(s.seen.Pods) > 0 {
 		s.broken("%s is discarded while there are pods", step.Object)
 	}

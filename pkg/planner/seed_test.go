@@ -48,7 +48,7 @@ type seed struct {
 	// violations are broken promises.
 	violations []string
 	// steps counts the acts of ours.
-	steps map[plan.StepKind]int
+	steps map[string]int
 	// halfBroken are the UIDs of pods whose sidecar does not start, while etcd runs.
 	halfBroken map[types.UID]bool
 	// strange are the ordinals of members that run on the data of another cluster.
@@ -108,7 +108,7 @@ func newSeed(replicas int32, change ...func(*druidv1alpha1.Etcd)) *seed {
 	w := newWorld(change...)
 	w.etcd.Spec.Replicas = replicas
 	w.seen.Claims = nil
-	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[plan.StepKind]int{}, corrected: map[types.UID]bool{}, servedAt: map[types.UID]time.Time{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}, renderedSizes: map[types.UID]int32{}, renderedStores: map[types.UID]bool{}}
+	s := &seed{world: w, nextID: 0xa0, volumes: map[string]*simVolume{}, halfBroken: map[types.UID]bool{}, catchUp: 2, patience: 30, steps: map[string]int{}, corrected: map[types.UID]bool{}, servedAt: map[types.UID]time.Time{}, refusedAt: map[types.UID]time.Time{}, readyAt: map[types.UID]time.Time{}, waitsForStore: map[types.UID]bool{}, renderedSizes: map[types.UID]int32{}, renderedStores: map[types.UID]bool{}}
 	for ordinal := range 7 {
 		w.seen.Claims = append(w.seen.Claims, etcdcluster.Claim{Name: helper.ClaimName(w.etcd, ordinal), Ordinal: ordinal})
 		s.nodes = append(s.nodes, &simNode{name: fmt.Sprintf("n%d", ordinal+1)})
@@ -167,7 +167,7 @@ func (s *seed) pass() bool {
 		return true
 	}
 	if p.Step != nil {
-		s.act(*p.Step)
+		s.act(p.Step)
 		s.see()
 
 		return true
@@ -199,10 +199,10 @@ func (s *seed) repairBeside(p plan.Plan) bool {
 	if repair.Step == nil {
 		return false
 	}
-	if kind := repair.Step.Kind; kind != plan.StepReplaceClaim && kind != plan.StepDeletePod && kind != plan.StepTakeSnapshot {
+	if kind := kindOf(repair.Step); kind != "ReplaceClaim" && kind != "DeletePod" && kind != "TakeSnapshot" {
 		s.broken("%s although the spec is not carried out", kind)
 	}
-	s.act(*repair.Step)
+	s.act(repair.Step)
 	s.see()
 
 	return true

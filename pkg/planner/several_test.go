@@ -95,7 +95,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 	It("gives every step on a pod the UID that was seen", func() {
 		o.Pods[1].RevisionHash = "old"
-		Expect(p().Step).To(Equal(&plan.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}))
+		Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}}))
 		Expect(p().Reason).To(Equal("3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"))
 	})
 
@@ -104,7 +104,7 @@ var _ = Describe("PlanFor of several members", func() {
 		o.Etcd.Members[1].LeaderID, o.Etcd.Members[0].LeaderID, o.Etcd.Members[2].LeaderID = 0xa2, 0xa2, 0xa2
 		Expect(p().Step).To(HaveField("Object", "main-0"), "a follower goes first")
 		o.Pods[0].RevisionHash = "new"
-		Expect(p().Step).To(Equal(&plan.Step{Kind: "MoveLeader", Object: "main-1", UID: "uid-of-main-1", To: 0xa1}))
+		Expect(p().Step).To(Equal(plan.MoveLeader{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, To: 0xa1, ToName: "main-0"}))
 	})
 
 	DescribeTable("does not touch a pod that serves",
@@ -149,7 +149,7 @@ var _ = Describe("PlanFor of several members", func() {
 		func(change func()) {
 			o.Pods[0].RevisionHash, o.Pods[1].RevisionHash, o.Pods[2].RevisionHash = "old", "old", "old"
 			change()
-			Expect(p().Step).To(Equal(&plan.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}), p().WaitsFor)
+			Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}}), p().WaitsFor)
 			o.Pods[2].CreationTime = now.Add(-time.Minute)
 			Expect(p().Step).To(BeNil(), "its sidecar may be about to settle its peer URLs, and to stop it for that")
 		},
@@ -165,9 +165,7 @@ var _ = Describe("PlanFor of several members", func() {
 	It("has a member known by its own URLs where its sidecar left that undone, before it touches another", func() {
 		o.Pods[1].RevisionHash = "old"
 		o.Etcd.MemberList[2].PeerURLs = []string{"https://main-2.main-peer.demo.svc:2380"}
-		Expect(p().Step).To(Equal(&plan.Step{
-			Kind: "UpdatePeerURLs", Object: "main-2", UID: "uid-of-main-2", To: 0xa3, PeerURLs: []string{"http://main-2.main-peer.demo.svc:2380"},
-		}))
+		Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}, Member: 0xa3, URLs: []string{"http://main-2.main-peer.demo.svc:2380"}}))
 	})
 
 	It("replaces a member that has other URLs than before when it is replaced", func() {
@@ -175,7 +173,7 @@ var _ = Describe("PlanFor of several members", func() {
 		etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{
 			{MemberName: "main-1", URLs: []string{"http://one.example:2380"}}, {MemberName: "main-2", URLs: []string{"http://two.example:2380"}},
 		}
-		Expect(p().Step).To(Equal(&plan.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}), p().WaitsFor)
+		Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}}), p().WaitsFor)
 	})
 
 	Describe("that lose their certificates for each other", func() {
@@ -190,11 +188,9 @@ var _ = Describe("PlanFor of several members", func() {
 		}
 
 		It("are known without before they restart, one after the other", func() {
-			Expect(p().Step).To(Equal(&plan.Step{
-				Kind: "UpdatePeerURLs", Object: "main-1", UID: "uid-of-main-1", To: 0xa2, PeerURLs: []string{"http://main-1.main-peer.demo.svc:2380"},
-			}))
+			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, Member: 0xa2, URLs: []string{"http://main-1.main-peer.demo.svc:2380"}}))
 			plainly(1)
-			Expect(p().Step).To(Equal(&plan.Step{Kind: "EvictPod", Object: "main-1", UID: "uid-of-main-1"}))
+			Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}}))
 			o.Pods[1].PeerTLS, o.Pods[1].RevisionHash = false, "new"
 			Expect(p().Step).To(HaveField("Object", "main-2"))
 		})
@@ -207,11 +203,9 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("are known without before they are deleted, where they do not serve", func() {
 			silent(1)
-			Expect(p().Step).To(Equal(&plan.Step{
-				Kind: "UpdatePeerURLs", Object: "main-1", UID: "uid-of-main-1", To: 0xa2, PeerURLs: []string{"http://main-1.main-peer.demo.svc:2380"},
-			}))
+			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, Member: 0xa2, URLs: []string{"http://main-1.main-peer.demo.svc:2380"}}))
 			plainly(1)
-			Expect(p().Step).To(HaveField("Kind", plan.StepDeletePod))
+			Expect(p().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 		})
 
 		It("are known without before they are deleted, where they have joined and never run", func() {
@@ -222,11 +216,9 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 3})
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"https://main-3.main-peer.demo.svc:2380"}})
 			etcd.Spec.Replicas, o.ManagedResource.Size, o.ManagedResource.Replicas = 5, 5, new(int32(4))
-			Expect(p().Step).To(Equal(&plan.Step{
-				Kind: "UpdatePeerURLs", Object: "main-3", UID: "uid-of-main-3", To: 0xa4, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"},
-			}))
+			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-3", UID: "uid-of-main-3"}, Member: 0xa4, URLs: []string{"http://main-3.main-peer.demo.svc:2380"}}))
 			plainly(3)
-			Expect(p().Step).To(HaveField("Kind", plan.StepDeletePod))
+			Expect(p().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 		})
 
 		It("are found where others know them still by https", func() {
@@ -234,9 +226,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[1].PeerTLS, o.Pods[1].RevisionHash, o.Pods[1].CreationTime = false, "new", now.Add(-time.Minute+time.Second)
 			Expect(p().Step).To(BeNil(), "it may just be starting")
 			o.Pods[1].CreationTime = now.Add(-time.Minute)
-			Expect(p().Step).To(Equal(&plan.Step{
-				Kind: "UpdatePeerURLs", Object: "main-1", UID: "uid-of-main-1", To: 0xa2, PeerURLs: []string{"http://main-1.main-peer.demo.svc:2380"},
-			}))
+			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, Member: 0xa2, URLs: []string{"http://main-1.main-peer.demo.svc:2380"}}))
 			o.Pods[1].Containers[0].State = "Waiting"
 			Expect(p().Step).To(BeNil(), "nobody is there to be found")
 		})
@@ -260,7 +250,7 @@ var _ = Describe("PlanFor of several members", func() {
 		It("are known by https again when they keep them after all", func() {
 			plainly(1)
 			o.StatefulSet.UpdateRevision = "old"
-			Expect(p().Step).To(HaveField("PeerURLs", []string{"https://main-1.main-peer.demo.svc:2380"}))
+			Expect(p().Step).To(HaveField("URLs", []string{"https://main-1.main-peer.demo.svc:2380"}))
 		})
 	})
 
@@ -516,7 +506,7 @@ var _ = Describe("PlanFor of several members", func() {
 		for ordinal := range o.Pods {
 			o.Pods[ordinal].RevisionHash, o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = "old", 2380, now
 		}
-		Expect(p().Step).To(HaveField("Kind", plan.StepEvictPod), p().WaitsFor)
+		Expect(p().Step).To(BeAssignableToTypeOf(plan.EvictPod{}), p().WaitsFor)
 	})
 
 	It("replaces no member while the sidecar of another one may read newer peer URLs than those of its pod, and stop etcd", func() {
@@ -524,11 +514,11 @@ var _ = Describe("PlanFor of several members", func() {
 		for ordinal := range o.Pods {
 			o.Pods[ordinal].RevisionHash, o.Pods[ordinal].PeerPort = "old", 2380
 		}
-		Expect(p().Step).To(HaveField("Kind", plan.StepEvictPod), p().WaitsFor)
+		Expect(p().Step).To(BeAssignableToTypeOf(plan.EvictPod{}), p().WaitsFor)
 		o.Pods[2].ReadyChangedAt = now.Add(-time.Minute + time.Second)
 		Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", "the heartbeat of member main-2")))
 		o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", RenewTime: now}}
-		Expect(p().Step).To(HaveField("Kind", plan.StepEvictPod), p().WaitsFor)
+		Expect(p().Step).To(BeAssignableToTypeOf(plan.EvictPod{}), p().WaitsFor)
 	})
 
 	It("renders nothing while the spec asks for other peer URLs, and the sidecar of a member has not registered the current ones", func() {
@@ -570,7 +560,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("replaces each outdated pod without waiting for the one before", func() {
 			o.Pods[0].RevisionHash, o.Pods[1].RevisionHash = "old", "old"
-			Expect(p().Step).To(And(HaveField("Kind", plan.StepDeletePod), HaveField("Object", "main-0")))
+			Expect(p().Step).To(And(BeAssignableToTypeOf(plan.DeletePod{}), HaveField("Object", "main-0")))
 			o.Pods[0].Deleting = true
 			Expect(p().Step).To(HaveField("Object", "main-1"))
 		})
@@ -604,7 +594,7 @@ var _ = Describe("PlanFor of several members", func() {
 		func(change func(), replaced bool) {
 			silent(2)
 			change()
-			isReplaced := p().Step != nil && p().Step.Kind == plan.StepReplaceClaim
+			_, isReplaced := p().Step.(plan.ReplaceClaim)
 			Expect(isReplaced).To(Equal(replaced), p().Reason)
 			if replaced {
 				Expect(p().Step).To(And(HaveField("Object", "main-main-2"), HaveField("UID", BeEquivalentTo("claim-main-2"))))
@@ -647,7 +637,7 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 
 		It("gives it its vote", func() {
-			Expect(p().Step).To(Equal(&plan.Step{Kind: "PromoteMember", Object: "main-2", UID: "uid-of-main-2", To: 0xa3}))
+			Expect(p().Step).To(Equal(plan.PromoteMember{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}, Member: 0xa3}))
 			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has caught up, and with its vote 3 of 3 are: allowed"))
 		})
 

@@ -26,7 +26,7 @@ var _ = Describe("Traces of several members", func() {
 			s.leader = s.listed(1).id
 			s.see()
 		}
-		s.trace, s.last, s.steps = nil, "", map[plan.StepKind]int{}
+		s.trace, s.last, s.steps = nil, "", map[string]int{}
 
 		return s
 	}
@@ -231,7 +231,7 @@ var _ = Describe("Traces of several members", func() {
 		s := created(3)
 		s.portsMatter = true
 		s.event("spec.etcd.serverPort becomes 2381", func() { s.etcd.Spec.Etcd.ServerPort = new(int32(2381)) })
-		s.runUntil(func() bool { return s.steps[plan.StepEvictPod] > 0 })
+		s.runUntil(func() bool { return s.steps["EvictPod"] > 0 })
 		s.event("spec.replicas becomes 0 before the first has told of it", func() { s.etcd.Spec.Replicas = 0 })
 		s.run()
 		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
@@ -284,7 +284,7 @@ var _ = Describe("Traces of several members", func() {
 		s.event("pod main-1 is deleted", func() { s.terminate(s.seen.PodFor(1)) })
 		s.run()
 		s.expectDone()
-		Expect(s.steps).NotTo(HaveKey(plan.StepEvictPod))
+		Expect(s.steps).NotTo(HaveKey("EvictPod"))
 		s.expectGolden("three-pod-lost")
 	})
 
@@ -316,7 +316,7 @@ var _ = Describe("Traces of several members", func() {
 		s := created(3, withStore)
 		s.event("the store goes down, and node n3 is gone", func() { s.storeDown, s.nodes[2].gone = true, true })
 		s.runFor(30)
-		Expect(s.steps).NotTo(HaveKey(plan.StepReplaceClaim))
+		Expect(s.steps).NotTo(HaveKey("ReplaceClaim"))
 		s.event("the store comes back", func() { s.storeDown = false })
 		s.run()
 		s.expectDone()
@@ -422,7 +422,7 @@ var _ = Describe("Traces of several members", func() {
 		s.event("both are back", func() { s.nodes[1].partitioned, s.nodes[2].partitioned = false, false })
 		s.run()
 		s.expectDone()
-		Expect(s.steps).NotTo(HaveKey(plan.StepDeletePod))
+		Expect(s.steps).NotTo(HaveKey("DeletePod"))
 		s.expectGolden("three-quorum-lost-for-a-while")
 	})
 
@@ -431,7 +431,7 @@ var _ = Describe("Traces of several members", func() {
 		s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
 		s.run()
 		Expect(s.violations).To(BeEmpty())
-		Expect(s.steps).NotTo(HaveKey(plan.StepReplaceClaim))
+		Expect(s.steps).NotTo(HaveKey("ReplaceClaim"))
 		s.expectGolden("three-quorum-lost-for-good")
 	})
 })
@@ -445,7 +445,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.expectDone()
 		s.leader = s.listed(1).id // as after an election
 		s.see()
-		s.trace, s.last, s.steps = nil, "", map[plan.StepKind]int{}
+		s.trace, s.last, s.steps = nil, "", map[string]int{}
 	})
 	capacity := func(size string) func() {
 		return func() {
@@ -474,7 +474,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.event("spec.storageCapacity becomes 20Gi", capacity("20Gi"))
 		s.run()
 		s.expectDone()
-		Expect(s.steps).To(And(HaveKeyWithValue(plan.StepEvictPod, 3), HaveKeyWithValue(plan.StepMoveLeader, 1)))
+		Expect(s.steps).To(And(HaveKeyWithValue("EvictPod", 3), HaveKeyWithValue("MoveLeader", 1)))
 		for i, pod := range s.seen.Pods {
 			Expect(pod.UID).NotTo(Equal(pods[i].UID))
 			Expect(s.seen.Claims[i].Capacity).To(BeEquivalentTo(20 << 30))
@@ -496,7 +496,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 			Expect(pod.RevisionHash).To(HavePrefix("rev-v2"))
 			Expect(s.seen.Claims[pod.Ordinal].Requested).To(BeEquivalentTo(16 << 30))
 		}
-		Expect(s.steps).NotTo(HaveKey(plan.StepRecreateStatefulSet), "its template says how large the volumes are")
+		Expect(s.steps).NotTo(HaveKey("RecreateStatefulSet"), "its template says how large the volumes are")
 
 		s.event("the quota has room", func() { s.quotaFull = false })
 		s.run()
@@ -531,7 +531,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.run()
 		alive, all := s.voters()
 		Expect([]int{alive, all}).To(Equal([]int{3, 3}))
-		Expect(s.steps).To(Equal(map[plan.StepKind]int{"ReplaceClaim": 1}))
+		Expect(s.steps).To(Equal(map[string]int{"ReplaceClaim": 1}))
 		s.event("somebody asks for it", func() { s.notAskedFor = false })
 		s.run()
 		s.expectDone()

@@ -58,7 +58,7 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 	case calls.Error != "" && now.Before(until):
 		p.WaitsFor = fmt.Sprintf("the next attempt to take a full snapshot, at %s: %s", until.UTC().Format(time.RFC3339), calls.Error)
 	default:
-		p.Step = &plan.Step{Kind: plan.StepTakeSnapshot, Object: etcd.Name, UID: etcd.UID}
+		p.Step = plan.TakeSnapshot{Meta: plan.Meta{Object: etcd.Name, UID: etcd.UID}}
 	}
 
 	return nil, p

@@ -46,7 +46,7 @@ var _ = Describe("PlanDiscard", func() {
 	p := func() plan.Plan { return planner.ForDeletion(etcd, o, false, now) }
 
 	It("takes a snapshot first", func() {
-		Expect(p().Step).To(Equal(&plan.Step{Kind: "TakeSnapshot", Object: "main", UID: "etcd-uid"}))
+		Expect(p().Step).To(Equal(plan.TakeSnapshot{Meta: plan.Meta{Object: "main", UID: "etcd-uid"}}))
 		Expect(p().FinalSnapshot).To(BeNil())
 	})
 
@@ -201,7 +201,7 @@ var _ = Describe("A hibernation", func() {
 
 	It("goes on with the newest snapshot when three were too old before anybody could act upon them", func() {
 		for attempt, name := range []string{"Full-1", "Full-2", "Full-3"} {
-			Expect(p(now)).To(And(HaveField("Step.Kind", BeEquivalentTo("TakeSnapshot")), HaveField("Reason", HaveSuffix("(attempt %d of 3)", attempt+1))))
+			Expect(p(now)).To(And(HaveField("Step", BeAssignableToTypeOf(plan.TakeSnapshot{})), HaveField("Reason", HaveSuffix("(attempt %d of 3)", attempt+1))))
 			now = now.Add(6 * time.Minute)
 			calls = calls.Ended(verified(name), nil, now)
 			Expect(p(now).Render).To(BeTrue(), "it is good at first")

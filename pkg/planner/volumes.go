@@ -110,7 +110,7 @@ func growVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obse
 	claim := o.Claims[i]
 	p.Stage, p.WaitsFor, p.Growth = plan.StageGrowVolume, "", nil
 	p.Reason = fmt.Sprintf("the volume of claim %s grows from %s to %s in place, its pod keeps running", claim.Name, formatBytes(claim.Requested), formatBytes(size))
-	p.Step = &plan.Step{Kind: plan.StepGrowClaim, Object: claim.Name, UID: claim.UID, Size: size}
+	p.Step = plan.ResizeClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}, Size: size}
 
 	return p, true
 }
@@ -251,7 +251,7 @@ func (v view) repairMember(p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) 
 
 func (v view) replaceClaim(p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
 	p.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.arithmetic(), loss, m.Name, v.arithmetic())
-	p.Step = &plan.Step{Kind: plan.StepReplaceClaim, Object: claim.Name, UID: claim.UID}
+	p.Step = plan.ReplaceClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
 
 	return p
 }

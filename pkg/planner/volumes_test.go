@@ -67,7 +67,7 @@ var _ = Describe("Volumes", func() {
 		func(change func()) {
 			change()
 			Expect(p().Outcome()).NotTo(Equal(plan.OutcomeRefused))
-			Expect(p().Step == nil || p().Step.Kind != "GrowClaim").To(BeTrue(), p().Reason)
+			Expect(p().Step).NotTo(BeAssignableToTypeOf(plan.ResizeClaim{}), p().Reason)
 		},
 		Entry("when the spec asks for what they are", func() {}),
 		Entry("when somebody made a claim larger", func() { o.Claims[0].Requested = 12 * gibi }),
@@ -86,10 +86,10 @@ var _ = Describe("Volumes", func() {
 	It("grow before the StatefulSet is made anew, each by its UID", func() {
 		size("20Gi")
 		o.Claims[0].Growable = new(true)
-		Expect(p().Step).To(Equal(&plan.Step{Kind: "GrowClaim", Object: "main-main-0", UID: "claim-uid", Size: 20 * gibi}))
+		Expect(p().Step).To(Equal(plan.ResizeClaim{Meta: plan.Meta{Object: "main-main-0", UID: "claim-uid"}, Size: 20 * gibi}))
 		Expect(p().Reason).To(Equal("the volume of claim main-main-0 grows from 10Gi to 20Gi in place, its pod keeps running"))
 		o.Claims[0].Requested = 20 * gibi
-		Expect(p().Step).To(Equal(&plan.Step{Kind: "RecreateStatefulSet", Object: "main", UID: "sts-uid"}))
+		Expect(p().Step).To(Equal(plan.RecreateStatefulSet{Meta: plan.Meta{Object: "main", UID: "sts-uid"}}))
 	})
 
 	Describe("that the API server refuses to let grow", func() {
@@ -106,13 +106,13 @@ var _ = Describe("Volumes", func() {
 
 		It("hold back no pod", func() {
 			o.Pods[0].RevisionHash = "older"
-			Expect(p().Step).To(HaveField("Kind", plan.StepDeletePod))
+			Expect(p().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 			Expect(p().Hindered).To(MatchError(ContainSubstring("exceeded quota")))
 		})
 
 		It("hold back no other field of the StatefulSet", func() {
 			rendering.Fixed.ServiceName = "other"
-			Expect(p().Step).To(HaveField("Kind", plan.StepRecreateStatefulSet))
+			Expect(p().Step).To(BeAssignableToTypeOf(plan.RecreateStatefulSet{}))
 		})
 
 		It("hold back no volume that may grow", func() {
@@ -131,7 +131,7 @@ var _ = Describe("Volumes", func() {
 		o.Claims[0].Growable, o.Pods[0].RevisionHash = new(false), "older"
 		rendering.Fixed.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main", Request: 20 * gibi}}
 		Expect(planner.For(etcd, o, time.Time{}).Outcome()).To(Equal(plan.OutcomeRefused))
-		Expect(planner.Gate(planner.ForAccepted(etcd, o, time.Time{}), rendering, o).Step).To(HaveField("Kind", plan.StepDeletePod))
+		Expect(planner.Gate(planner.ForAccepted(etcd, o, time.Time{}), rendering, o).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 		Expect(o.Claims[0].Growable).To(HaveValue(BeFalse()), "what was observed stays as it is")
 	})
 
@@ -172,7 +172,7 @@ var _ = Describe("Volumes", func() {
 			o.Claims[0].RemountSince = now.Add(-5 * time.Minute)
 			Expect(planNow().Step).To(BeNil(), "it may still grow by itself")
 			o.Claims[0].RemountSince = now.Add(-5*time.Minute - time.Second)
-			Expect(planNow().Step).To(HaveField("Kind", plan.StepDeletePod))
+			Expect(planNow().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 			Expect(planNow().Reason).To(HaveSuffix("its file system grows when it is mounted anew"))
 			o.Pods[0].CreationTime = now.Add(-time.Minute)
 			Expect(planNow()).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", ContainSubstring("to grow"))))

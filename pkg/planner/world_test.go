@@ -148,7 +148,7 @@ func (w *world) pass() bool {
 		return true
 	}
 	if p.Step != nil {
-		w.do(*p.Step)
+		w.do(p.Step)
 
 		return true
 	}
@@ -162,16 +162,7 @@ func (w *world) noteOf(p plan.Plan) {
 	case plan.OutcomeRefused:
 		line += " | refused: " + p.Refusal.Error()
 	case plan.OutcomeStep:
-		line += fmt.Sprintf(" | step: %s %s (%s)", p.Step.Kind, p.Step.Object, p.Step.UID)
-		if p.Step.Size != 0 {
-			line += fmt.Sprintf(" to %d bytes", p.Step.Size)
-		}
-		if p.Step.To != 0 {
-			line += fmt.Sprintf(" to %x", p.Step.To)
-		}
-		if len(p.Step.PeerURLs) > 0 {
-			line += " at " + strings.Join(p.Step.PeerURLs, ", ")
-		}
+		line += " | step: " + plan.Trace(p.Step)
 	case plan.OutcomeGrow:
 		line += fmt.Sprintf(" | grows to replicas=%d size=%d", p.Growth.Replicas, p.Growth.ClusterSize)
 	case plan.OutcomeWaiting:
@@ -209,21 +200,23 @@ func (w *world) write(wanted manifest, p plan.Plan) {
 
 // do carries out a step, as far as its precondition holds.
 func (w *world) do(step plan.Step) {
-	switch step.Kind {
-	case plan.StepDeletePod:
+	switch step := step.(type) {
+	case plan.DeletePod:
 		for i := range w.seen.Pods {
 			if pod := &w.seen.Pods[i]; pod.Name == step.Object && pod.UID == step.UID {
 				pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
 			}
 		}
-	case plan.StepRecreateStatefulSet:
+	case plan.RecreateStatefulSet:
 		Expect(step.UID).To(Equal(w.seen.StatefulSet.UID))
 		w.seen.StatefulSet = etcdcluster.StatefulSet{}
 		w.seen.ManagedResource.ReconcileRequested = true
-	case plan.StepRequestReconcile:
+	case plan.RequestReconcile:
 		w.seen.ManagedResource.ReconcileRequested = true
-	case plan.StepTakeSnapshot:
+	case plan.TakeSnapshot:
 		w.seen.SnapshotCalls.Running = true
+	case plan.EvictPod, plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.ReplaceClaim, plan.ResizeClaim, plan.DeleteClaim, plan.VerifyRestore, plan.DeleteRestoreJob, plan.ResetLease:
+		Fail("a cluster of one member has no step " + plan.Trace(step))
 	}
 }
 

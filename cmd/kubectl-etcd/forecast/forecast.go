@@ -171,7 +171,7 @@ func (w *world) carryOut(decision plan.Plan, rendered Rendered) (bool, error) {
 		}
 		w.apply(grown, rendered)
 	case plan.OutcomeStep:
-		w.add(Line{Stage: decision.Stage, Act: w.actOf(*decision.Step), Reason: decision.Reason})
+		w.add(Line{Stage: decision.Stage, Act: plan.TraitsOf(decision.Step).Text, Reason: decision.Reason})
 		w.act(decision, rendered)
 	default:
 		w.wait()
@@ -185,30 +185,6 @@ func (w *world) wait() {
 	w.idle++
 	w.Now = w.Now.Add(pause)
 	w.settle()
-}
-
-func (w *world) actOf(step plan.Step) string {
-	switch step.Kind {
-	case plan.StepEvictPod:
-		return "evict pod " + step.Object
-	case plan.StepDeletePod:
-		return "delete pod " + step.Object
-	case plan.StepMoveLeader:
-		successor := "member " + etcdcluster.FormatID(step.To)
-		for _, answer := range w.seen.Etcd.Members {
-			if answer.MemberID == step.To {
-				successor = helper.MemberName(w.Etcd, answer.Ordinal)
-			}
-		}
-
-		return "have the member in pod " + step.Object + " hand over to " + successor
-	case plan.StepReplaceClaim:
-		return "replace volume claim " + step.Object
-	case plan.StepRecreateStatefulSet:
-		return "recreate StatefulSet " + step.Object + ", its pods keep running"
-	default:
-		return string(step.Kind) + " " + step.Object
-	}
 }
 
 // isNews is true when what is rendered is not what the cluster shows.
@@ -245,23 +221,27 @@ func (w *world) apply(decision plan.Plan, rendered Rendered) {
 // act is what a step comes to.
 func (w *world) act(decision plan.Plan, rendered Rendered) {
 	w.idle = 0
-	switch decision.Step.Kind {
-	case plan.StepEvictPod, plan.StepDeletePod:
-		w.remove(decision.Step.Object)
-	case plan.StepMoveLeader:
+	switch step := decision.Step.(type) {
+	case plan.EvictPod:
+		w.remove(step.Object)
+	case plan.DeletePod:
+		w.remove(step.Object)
+	case plan.MoveLeader:
 		for _, answer := range w.seen.Etcd.Members {
-			if answer.MemberID == decision.Step.To {
+			if answer.MemberID == step.To {
 				w.leader = answer.Ordinal
 			}
 		}
-	case plan.StepReplaceClaim:
+	case plan.ReplaceClaim:
 		for i := range w.seen.Claims {
-			if w.seen.Claims[i].Name == decision.Step.Object {
+			if w.seen.Claims[i].Name == step.Object {
 				w.seen.Claims[i].Lost, w.seen.Claims[i].Nodes = false, nil
 			}
 		}
-	case plan.StepRecreateStatefulSet:
+	case plan.RecreateStatefulSet:
 		w.seen.StatefulSet.Rendering = rendered.Rendering
+	case plan.PromoteMember, plan.UpdatePeerURLs, plan.ResizeClaim, plan.DeleteClaim, plan.VerifyRestore, plan.DeleteRestoreJob, plan.ResetLease, plan.TakeSnapshot, plan.RequestReconcile:
+		// The forecast does not show their effect.
 	}
 	w.settle()
 }

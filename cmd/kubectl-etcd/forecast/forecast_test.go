@@ -24,7 +24,7 @@ var _ = Describe("For", func() {
 	It("starts the first member alone where there is nothing, and lets the others join one at a time", func() {
 		Expect(actsOf(nothing(3))).To(Equal([]string{
 			"create the cluster's objects with 1 of 3 members", "start the next member", "start the next member",
-			"have the member in pod main-0 hand over to main-1", "evict pod main-0", "Done",
+			"transfer leadership from the member in pod main-0 to main-1", "evict pod main-0", "Done",
 		}))
 	})
 
@@ -45,7 +45,7 @@ var _ = Describe("For", func() {
 		lines, err := forecast.For(running(3, "v1", "v2"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(acts(lines)).To(Equal([]string{
-			"evict pod main-1", "evict pod main-2", "have the member in pod main-0 hand over to main-1", "evict pod main-0", "Done",
+			"evict pod main-1", "evict pod main-2", "transfer leadership from the member in pod main-0 to main-1", "evict pod main-0", "Done",
 		}))
 		Expect(lines[0].Reason).To(Equal("3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"))
 	})

@@ -198,7 +198,7 @@ func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alph
 	if decision.Stage == plan.StageReplacePod && p.isWithheld(object) {
 		return true, nil
 	}
-	if decision.Step == nil || decision.Step.Kind != plan.StepRequestReconcile {
+	if _, is := decision.Step.(plan.RequestReconcile); !is {
 		return false, nil
 	}
 	if isApplied, err := r.showsRendering(ctx, rendered); err != nil || isApplied {

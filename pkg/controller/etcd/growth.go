@@ -68,10 +68,10 @@ func (g *growths) remember(claim types.UID, refused refusedGrowth) {
 	g.refused[claim] = refused
 }
 
-// growClaim asks for a larger volume. What the API server refuses, which may know better than the StorageClass, is told to
+// resizeClaim asks for a larger volume. What the API server refuses, which may know better than the StorageClass, is told to
 // the planner.
-func (r *Reconciler) growClaim(ctx context.Context, p *pass, decision plan.Plan) error {
-	etcd, step := p.canonical, decision.Step
+func (r *Reconciler) resizeClaim(ctx context.Context, p *pass, step plan.ResizeClaim, reason string) error {
+	etcd := p.canonical
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": step.UID},
@@ -92,7 +92,7 @@ func (r *Reconciler) growClaim(ctx context.Context, p *pass, decision plan.Plan)
 	case err != nil:
 		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, decision.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, reason)
 
 	return nil
 }

@@ -139,7 +139,7 @@ func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 }
 
 // measureStep counts a step.
-func measureStep(etcd *druidv1alpha1.Etcd, step plan.StepKind, err error) {
+func measureStep(etcd *druidv1alpha1.Etcd, step plan.Step, err error) {
 	outcome := outcomeDone
 	switch {
 	case err != nil && outcomeOf(err).err != nil:
@@ -147,7 +147,7 @@ func measureStep(etcd *druidv1alpha1.Etcd, step plan.StepKind, err error) {
 	case err != nil:
 		outcome = outcomeWaits
 	}
-	stepsTotal.WithLabelValues(etcd.Namespace, etcd.Name, string(step), outcome).Inc()
+	stepsTotal.WithLabelValues(etcd.Namespace, etcd.Name, plan.TraitsOf(step).Kind, outcome).Inc()
 }
 
 // forget drops what was measured of an Etcd that is gone.

@@ -22,12 +22,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// rehearse creates the Job that verifies that the store can be restored from, with the images and the store of the members. It leaves
+// verifyRestore creates the Job that verifies that the store can be restored from, with the images and the store of the members. It leaves
 // a Job alone that exists already, and refuses one of something else.
-func (r *Reconciler) rehearse(ctx context.Context, p *pass, decision plan.Plan) error {
+func (r *Reconciler) verifyRestore(ctx context.Context, p *pass, reason string) error {
 	values, err := r.rehearsalValues(ctx, p)
 	if err != nil {
 		return err
@@ -39,7 +38,7 @@ func (r *Reconciler) rehearse(ctx context.Context, p *pass, decision plan.Plan) 
 	case err != nil:
 		return fmt.Errorf("creating Job %s: %w", job.Name, err)
 	}
-	r.event(p.etcd, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, decision.Reason)
+	r.event(p.etcd, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, reason)
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error {
 	decision := planner.ForRepair(p.canonical, p.observation, r.Clock.Now())
 	if decision.Step != nil {
-		logf.FromContext(ctx).Info("Doing a step beside the spec", "step", decision.Step.Kind, "object", decision.Step.Object, "reason", decision.Reason)
+		logf.FromContext(ctx).Info("Doing a step beside the spec", "step", plan.TraitsOf(decision.Step).Kind, "object", plan.MetaOf(decision.Step).Object, "reason", decision.Reason)
 		if err := r.do(ctx, p, nil, rendering{}, decision); err != nil {
 			return failed(druidv1alpha1.ErrorCodeStep, err)
 		}

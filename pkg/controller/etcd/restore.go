@@ -8,9 +8,7 @@ import (
 	"context"
 	"fmt"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,15 +80,10 @@ func (r *Reconciler) removeRestore(ctx context.Context, judged *druidv1alpha1.Et
 	return removed, nil
 }
 
-// discard deletes a claim, or a lease that tells of a member; the lease is made anew with the next rendering.
-func (r *Reconciler) discard(ctx context.Context, etcd *druidv1alpha1.Etcd, decision plan.Plan) error {
-	step := decision.Step
-	meta := metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}
-	if step.Kind == plan.StepEmptyLease {
-		return r.deleteObject(ctx, &coordinationv1.Lease{ObjectMeta: meta}, preconditionsOf(step))
-	}
-	r.event(etcd, corev1.EventTypeWarning, "DiscardingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, decision.Reason)
-	if err := r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: meta}, preconditionsOf(step)); err != nil {
+// deleteClaim deletes a claim of a cluster that is restored from its backup store.
+func (r *Reconciler) deleteClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.DeleteClaim, reason string) error {
+	r.event(etcd, corev1.EventTypeWarning, "DiscardingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, reason)
+	if err := r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step)); err != nil {
 		return fmt.Errorf("discarding PersistentVolumeClaim %s: %w", step.Object, err)
 	}
 	return nil

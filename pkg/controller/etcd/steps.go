@@ -11,6 +11,7 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,21 +41,21 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 		return waitOrFail(decision, p.observation)
 	}
 
-	if isAboutServing(decision.Step.Kind) {
+	traits, object := plan.TraitsOf(decision.Step), plan.MetaOf(decision.Step).Object
+	if traits.InterruptsMember {
 		if !r.Turns.Take(p.canonical.UID, ControllerName) {
 			return waitForMembers("Waiting for the member to serve that is being defragmented (%s)", decision.Reason)
 		}
 		defer r.Turns.Give(p.canonical.UID, turnRest)
 	}
-	logf.FromContext(ctx).Info("Doing a step", "step", decision.Step.Kind, "object", decision.Step.Object, "reason", decision.Reason)
+	logf.FromContext(ctx).Info("Doing a step", "step", traits.Kind, "object", object, "reason", decision.Reason)
 	if err := r.do(ctx, p, mr, rendered, decision); err != nil {
 		return failed(druidv1alpha1.ErrorCodeStep, err)
 	}
-	isUntold := decision.Step.Kind == plan.StepGrowClaim || decision.Step.Kind == plan.StepUpdatePeerURLs
-	if decision.ClusterSize > 1 || isUntold { // no watch tells of these
-		return waitForMembers("Waiting for the outcome of step %s of %s: %s", decision.Step.Kind, decision.Step.Object, decision.Reason)
+	if decision.ClusterSize > 1 || traits.Poll {
+		return waitForMembers("Waiting for the outcome of step %s of %s: %s", traits.Kind, object, decision.Reason)
 	}
-	return waitFor("Waiting for the outcome of step %s of %s: %s", decision.Step.Kind, decision.Step.Object, decision.Reason)
+	return waitFor("Waiting for the outcome of step %s of %s: %s", traits.Kind, object, decision.Reason)
 }
 
 // isOver says whether the generation that is carried out was carried out to its end before.
@@ -73,51 +74,81 @@ func isOver(etcd *druidv1alpha1.Etcd) bool {
 // turnRest is how long whoever defragments members waits after a pod was replaced, until the caches show it.
 const turnRest = 5 * time.Second
 
-// isAboutServing is true for what a member stops serving by, or leading.
-func isAboutServing(kind plan.StepKind) bool {
-	return kind == plan.StepDeletePod || kind == plan.StepEvictPod || kind == plan.StepMoveLeader
-}
-
 // do does the step of a plan, and counts it.
 func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
 	err := r.act(ctx, p, mr, rendered, decision)
-	measureStep(p.etcd, decision.Step.Kind, err)
+	measureStep(p.etcd, decision.Step, err)
 	if err == nil {
-		writeguard.Add(ctx, fmt.Sprintf("step %s of %s", decision.Step.Kind, decision.Step.Object)) // etcd was written to, if not the API server
+		writeguard.Add(ctx, fmt.Sprintf("step %s of %s", plan.TraitsOf(decision.Step).Kind, plan.MetaOf(decision.Step).Object)) // etcd was written to, if not the API server
 	}
 	return err
 }
 
 func (r *Reconciler) act(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
-	etcd, step := p.canonical, decision.Step
-	switch step.Kind {
-	case plan.StepDeletePod:
+	etcd := p.canonical
+	switch step := decision.Step.(type) {
+	case plan.DeletePod:
 		r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Deleting pod %s: %s", step.Object, decision.Reason)
-		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
-	case plan.StepRecreateStatefulSet:
-		// A StatefulSet that could not be made again must not be taken away.
-		if err := r.tryRendering(ctx, rendered.objects); err != nil {
-			return err
-		}
-		r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", step.Object, decision.Reason)
-		if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
-			return err
-		}
-		return r.requestApply(ctx, mr, repairsOf(mr, rendered).Without(statefulSetObject(etcd)))
-	case plan.StepRequestReconcile:
+		return r.deleteObject(ctx, &corev1.Pod{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
+	case plan.EvictPod:
+		return r.evict(ctx, etcd, step, decision.Reason)
+	case plan.MoveLeader:
+		return r.moveLeader(ctx, p, step, decision.Reason)
+	case plan.PromoteMember:
+		return r.promote(ctx, p, step, decision.Reason)
+	case plan.UpdatePeerURLs:
+		return r.updatePeerURLs(ctx, p, step, decision.Reason)
+	case plan.ReplaceClaim:
+		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, decision.Reason)
+		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
+	case plan.ResizeClaim:
+		return r.resizeClaim(ctx, p, step, decision.Reason)
+	case plan.DeleteClaim:
+		return r.deleteClaim(ctx, etcd, step, decision.Reason)
+	case plan.VerifyRestore:
+		return r.verifyRestore(ctx, p, decision.Reason)
+	case plan.DeleteRestoreJob:
+		return r.deleteObject(ctx, rehearsalJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	case plan.ResetLease:
+		return r.deleteObject(ctx, &coordinationv1.Lease{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
+	case plan.RecreateStatefulSet:
+		return r.recreateStatefulSet(ctx, etcd, mr, rendered, decision)
+	case plan.TakeSnapshot:
+		r.takeSnapshot(etcd, p.observation)
+		return nil
+	case plan.RequestReconcile:
 		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", step.Object, decision.Reason)
 		return r.requestApply(ctx, mr, repairsOf(mr, rendered).With(r.Clock.Now(), statefulSetObject(etcd)))
 	default:
-		return r.doToMembers(ctx, p, decision)
+		return fmt.Errorf("unknown step %T", step)
 	}
+}
+
+// recreateStatefulSet deletes the StatefulSet without its pods, after a dry run has shown that the API server would create the new one.
+func (r *Reconciler) recreateStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {
+	if err := r.tryRendering(ctx, rendered.objects); err != nil {
+		return err
+	}
+	step := decision.Step
+	r.event(etcd, corev1.EventTypeNormal, "RecreatingStatefulSet", "Deleting StatefulSet %s without its pods: %s", plan.MetaOf(step).Object, decision.Reason)
+	if err := r.deleteObject(ctx, &appsv1.StatefulSet{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationOrphan)); err != nil {
+		return err
+	}
+	return r.requestApply(ctx, mr, repairsOf(mr, rendered).Without(statefulSetObject(etcd)))
+}
+
+// objectMeta identifies the object of a step.
+func objectMeta(etcd *druidv1alpha1.Etcd, step plan.Step) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: etcd.Namespace, Name: plan.MetaOf(step).Object}
 }
 
 // preconditionsOf are what has to be true of the object still for the step to be the right one: that it is the one that
 // was seen and, where its state decided, that it did not change.
-func preconditionsOf(step *plan.Step) client.Preconditions {
-	preconditions := client.Preconditions{UID: new(step.UID)}
-	if step.ResourceVersion != "" {
-		preconditions.ResourceVersion = new(step.ResourceVersion)
+func preconditionsOf(step plan.Step) client.Preconditions {
+	meta := plan.MetaOf(step)
+	preconditions := client.Preconditions{UID: new(meta.UID)}
+	if meta.ResourceVersion != "" {
+		preconditions.ResourceVersion = new(meta.ResourceVersion)
 	}
 	return preconditions
 }

@@ -16,7 +16,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -84,41 +83,9 @@ func stagePeriodFor(decision plan.Plan) time.Duration {
 	return safetyNet
 }
 
-// doToMembers does the steps that only clusters of several members know.
-func (r *Reconciler) doToMembers(ctx context.Context, p *pass, decision plan.Plan) error {
-	etcd, o, step := p.canonical, p.observation, decision.Step
-	switch step.Kind {
-	case plan.StepEvictPod:
-		return r.evict(ctx, etcd, decision)
-	case plan.StepMoveLeader:
-		return r.moveLeader(ctx, etcd, o, decision)
-	case plan.StepPromoteMember:
-		return r.promote(ctx, etcd, o, decision)
-	case plan.StepUpdatePeerURLs:
-		return r.updatePeerURLs(ctx, etcd, o, decision)
-	case plan.StepTakeSnapshot:
-		r.takeSnapshot(etcd, o)
-		return nil
-	case plan.StepReplaceClaim:
-		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, decision.Reason)
-		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}, preconditionsOf(step))
-	case plan.StepGrowClaim:
-		return r.growClaim(ctx, p, decision)
-	case plan.StepDiscardClaim, plan.StepEmptyLease:
-		return r.discard(ctx, etcd, decision)
-	case plan.StepRehearseRestore:
-		return r.rehearse(ctx, p, decision)
-	case plan.StepForgetRehearsal:
-		return r.deleteObject(ctx, rehearsalJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
-	default:
-		return fmt.Errorf("unknown step %q", step.Kind)
-	}
-}
-
 // evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no
 // failure.
-func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, decision plan.Plan) error {
-	step := decision.Step
+func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.EvictPod, reason string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
 	eviction := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object},
@@ -127,19 +94,19 @@ func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, decisi
 	err := r.Client.SubResource("eviction").Create(ctx, pod, eviction)
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		return &waitingError{message: fmt.Sprintf("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, decision.Reason), after: evictionPeriod}
+		return &waitingError{message: fmt.Sprintf("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, reason), after: evictionPeriod}
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another pod by now
 	case err != nil:
 		return fmt.Errorf("evicting pod %s: %w", step.Object, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Evicted pod %s: %s", step.Object, decision.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "ReplacingPod", "Evicted pod %s: %s", step.Object, reason)
 
 	return nil
 }
 
-func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, decision plan.Plan) error {
-	step := decision.Step
+func (r *Reconciler) moveLeader(ctx context.Context, p *pass, step plan.MoveLeader, reason string) error {
+	etcd, o := p.canonical, p.observation
 	for _, pod := range o.Pods {
 		if pod.UID != step.UID {
 			continue
@@ -150,9 +117,9 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o
 		}
 		if err := member.MoveLeader(ctx, step.To); err != nil {
 			logf.FromContext(ctx).Info("The leader did not move, trying again", "pod", step.Object, "reason", err.Error())
-			return waitForMembers("Waiting for the member in pod %s to hand over: %s (%s)", step.Object, err, decision.Reason)
+			return waitForMembers("Waiting for the member in pod %s to hand over: %s (%s)", step.Object, err, reason)
 		}
-		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s handed over to member %s: %s", step.Object, etcdcluster.FormatID(step.To), decision.Reason)
+		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s handed over to member %s: %s", step.Object, etcdcluster.FormatID(step.To), reason)
 
 		return nil
 	}
@@ -161,35 +128,35 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, o
 }
 
 // promote asks the members that serve, in turn, until one has given the learner its vote.
-func (r *Reconciler) promote(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, decision plan.Plan) error {
-	step := decision.Step
-	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.To) })
+func (r *Reconciler) promote(ctx context.Context, p *pass, step plan.PromoteMember, reason string) error {
+	etcd, o := p.canonical, p.observation
+	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.Member) })
 	switch {
 	case err != nil:
 		return err
 	case refusal != nil:
 		logf.FromContext(ctx).Info("The learner did not get its vote, trying again", "pod", step.Object, "reason", refusal.Error())
 
-		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, decision.Reason)
+		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, reason)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, decision.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, reason)
 
 	return nil
 }
 
 // updatePeerURLs asks the members that serve, in turn, until one has had another known by other URLs.
-func (r *Reconciler) updatePeerURLs(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, decision plan.Plan) error {
-	step := decision.Step
-	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.To, step.PeerURLs) })
+func (r *Reconciler) updatePeerURLs(ctx context.Context, p *pass, step plan.UpdatePeerURLs, reason string) error {
+	etcd, o := p.canonical, p.observation
+	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.Member, step.URLs) })
 	switch {
 	case err != nil:
 		return err
 	case refusal != nil:
 		logf.FromContext(ctx).Info("The peer URLs were not updated, trying again", "pod", step.Object, "reason", refusal.Error())
 
-		return waitForMembers("Waiting for the member in pod %s to be known by %s: %s (%s)", step.Object, strings.Join(step.PeerURLs, ", "), refusal, decision.Reason)
+		return waitForMembers("Waiting for the member in pod %s to be known by %s: %s (%s)", step.Object, strings.Join(step.URLs, ", "), refusal, reason)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "The member in pod %s is known by %s: %s", step.Object, strings.Join(step.PeerURLs, ", "), decision.Reason)
+	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "The member in pod %s is known by %s: %s", step.Object, strings.Join(step.URLs, ", "), reason)
 
 	return nil
 }

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Step is one action on one object. The types of this file are its only implementations. A type switch over a Step must list all of them:
+// the linter gochecksumtype reports a switch that does not.
+//
+//sumtype:decl
+type Step interface {
+	meta() Meta
+	isStep()
+}
+
+// Meta identifies the object of a Step, in the namespace of the Etcd.
+type Meta struct {
+	// Object is the name of the object.
+	Object string
+	// UID is the precondition of the action: the API server refuses it for any other object of that name.
+	UID types.UID
+	// ResourceVersion is another precondition, where the state of the object led to the decision. Empty: its state does not matter.
+	ResourceVersion string
+}
+
+func (m Meta) meta() Meta { return m }
+
+// MetaOf returns the object of a Step.
+func MetaOf(s Step) Meta { return s.meta() }
+
+type (
+	// DeletePod deletes a pod. The StatefulSet controller creates it again from the newest template.
+	DeletePod struct{ Meta }
+	// EvictPod evicts the pod of a healthy member, so that the API server considers the PodDisruptionBudget and other evictions. The
+	// operator tries a refused eviction again.
+	EvictPod struct{ Meta }
+	// MoveLeader asks the leader, which is the member in the pod, to transfer leadership.
+	MoveLeader struct {
+		Meta
+		// To is the ID of the next leader, and ToName the name of that member.
+		To     uint64
+		ToName string
+	}
+	// PromoteMember promotes a learner, which is the member in the pod, to a voting member. etcd refuses a learner that has not caught up.
+	// The operator then tries again.
+	PromoteMember struct {
+		Meta
+		// Member is the ID of the learner.
+		Member uint64
+	}
+	// UpdatePeerURLs registers peer URLs for the member in the pod. No member restarts.
+	UpdatePeerURLs struct {
+		Meta
+		// Member is the ID of the member.
+		Member uint64
+		// URLs replace the registered peer URLs of the member. Never empty.
+		URLs []string
+	}
+	// ReplaceClaim deletes a claim whose volume is lost. The StatefulSet controller creates it again.
+	ReplaceClaim struct{ Meta }
+	// ResizeClaim requests a larger volume for a claim. The volume is expanded in use.
+	ResizeClaim struct {
+		Meta
+		// Size is the requested size in bytes.
+		Size int64
+	}
+	// DeleteClaim deletes a claim of a cluster that is restored from its backup store.
+	DeleteClaim struct{ Meta }
+	// VerifyRestore creates the Job that restores the newest snapshots next to the volumes that a restore would delete. Its UID is that of
+	// the Etcd.
+	VerifyRestore struct{ Meta }
+	// DeleteRestoreJob deletes a Job of an earlier VerifyRestore.
+	DeleteRestoreJob struct{ Meta }
+	// ResetLease deletes the Lease of a member. The operator creates it again without a holder.
+	ResetLease struct{ Meta }
+	// RecreateStatefulSet tries the rendered StatefulSet by a dry run, deletes the live one without its pods, and requests
+	// gardener-resource-manager to reconcile.
+	RecreateStatefulSet struct{ Meta }
+	// TakeSnapshot requests a full snapshot from the sidecar of the leader, and verifies it. Its object is the Etcd: each attempt finds the
+	// leader again.
+	TakeSnapshot struct{ Meta }
+	// RequestReconcile requests gardener-resource-manager to reconcile now. It harms no member.
+	RequestReconcile struct{ Meta }
+)
+
+func (DeletePod) isStep()           {}
+func (EvictPod) isStep()            {}
+func (MoveLeader) isStep()          {}
+func (PromoteMember) isStep()       {}
+func (UpdatePeerURLs) isStep()      {}
+func (ReplaceClaim) isStep()        {}
+func (ResizeClaim) isStep()         {}
+func (DeleteClaim) isStep()         {}
+func (VerifyRestore) isStep()       {}
+func (DeleteRestoreJob) isStep()    {}
+func (ResetLease) isStep()          {}
+func (RecreateStatefulSet) isStep() {}
+func (TakeSnapshot) isStep()        {}
+func (RequestReconcile) isStep()    {}
+
+// Traits are the properties of a Step that do not depend on the cluster.
+type Traits struct {
+	// Kind is the value of the metric label step, and the name of the Step in logs and messages.
+	Kind string
+	// Text describes the Step in the output of kubectl etcd plan.
+	Text string
+	// InterruptsMember is true if a member stops serving client requests, or stops being the leader.
+	InterruptsMember bool
+	// Poll is true if no watch reports the effect of the Step.
+	Poll bool
+}
+
+// TraitsOf returns the traits of a Step.
+func TraitsOf(s Step) Traits {
+	object := s.meta().Object
+	switch s := s.(type) {
+	case DeletePod:
+		return Traits{Kind: "DeletePod", Text: "delete pod " + object, InterruptsMember: true}
+	case EvictPod:
+		return Traits{Kind: "EvictPod", Text: "evict pod " + object, InterruptsMember: true}
+	case MoveLeader:
+		return Traits{Kind: "MoveLeader", Text: fmt.Sprintf("transfer leadership from the member in pod %s to %s", object, s.ToName), InterruptsMember: true}
+	case PromoteMember:
+		return Traits{Kind: "PromoteMember", Text: "promote the learner in pod " + object}
+	case UpdatePeerURLs:
+		return Traits{Kind: "UpdatePeerURLs", Text: fmt.Sprintf("register peer URLs %s for the member in pod %s", strings.Join(s.URLs, ", "), object), Poll: true}
+	case ReplaceClaim:
+		return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object}
+	case ResizeClaim:
+		return Traits{Kind: "GrowClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
+	case DeleteClaim:
+		return Traits{Kind: "DiscardClaim", Text: "delete PersistentVolumeClaim " + object}
+	case VerifyRestore:
+		return Traits{Kind: "RehearseRestore", Text: "create Job " + object + ", which verifies the restore"}
+	case DeleteRestoreJob:
+		return Traits{Kind: "ForgetRehearsal", Text: "delete Job " + object + " of an earlier restore"}
+	case ResetLease:
+		return Traits{Kind: "EmptyLease", Text: "reset Lease " + object}
+	case RecreateStatefulSet:
+		return Traits{Kind: "RecreateStatefulSet", Text: "recreate StatefulSet " + object + ", its pods keep running"}
+	case TakeSnapshot:
+		return Traits{Kind: "TakeSnapshot", Text: "take and verify a full snapshot"}
+	case RequestReconcile:
+		return Traits{Kind: "RequestReconcile", Text: "request gardener-resource-manager to reconcile ManagedResource " + object}
+	default:
+		panic(fmt.Sprintf("unknown step %T", s))
+	}
+}
+
+// Trace describes a Step with its preconditions and arguments, for tests and logs.
+func Trace(s Step) string {
+	line := fmt.Sprintf("%s %s (%s)", TraitsOf(s).Kind, s.meta().Object, s.meta().UID)
+	switch s := s.(type) {
+	case ResizeClaim:
+		line += fmt.Sprintf(" to %d bytes", s.Size)
+	case MoveLeader:
+		line += fmt.Sprintf(" to %x", s.To)
+	case PromoteMember:
+		line += fmt.Sprintf(" to %x", s.Member)
+	case UpdatePeerURLs:
+		line += fmt.Sprintf(" to %x at %s", s.Member, strings.Join(s.URLs, ", "))
+	case DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, ResetLease, RecreateStatefulSet, TakeSnapshot, RequestReconcile:
+	}
+
+	return line
+}
