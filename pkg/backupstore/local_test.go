@@ -60,7 +60,7 @@ var _ = Describe("LocalRoots", func() {
 	)
 
 	DescribeTable("the directory as part of the pinned place", func(pinned, now string, expected bool) {
-		Expect(backupstore.PinFor(backupstore.Store{Provider: "Local", HostPath: pinned}).IsPlaceOf(backupstore.Store{Provider: "Local", HostPath: now})).To(Equal(expected))
+		Expect(backupstore.IsLocationOf(backupstore.RecordFor(backupstore.Store{Provider: "Local", HostPath: pinned}), backupstore.Store{Provider: "Local", HostPath: now})).To(Equal(expected))
 	},
 		Entry("the same", "/srv/a", "/srv/a", true),
 		Entry("another one", "/srv/a", "/srv/b", false),

@@ -14,6 +14,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Resolution is how the search for the store of an Etcd ended.
@@ -37,7 +38,7 @@ type Question struct {
 	// Gardener is what was seen of entries, their Secrets and the Cluster.
 	Gardener etcdcluster.Gardener
 	// Pinned is the place that was used until now. Nil: none.
-	Pinned *Pin
+	Pinned *state.Store
 	// Keeps is true where the question is what the cluster has, and not what it is to have: what is refused is not used, and the
 	// place that was used until now is, as long as it can be.
 	Keeps bool
@@ -56,10 +57,10 @@ type Question struct {
 // newer. A cluster that runs keeps its store while its entry is in trouble.
 func Resolve(q Question) Resolution {
 	resolution := q.resolve()
-	if resolution.Store != nil && q.Pinned != nil && !q.Pinned.IsPlaceOf(*resolution.Store) {
+	if resolution.Store != nil && q.Pinned != nil && !IsLocationOf(*q.Pinned, *resolution.Store) {
 		resolution = refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(q.path(), fmt.Sprintf(
 			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
-			*q.Pinned, PinFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
+			*q.Pinned, RecordFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
 	}
 	if resolution.Store == nil && (!resolution.Refused || q.Keeps) {
 		if store := q.keep(); store != nil {
@@ -230,7 +231,7 @@ func (q Question) fromSpec(spec druidv1alpha1.StoreSpec, entry string) Resolutio
 		return resolved(store)
 	}
 	resolution := refused(druidv1alpha1.ReasonStoreInvalid, errs.ToAggregate())
-	if q.Keeps && q.Pinned != nil && q.Pinned.IsPlaceOf(store) {
+	if q.Keeps && q.Pinned != nil && IsLocationOf(*q.Pinned, store) {
 		return resolution.asBefore(store)
 	}
 
@@ -248,7 +249,7 @@ func (q Question) keep() *Store {
 	spec := q.spec()
 
 	return &Store{
-		Provider: q.Pinned.Provider, Container: q.Pinned.Container, Prefix: q.Pinned.Prefix, SecretName: q.Pinned.SecretName,
+		Provider: Provider(q.Pinned.Provider), Container: q.Pinned.Container, Prefix: q.Pinned.Prefix, SecretName: q.Pinned.SecretName,
 		EndpointOverride: ptr.Deref(spec.EndpointOverride, ""),
 	}
 }
@@ -272,7 +273,7 @@ func entryNames(entries []etcdcluster.BackupEntry) string {
 }
 
 func resolved(store Store) Resolution {
-	message := "Snapshots go to " + PinFor(store).String()
+	message := "Snapshots go to " + RecordFor(store).String()
 	if store.SecretName != "" {
 		message += " with the credentials in Secret " + store.SecretName
 	}

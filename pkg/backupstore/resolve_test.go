@@ -13,6 +13,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 const (
@@ -55,7 +56,7 @@ func (r row) question() backupstore.Question {
 		Gardener: etcdcluster.Gardener{BackupEntries: r.entries, StoreSecrets: r.secrets, NamespaceTerminating: r.terminating},
 	}
 	var err error
-	question.Pinned, err = backupstore.ParsePin(r.pinned)
+	question.Pinned, err = state.ParseStore(r.pinned)
 	Expect(err).NotTo(HaveOccurred())
 	question.Etcd.Spec.Backup.Store = store
 	if r.cluster {
@@ -241,15 +242,15 @@ var _ = Describe("Resolve", func() {
 
 var _ = Describe("Pin", func() {
 	It("is remembered with the names that were always used", func() {
-		text, err := backupstore.PinFor(backupstore.Store{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"}).Marshal()
+		text, err := backupstore.RecordFor(backupstore.Store{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"}).Marshal()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(text).To(Equal(`{"provider":"S3","container":"c","prefix":"p","secretName":"s"}`))
-		Expect(backupstore.ParsePin(text)).To(HaveValue(Equal(backupstore.Pin{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"})))
+		Expect(state.ParseStore(text)).To(HaveValue(Equal(state.Store{Provider: "S3", Container: "c", Prefix: "p", SecretName: "s"})))
 	})
 
 	It("is not guessed where somebody broke it", func() {
-		Expect(backupstore.ParsePin("")).To(BeNil())
-		_, err := backupstore.ParsePin("broken")
+		Expect(state.ParseStore("")).To(BeNil())
+		_, err := state.ParseStore("broken")
 		Expect(err).To(HaveOccurred())
 	})
 })
@@ -265,7 +266,7 @@ var _ = Describe("Resolve, for what a cluster has already,", func() {
 	pinned := `{"provider":"S3","container":"bucket","prefix":"p","secretName":"etcd-backup"}`
 
 	It("stays with the place that was used until now, though validation refuses its endpoint by now, and says so", func() {
-		question := backupstore.Question{Etcd: &druidv1alpha1.Etcd{}, Keeps: true, Pinned: &backupstore.Pin{Provider: "S3", Container: "bucket", Prefix: "p"}}
+		question := backupstore.Question{Etcd: &druidv1alpha1.Etcd{}, Keeps: true, Pinned: &state.Store{Provider: "S3", Container: "bucket", Prefix: "p"}}
 		question.Etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 			Provider: new(druidv1alpha1.StorageProvider("aws")), Container: new("bucket"), Prefix: "p", EndpointOverride: new("https://user:password@host"),
 			SecretRef: &corev1.SecretReference{Name: "own"},

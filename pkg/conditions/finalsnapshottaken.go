@@ -8,11 +8,12 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // FinalSnapshotTaken is True when a full snapshot holds all that was written before it was asked for, and the members were stopped
 // then. Nil: the members run, or there is no store. It belongs to the etcd controller, which has the snapshot taken.
-func FinalSnapshotTaken(snapshot *etcdcluster.FinalSnapshot) *druidv1alpha1.Condition {
+func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition {
 	if snapshot == nil {
 		return nil
 	}
@@ -21,9 +22,9 @@ func FinalSnapshotTaken(snapshot *etcdcluster.FinalSnapshot) *druidv1alpha1.Cond
 	case snapshot.Snapshot != nil:
 		rest = "; what was written after that is on the volumes alone"
 		status, reason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotVerified
-	case snapshot.Missing == etcdcluster.SnapshotSkipped:
+	case snapshot.Missing == state.SnapshotSkipped:
 		reason = druidv1alpha1.ReasonSnapshotSkipped
-	case snapshot.Missing == etcdcluster.SnapshotNoData:
+	case snapshot.Missing == state.SnapshotNoData:
 		reason = druidv1alpha1.ReasonSnapshotNoData
 	}
 
@@ -42,7 +43,7 @@ func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotCalls) *
 
 // DeletionProceeds says with what snapshot the volumes of an Etcd may be deleted. It is what the deletion remembers, since all
 // else is deleted with the cluster.
-func DeletionProceeds(snapshot etcdcluster.FinalSnapshot) *druidv1alpha1.Condition {
+func DeletionProceeds(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
 	status, rest := druidv1alpha1.ConditionFalse, ""
 	if snapshot.Snapshot != nil {
 		status, rest = druidv1alpha1.ConditionTrue, "; what was written after that is not in it"

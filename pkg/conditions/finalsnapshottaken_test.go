@@ -11,12 +11,12 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("FinalSnapshotTaken", func() {
-	taken := etcdcluster.FinalSnapshot{Snapshot: &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
-	failed := etcdcluster.FinalSnapshot{Missing: "Failed", Message: "3 attempts failed"}
+	taken := state.FinalSnapshot{Snapshot: &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
+	failed := state.FinalSnapshot{Missing: "Failed", Message: "3 attempts failed"}
 
 	It("does not promise more than the snapshot holds", func() {
 		Expect(conditions.FinalSnapshotTaken(&taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified"),

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Observation is everything that one pass read about one Etcd. The zero value is a cluster of which nothing exists.
@@ -116,7 +118,7 @@ type ManagedResource struct {
 	// Size is the last size above 0, from our annotation. 0: not known.
 	Size int32
 	// FinalSnapshot is what our annotation remembers of the snapshot before the members stopped. Nil: nothing.
-	FinalSnapshot *FinalSnapshot
+	FinalSnapshot *state.FinalSnapshot
 	// Replicas are the pods that were rendered last, from our annotation. Nil: not known.
 	Replicas *int32
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // largestSize is the largest supported cluster size.
@@ -41,7 +42,7 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 		}
 		p.seen.Claims = append(p.seen.Claims, claim)
 	}
-	isNew, isDiscarded := p.seen.ManagedResource.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.ManagedResource.Restore == string(etcdcluster.RestoreDiscard)
+	isNew, isDiscarded := p.seen.ManagedResource.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.ManagedResource.Restore == string(state.RestoreDiscard)
 	if isNew || isDiscarded {
 		p.readClaimsLeft(ctx, byName)
 	}

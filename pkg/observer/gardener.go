@@ -25,6 +25,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // BackupEntryIndex indexes BackupEntries by the namespace that their name tells.
@@ -206,7 +207,7 @@ func (p *pass) storeSecretNames() []string {
 			names = append(names, entry.PublishedSecret.Name)
 		}
 	}
-	if pin, err := backupstore.ParsePin(p.seen.ManagedResource.Store); err == nil && pin != nil && pin.SecretName != "" {
+	if pin, err := state.ParseStore(p.seen.ManagedResource.Store); err == nil && pin != nil && pin.SecretName != "" {
 		names = append(names, pin.SecretName)
 	}
 	slices.Sort(names)

@@ -23,6 +23,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 func (p *pass) readManagedResource(ctx context.Context) {
@@ -54,10 +55,10 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		CARotation:         object.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation],
 		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
 		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
-		StorePlace:         backupstore.PlaceFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]),
+		StorePlace:         backupstore.LocationFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]),
 		Restore:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore],
 		Size:               int32(size),
-		FinalSnapshot:      etcdcluster.ParseFinalSnapshot(object.Annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
+		FinalSnapshot:      state.ParseFinalSnapshot(object.Annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
 		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
 	}
 	p.seen.InitialClusterToken = object.Annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken]

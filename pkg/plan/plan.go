@@ -7,7 +7,7 @@ package plan
 import (
 	"time"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Plan is what follows for an Etcd from an Observation.
@@ -24,13 +24,13 @@ type Plan struct {
 	// changed nothing, and it is over when a later Observation shows it, not when it was done.
 	Step Step
 	// Restore is what has to be remembered with the rendering about a restore from the store. RestoreNone: nothing.
-	Restore etcdcluster.RestorePhase
+	Restore state.RestorePhase
 	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
 	// has left it there. What is rendered then is told by Grown.
 	Growth *Growth
 	// FinalSnapshot is to be remembered with the rendering: how the last full snapshot before the members stopped came out. Nil:
 	// the members run, or there is no store.
-	FinalSnapshot *etcdcluster.FinalSnapshot
+	FinalSnapshot *state.FinalSnapshot
 	// Reason is a sentence that says why, with the arithmetic of the quorum where members are concerned.
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.

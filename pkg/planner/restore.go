@@ -12,6 +12,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // EvaluateRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
@@ -148,20 +149,20 @@ func remainingData(o etcdcluster.Observation) string {
 // planRestore plans for a cluster that is restored from its store. The leases are emptied before the first member starts: it would
 // look for the cluster that it was part of.
 func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
-	phase := etcdcluster.RestorePhase(o.ManagedResource.Restore)
+	phase := state.RestorePhase(o.ManagedResource.Restore)
 	verdict := evaluateRestore(etcd, o, now)
 	switch {
-	case phase == etcdcluster.RestoreDiscard:
+	case phase == state.RestoreDiscard:
 		return planDiscard(etcd, o), true
 	case verdict.rehearses:
 		return planRehearsal(etcd, o), true
 	case verdict.begins:
 		return plan.Plan{
-			Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: etcdcluster.RestoreDiscard,
+			Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: state.RestoreDiscard,
 			Reason:   "a restore from the store is asked for, and nobody serves; all members are stopped first" + newestSnapshots(o),
 			WaitsFor: "all pods to be gone",
 		}, true
-	case phase == etcdcluster.RestoreStart:
+	case phase == state.RestoreStart:
 		return planRestoredMember(etcd, o, now)
 	default:
 		return plan.Plan{}, false
@@ -170,7 +171,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 
 // planDiscard discards what is left of a cluster, one thing at a time, and then starts the first member.
 func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
-	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: etcdcluster.RestoreDiscard}
+	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: state.RestoreDiscard}
 	if !knowsForRestore(o) {
 		p.Reason, p.WaitsFor = "nothing is discarded without all facts", "claims and leases to be read"
 
@@ -216,7 +217,7 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 
 		return p
 	}
-	p.Replicas, p.ClusterSize, p.Restore = 1, 1, etcdcluster.RestoreStart
+	p.Replicas, p.ClusterSize, p.Restore = 1, 1, state.RestoreStart
 	p.WaitsFor = podToServe(etcd, nil)
 
 	return p
@@ -225,9 +226,9 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 // joining remembers, with the plan for a cluster whose first member was restored, that the restore goes on until nothing is left to
 // do.
 func joining(p plan.Plan, o etcdcluster.Observation) plan.Plan {
-	phase := etcdcluster.RestorePhase(o.ManagedResource.Restore)
-	if (phase == etcdcluster.RestoreStart || phase == etcdcluster.RestoreJoin) && p.Stage != plan.StageDone {
-		p.Restore = etcdcluster.RestoreJoin
+	phase := state.RestorePhase(o.ManagedResource.Restore)
+	if (phase == state.RestoreStart || phase == state.RestoreJoin) && p.Stage != plan.StageDone {
+		p.Restore = state.RestoreJoin
 	}
 
 	return p
@@ -240,7 +241,7 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 	if pod != nil && pod.Ready && !pod.Deleting {
 		return plan.Plan{}, false
 	}
-	p := plan.Plan{Stage: plan.StageRestore, Render: true, Replicas: 1, ClusterSize: 1, Restore: etcdcluster.RestoreStart}
+	p := plan.Plan{Stage: plan.StageRestore, Render: true, Replicas: 1, ClusterSize: 1, Restore: state.RestoreStart}
 	if pod != nil && !pod.Deleting && o.StatefulSet.Exists && pod.IsOutdated(o.StatefulSet) {
 		return replaceSinglePod(etcd, o, p, now), true
 	}
@@ -259,9 +260,9 @@ func isFor(r etcdcluster.Rehearsal, etcd *druidv1alpha1.Etcd, o etcdcluster.Obse
 
 // isBeingRestored is true while nothing is on the volumes but what comes from the store.
 func isBeingRestored(o etcdcluster.Observation) bool {
-	phase := etcdcluster.RestorePhase(o.ManagedResource.Restore)
+	phase := state.RestorePhase(o.ManagedResource.Restore)
 
-	return phase == etcdcluster.RestoreDiscard || phase == etcdcluster.RestoreStart
+	return phase == state.RestoreDiscard || phase == state.RestoreStart
 }
 
 // evaluateRestoreVerification says what follows from the Job for a claim that has data.
@@ -288,7 +289,7 @@ func planRehearsal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Pla
 	p := plan.Plan{
 		// Without a rendering there is no ServiceAccount for the Job.
 		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.ManagedResource.Size, count),
-		Restore: etcdcluster.RestorePhase(o.ManagedResource.Restore),
+		Restore: state.RestorePhase(o.ManagedResource.Restore),
 		Reason:  fmt.Sprintf("a restore is asked for, and claim %s still has data: nothing is discarded before the newest snapshots were restored beside it%s", remainingData(o), newestSnapshots(o)),
 	}
 	switch {

@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // This is the etcd of the simulated seed, and what we promise about it.
@@ -484,7 +485,7 @@ func (s *seed) checkSaved(p plan.Plan) {
 		slices.ContainsFunc(s.seen.Claims, func(c etcdcluster.Claim) bool {
 			return c.Exists && c.CreationTime.Before(s.etcd.CreationTimestamp.Time)
 		})
-	if !hasServed && p.FinalSnapshot != nil && p.FinalSnapshot.Missing == etcdcluster.SnapshotNoData {
+	if !hasServed && p.FinalSnapshot != nil && p.FinalSnapshot.Missing == state.SnapshotNoData {
 		return
 	}
 	if p.Replicas > 0 || p.Restore != "" || s.written == nil || s.written.replicas == 0 || !helper.IsStoreConfigured(s.etcd) {

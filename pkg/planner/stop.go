@@ -17,6 +17,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Before members stop for good, or data is discarded, all that was ever acknowledged has to be in the store: a full snapshot
@@ -32,15 +33,15 @@ const (
 
 // finalSnapshot decides about the snapshot before something that cannot be undone. Either there is an answer, the snapshot or
 // why it goes without one, or the plan that comes back waits for it or takes it.
-func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time, p plan.Plan) (*etcdcluster.FinalSnapshot, plan.Plan) {
-	answer := &etcdcluster.FinalSnapshot{Generation: etcd.Generation}
+func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time, p plan.Plan) (*state.FinalSnapshot, plan.Plan) {
+	answer := &state.FinalSnapshot{Generation: etcd.Generation}
 	switch {
 	case metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation):
-		answer.Missing, answer.Message = etcdcluster.SnapshotSkipped, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation+" skips it"
+		answer.Missing, answer.Message = state.SnapshotSkipped, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation+" skips it"
 
 		return answer, p
 	case neverServed(o, etcd):
-		answer.Missing, answer.Message = etcdcluster.SnapshotNoData, "no member has ever served"
+		answer.Missing, answer.Message = state.SnapshotNoData, "no member has ever served"
 
 		return answer, p
 	}
@@ -112,7 +113,7 @@ func deltaRevision(o etcdcluster.Observation) int64 {
 func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedReplicas(o) == 0 }
 
 // hibernationSnapshot decides about the snapshot before a cluster hibernates. Nil without a plan: there is none to be taken.
-func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*etcdcluster.FinalSnapshot, *plan.Plan) {
+func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.FinalSnapshot, *plan.Plan) {
 	switch {
 	case isStopped(o):
 		return o.ManagedResource.FinalSnapshot, nil
@@ -127,14 +128,14 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 		return answer, nil
 	case calls.Attempts() >= hibernationAttempts && !calls.Running && calls.Verified != nil:
 		// Older than it should be, and better than none.
-		return &etcdcluster.FinalSnapshot{Generation: etcd.Generation, Snapshot: calls.Verified, Store: o.ManagedResource.StorePlace}, nil
+		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: calls.Verified, Store: o.ManagedResource.StorePlace}, nil
 	case calls.Attempts() >= hibernationAttempts && !calls.Running:
 		failed := fmt.Sprintf("%d attempts failed", calls.Failures)
 		if calls.Late > 0 {
 			failed += fmt.Sprintf(" after %d snapshots that were too old before they could be acted upon", calls.Late)
 		}
 
-		return &etcdcluster.FinalSnapshot{Generation: etcd.Generation, Missing: etcdcluster.SnapshotFailed, Message: failed + ", and the volumes are kept: " + calls.Error}, nil
+		return &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotFailed, Message: failed + ", and the volumes are kept: " + calls.Error}, nil
 	default:
 		p.Reason = fmt.Sprintf("%s (attempt %d of %d)", p.Reason, min(calls.Attempts()+1, hibernationAttempts), hibernationAttempts)
 
@@ -144,7 +145,7 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 
 // hibernated returns the snapshot with which the members were stopped, if it holds all that they are known to have written, or else
 // why it does not count, to be added to a reason. Both are empty where there is none, or members run.
-func hibernated(o etcdcluster.Observation) (*etcdcluster.FinalSnapshot, string) {
+func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
 	before, written := o.ManagedResource.FinalSnapshot, deltaRevision(o)
 	switch {
 	case !isStopped(o) || before == nil || before.Snapshot == nil || len(o.Pods) > 0:
@@ -177,7 +178,7 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 	}
 	p.Reason = "spec.pvcRetentionPolicy is DeleteAll"
 	if terminating {
-		p.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: etcd.Generation, Missing: etcdcluster.SnapshotTerminating, Message: "the namespace is being deleted"}
+		p.FinalSnapshot = &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotTerminating, Message: "the namespace is being deleted"}
 
 		return p
 	}
@@ -198,7 +199,7 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 }
 
 func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size, Restore: etcdcluster.RestorePhase(o.ManagedResource.Restore)}
+	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size, Restore: state.RestorePhase(o.ManagedResource.Restore)}
 	if untold := untoldMember(o, etcd, now); untold != "" && !isStopped(o) {
 		p.Stage, p.Render, p.Lively = plan.StageSettle, false, true
 		p.Reason = "spec.replicas is 0; the members stop when their leases tell who has to be started again"

@@ -16,12 +16,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("PlanDiscard", func() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	slow := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute)}
-	taken := &etcdcluster.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
+	slow := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute)}
+	taken := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
 
 	var (
 		etcd *druidv1alpha1.Etcd
@@ -72,13 +73,13 @@ var _ = Describe("PlanDiscard", func() {
 	It("says where the snapshot from before the hibernation lies when that does not count", func() {
 		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
 		o.ManagedResource.StorePlace = "the new store"
-		o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+		o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
 		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation lies in the old store, which is used no longer, and a full snapshot comes before"))
 	})
 
 	It("says what to do where members wrote on after the snapshot from before the hibernation", func() {
 		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-		o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 		o.DeltaSnapshotLease.Holder = "500"
 		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: wake the cluster up before it is deleted"))
 	})
@@ -101,25 +102,25 @@ var _ = Describe("PlanDiscard", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Late: 1000}
 		}),
 		Entry("where the members wrote after they hibernated last", func() {
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
 		}),
 		Entry("where the snapshot before the hibernation lies in a store that is used no longer", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
 			o.ManagedResource.StorePlace = "the new store"
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
 		}),
 		Entry("where members wrote on after the snapshot from before the hibernation, as a delta snapshot tells", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 			o.DeltaSnapshotLease.Holder = "43"
 		}),
 		Entry("where the snapshot before the hibernation failed", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Missing: "Failed"}
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Missing: "Failed"}
 		}),
 		Entry("where members still run after they were told to stop", func() {
 			o.ManagedResource.Replicas = new(int32(0))
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Snapshot: taken}
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
 		}),
 		Entry("where nobody has served since the Etcd was made anew over the volumes of one before", func() {
 			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
@@ -130,7 +131,7 @@ var _ = Describe("PlanDiscard", func() {
 	)
 
 	DescribeTable("goes on",
-		func(change func(), expected *etcdcluster.FinalSnapshot) {
+		func(change func(), expected *state.FinalSnapshot) {
 			change()
 			Expect(p().Outcome()).To(Equal(plan.OutcomeDone))
 			Expect(p().FinalSnapshot).To(Equal(expected))
@@ -138,30 +139,30 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("with a verified snapshot", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now}
 			o.ManagedResource.StorePlace = "the store"
-		}, &etcdcluster.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
+		}, &state.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
 		Entry("with a verified snapshot that took longer than it is good for", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
-		}, &etcdcluster.FinalSnapshot{Generation: 4, Snapshot: slow}),
+		}, &state.FinalSnapshot{Generation: 4, Snapshot: slow}),
 		Entry("with the snapshot from before the hibernation", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
 			o.ManagedResource.StorePlace = "the store"
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
-		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}),
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
+		}, &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}),
 		Entry("with the snapshot from before the hibernation, which holds the newest delta snapshot", func() {
 			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 			o.DeltaSnapshotLease.Holder = "42"
-		}, &etcdcluster.FinalSnapshot{Generation: 3, Snapshot: taken}),
+		}, &state.FinalSnapshot{Generation: 3, Snapshot: taken}),
 		Entry("where an annotation says so", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
-		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
+		}, &state.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
 		Entry("where no member has ever served", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
-			&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+			&state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
 		Entry("where no member has ever served on volumes that came with the Etcd", func() {
 			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
 			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 			o.Claims[0].CreationTime = now.Add(-time.Hour)
-		}, &etcdcluster.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+		}, &state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
 		Entry("where the volumes are retained", func() { etcd.Spec.PVCRetentionPolicy = nil }, nil),
 		Entry("where there is no store", func() { etcd.Spec.Backup.Store = nil }, nil),
 		Entry("where there is no volume", func() { o.Claims[0].Exists = false }, nil),
@@ -172,14 +173,14 @@ var _ = Describe("PlanDiscard", func() {
 		o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "no answer"}}
 		p := planner.ForDeletion(etcd, o, true, now)
 		Expect(p.Outcome()).To(Equal(plan.OutcomeDone))
-		Expect(p.FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{Generation: 4, Missing: "NamespaceTerminating", Message: "the namespace is being deleted"}))
+		Expect(p.FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Missing: "NamespaceTerminating", Message: "the namespace is being deleted"}))
 	})
 })
 
 var _ = Describe("A hibernation", func() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	verified := func(name string) *etcdcluster.VerifiedSnapshot {
-		return &etcdcluster.VerifiedSnapshot{Name: name, Revision: 42, At: now}
+	verified := func(name string) *state.VerifiedSnapshot {
+		return &state.VerifiedSnapshot{Name: name, Revision: 42, At: now}
 	}
 	var calls etcdcluster.SnapshotCalls
 
@@ -208,7 +209,7 @@ var _ = Describe("A hibernation", func() {
 			now = now.Add(5 * time.Minute)
 		}
 		Expect(p(now)).To(And(HaveField("Render", BeTrue()), HaveField("Replicas", BeZero()),
-			HaveField("FinalSnapshot", Equal(&etcdcluster.FinalSnapshot{Generation: 4, Snapshot: calls.Verified, Store: "the store"}))))
+			HaveField("FinalSnapshot", Equal(&state.FinalSnapshot{Generation: 4, Snapshot: calls.Verified, Store: "the store"}))))
 		Expect(calls.Verified.Name).To(Equal("Full-3"))
 	})
 
@@ -221,7 +222,7 @@ var _ = Describe("A hibernation", func() {
 		calls = calls.Ended(verified("Full-1"), nil, now.Add(-time.Hour)).Ended(verified("Full-2"), nil, now.Add(-30*time.Minute))
 		Expect(p(now).Step).NotTo(BeNil())
 		calls = calls.Ended(nil, errors.New("the store is down"), now)
-		Expect(p(now).FinalSnapshot).To(Equal(&etcdcluster.FinalSnapshot{
+		Expect(p(now).FinalSnapshot).To(Equal(&state.FinalSnapshot{
 			Generation: 4, Missing: "Failed",
 			Message: "1 attempts failed after 2 snapshots that were too old before they could be acted upon, and the volumes are kept: the store is down",
 		}))

@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // world is a simulated seed with one Etcd. Each tick of a few seconds every actor but ours does at most one thing: the
@@ -235,7 +236,7 @@ func (w *world) endSnapshot(leads bool) bool {
 	default:
 		asked := w.now
 		w.now = w.now.Add(w.snapshotTakes)
-		*calls = calls.Ended(&etcdcluster.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: asked}, nil, w.now)
+		*calls = calls.Ended(&state.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: asked}, nil, w.now)
 	}
 
 	return true

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 const (
@@ -38,22 +39,22 @@ func (c Config) IsCA() bool { return c.Certificate.CertType == secretsutils.CACe
 
 // ConfigsFor describes the certificates that are provisioned for an Etcd in a stage of the rotation of its CAs, CAs
 // first. Nil where nothing is provisioned.
-func ConfigsFor(etcd *druidv1alpha1.Etcd, modes Modes, stage Stage) []Config {
+func ConfigsFor(etcd *druidv1alpha1.Etcd, modes state.TLSModes, stage state.RotationStage) []Config {
 	names := ConfigNamesFor(etcd.Name)
 	var configs []Config
-	if modes.Client == ModeProvisioned {
+	if modes.Client == state.ModeManaged {
 		dnsNames, ips := serverNames(etcd)
 		configs = append(configs,
 			ca(names.ClientCA, stage),
-			leaf(certificate(names.Server, "etcd-server", secretsutils.ServerClientCert, dnsNames, ips), names.ClientCA, stage.serverCA()),
-			leaf(certificate(names.Client, "etcd-client", secretsutils.ClientCert, nil, nil), names.ClientCA, stage.clientCA()),
+			leaf(certificate(names.Server, "etcd-server", secretsutils.ServerClientCert, dnsNames, ips), names.ClientCA, serverCA(stage)),
+			leaf(certificate(names.Client, "etcd-client", secretsutils.ClientCert, nil, nil), names.ClientCA, clientCA(stage)),
 		)
 	}
-	if modes.Peer == ModeProvisioned {
+	if modes.Peer == state.ModeManaged {
 		dnsNames, ips := peerNames(etcd)
 		configs = append(configs,
 			ca(names.PeerCA, stage),
-			leaf(certificate(names.Peer, "etcd-peer", secretsutils.ServerClientCert, dnsNames, ips), names.PeerCA, stage.clientCA()),
+			leaf(certificate(names.Peer, "etcd-peer", secretsutils.ServerClientCert, dnsNames, ips), names.PeerCA, clientCA(stage)),
 		)
 	}
 	slices.SortStableFunc(configs, func(a, b Config) int {
@@ -71,9 +72,9 @@ func ConfigsFor(etcd *druidv1alpha1.Etcd, modes Modes, stage Stage) []Config {
 }
 
 // ca is persisted, so that it moves with the control plane of a shoot to another seed.
-func ca(name string, stage Stage) Config {
+func ca(name string, stage state.RotationStage) Config {
 	options := []secretsmanager.GenerateOption{secretsmanager.Persist(), secretsmanager.Rotate(secretsmanager.KeepOld)}
-	if stage == StageCompleteBundle {
+	if stage == state.StageCompleteBundle {
 		options = append(options, secretsmanager.IgnoreOldSecrets())
 	}
 

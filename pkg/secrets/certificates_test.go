@@ -24,12 +24,13 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("ConfigsFor", func() {
 	var (
 		ctx  = context.Background()
-		both = secrets.ParseModes("client=provisioned,peer=provisioned")
+		both = state.ParseTLSModes("client=provisioned,peer=provisioned")
 	)
 
 	names := func(configs []secrets.Config) []string {
@@ -41,7 +42,7 @@ var _ = Describe("ConfigsFor", func() {
 		return names
 	}
 	find := func(etcd *druidv1alpha1.Etcd, name string) *secretsutils.CertificateSecretConfig {
-		for _, config := range secrets.ConfigsFor(etcd, both, secrets.StageSettled) {
+		for _, config := range secrets.ConfigsFor(etcd, both, state.StageIdle) {
 			if config.Certificate.Name == name {
 				return config.Certificate
 			}
@@ -52,7 +53,7 @@ var _ = Describe("ConfigsFor", func() {
 
 	DescribeTable("describes what is provisioned, and nothing else",
 		func(modes string, expected ...string) {
-			Expect(names(secrets.ConfigsFor(question{}.etcd(), secrets.ParseModes(modes), secrets.StageSettled))).To(HaveExactElements(expected))
+			Expect(names(secrets.ConfigsFor(question{}.etcd(), state.ParseTLSModes(modes), state.StageIdle))).To(HaveExactElements(expected))
 		},
 		Entry("everything, CAs first", "client=provisioned,peer=provisioned", "main-client-ca", "main-peer-ca", "main-server", "main-client", "main-peer"),
 		Entry("for clients", "client=provisioned,peer=plaintext", "main-client-ca", "main-server", "main-client"),
@@ -99,7 +100,7 @@ var _ = Describe("ConfigsFor", func() {
 			clock = testclock.NewFakeClock(began)
 		})
 
-		generate := func(name string, rotation secrets.Rotation) (secretsmanager.Interface, map[string]*corev1.Secret) {
+		generate := func(name string, rotation state.Rotation) (secretsmanager.Interface, map[string]*corev1.Secret) {
 			etcd := question{}.etcd()
 			etcd.Name = name
 			times := map[string]time.Time{}
@@ -157,7 +158,7 @@ var _ = Describe("ConfigsFor", func() {
 		}
 
 		It("persists CAs and nothing else", func() {
-			_, generated := generate("main", secrets.Rotation{})
+			_, generated := generate("main", state.Rotation{})
 			for name, secret := range generated {
 				persisted := secret.Labels["persist"] == "true"
 				Expect(persisted).To(Equal(strings.HasSuffix(name, "-ca")), name)
@@ -165,16 +166,16 @@ var _ = Describe("ConfigsFor", func() {
 		})
 
 		It("names secrets that are ours so that they are known as ours", func() {
-			_, generated := generate("main", secrets.Rotation{})
+			_, generated := generate("main", state.Rotation{})
 			modes := secrets.RunningModes("main", "", true, generated["client-ca bundle"].Name, generated["peer-ca bundle"].Name)
 			Expect(modes.String()).To(Equal("client=provisioned,peer=provisioned"))
 		})
 
 		It("rolls the bundle first, then who connects, then who serves, then drops the old CA", func() {
-			_, first := generate("main", secrets.Rotation{})
+			_, first := generate("main", state.Rotation{})
 			oldCA := first["client-ca"].Name
 			clock.Step(time.Hour)
-			rotation := secrets.Rotation{StartedAt: clock.Now(), Stage: secrets.StagePrepareBundle}
+			rotation := state.Rotation{StartedAt: clock.Now(), Stage: state.StagePrepareBundle}
 
 			_, generated := generate("main", rotation)
 			newCA := generated["client-ca"].Name
@@ -184,7 +185,7 @@ var _ = Describe("ConfigsFor", func() {
 				Expect(generated[name].Name).To(Equal(first[name].Name), "%s stays as it is", name)
 			}
 
-			for _, stage := range []secrets.Stage{secrets.StagePrepareLeaves, secrets.StagePrepared} {
+			for _, stage := range []state.RotationStage{state.StagePrepareLeaves, state.StagePrepared} {
 				rotation.Stage = stage
 				_, generated = generate("main", rotation)
 				Expect(subjects(generated["client-ca bundle"])).To(ConsistOf(oldCA, newCA))
@@ -193,12 +194,12 @@ var _ = Describe("ConfigsFor", func() {
 				Expect(generated["server"].Name).To(Equal(first["server"].Name), "clients that trust the old CA alone still connect")
 			}
 
-			rotation.Stage = secrets.StageCompleteLeaves
+			rotation.Stage = state.StageCompleteLeaves
 			_, generated = generate("main", rotation)
 			Expect(subjects(generated["client-ca bundle"])).To(ConsistOf(oldCA, newCA))
 			Expect(issuer(generated["server"])).To(Equal(newCA))
 
-			rotation.Stage = secrets.StageCompleteBundle
+			rotation.Stage = state.StageCompleteBundle
 			manager, generated := generate("main", rotation)
 			Expect(subjects(generated["client-ca bundle"])).To(ConsistOf(newCA))
 			Expect(secretNames()).To(ContainElement(oldCA), "it goes only when everything was observed")
@@ -206,20 +207,20 @@ var _ = Describe("ConfigsFor", func() {
 			Expect(secretNames()).NotTo(ContainElement(oldCA))
 			Expect(secretNames()).To(HaveLen(7))
 
-			_, settled := generate("main", rotation.Observed(clock.Now()))
+			_, settled := generate("main", secrets.AdvanceRotation(rotation, clock.Now()))
 			for name, secret := range settled {
 				Expect(secret.Name).To(Equal(generated[name].Name), "%s stays when the rotation is over", name)
 			}
 		})
 
 		It("renews certificates before they expire, and leaves the CA", func() {
-			_, first := generate("main", secrets.Rotation{})
+			_, first := generate("main", state.Rotation{})
 			clock.SetTime(secrets.RenewAt(parse(first["server"].Data["tls.crt"])[0].NotBefore, parse(first["server"].Data["tls.crt"])[0].NotAfter).Add(-time.Minute))
-			_, generated := generate("main", secrets.Rotation{})
+			_, generated := generate("main", state.Rotation{})
 			Expect(generated["server"].Name).To(Equal(first["server"].Name))
 
 			clock.Step(2 * time.Minute)
-			_, generated = generate("main", secrets.Rotation{})
+			_, generated = generate("main", state.Rotation{})
 			for _, name := range []string{"server", "client", "peer"} {
 				Expect(generated[name].Name).NotTo(Equal(first[name].Name))
 			}
@@ -227,8 +228,8 @@ var _ = Describe("ConfigsFor", func() {
 		})
 
 		It("leaves the secrets of another Etcd in the namespace alone", func() {
-			_, first := generate("main", secrets.Rotation{})
-			manager, _ := generate("main-client", secrets.Rotation{})
+			_, first := generate("main", state.Rotation{})
+			manager, _ := generate("main-client", state.Rotation{})
 			Expect(secretNames()).To(HaveLen(14))
 			Expect(manager.Cleanup(ctx)).To(Succeed())
 			Expect(secretNames()).To(HaveLen(14))

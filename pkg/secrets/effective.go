@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Names are the names of generated Secrets. Those that are not provisioned are empty.
@@ -21,30 +22,30 @@ type Names struct {
 // Effective returns a copy of a canonical Etcd with its TLS as it is to be: references to what is provisioned filled in, and
 // TLS switched off where it is switched off though the spec does not say so any more. Whoever asks the copy needs to
 // know nothing about modes.
-func Effective(etcd *druidv1alpha1.Etcd, modes Modes, names Names) *druidv1alpha1.Etcd {
+func Effective(etcd *druidv1alpha1.Etcd, modes state.TLSModes, names Names) *druidv1alpha1.Etcd {
 	effective := etcd.DeepCopy()
-	if modes.Client == ModeProvisioned {
+	if modes.Client == state.ModeManaged {
 		effective.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
 			TLSCASecretRef:     bundle(names.ClientCA),
 			ServerTLSSecretRef: corev1.SecretReference{Name: names.Server},
 			ClientTLSSecretRef: corev1.SecretReference{Name: names.Client},
 		}
 	}
-	if modes.Peer == ModeProvisioned {
+	if modes.Peer == state.ModeManaged {
 		effective.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
 			TLSCASecretRef:     bundle(names.PeerCA),
 			ServerTLSSecretRef: corev1.SecretReference{Name: names.Peer},
 		}}
 	}
-	switch isOff := modes.Client == ModeDisabled || modes.Peer == ModeDisabled; {
-	case isOff && modes.Peer.hasCertificates():
+	switch isOff := modes.Client == state.ModeDisabled || modes.Peer == state.ModeDisabled; {
+	case isOff && hasCertificates(modes.Peer):
 		// It is off for clients, and for members as soon as they can be told.
 		effective.Spec.Etcd.EnableTLS, effective.Spec.Etcd.ClientUrlTLS, effective.Spec.Backup.TLS = nil, nil, nil
-	case isOff && modes.Client.hasCertificates():
+	case isOff && hasCertificates(modes.Client):
 		effective.Spec.Etcd.PeerUrlTLS = nil // it is on for members as soon as they can be told
 	case isOff:
 		effective.Spec.Etcd.EnableTLS = new(false)
-	case modes.Peer == ModePlaintext:
+	case modes.Peer == state.ModePlaintext:
 		effective.Spec.Etcd.PeerUrlTLS = nil
 	}
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // question is a row: what the spec names, what it says about TLS as a whole, and how the cluster runs.
@@ -46,7 +47,7 @@ func (q question) etcd() *druidv1alpha1.Etcd {
 var _ = Describe("Decide", func() {
 	DescribeTable("decides who owns the PKI",
 		func(q question, expected string) {
-			modes, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running), nil)
+			modes, errs := secrets.Decide(q.etcd(), state.ParseTLSModes(q.running), nil)
 			Expect(errs).To(BeEmpty())
 			Expect(modes.String()).To(Equal(expected))
 		},
@@ -85,7 +86,7 @@ var _ = Describe("Decide", func() {
 
 	DescribeTable("refuses what cannot work, with the way out",
 		func(q question, field, hint string) {
-			_, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running), nil)
+			_, errs := secrets.Decide(q.etcd(), state.ParseTLSModes(q.running), nil)
 			Expect(errs).To(HaveLen(1))
 			Expect(errs[0].Field).To(Equal(field))
 			Expect(errs[0].Detail).To(ContainSubstring(hint))
@@ -99,7 +100,7 @@ var _ = Describe("Decide", func() {
 
 var _ = DescribeTable("Decide about members that cannot be told of other peer URLs",
 	func(q question, bound bool, expected string) {
-		modes, errs := secrets.Decide(q.etcd(), secrets.ParseModes(q.running), &bound)
+		modes, errs := secrets.Decide(q.etcd(), state.ParseTLSModes(q.running), &bound)
 		Expect(errs).To(BeEmpty())
 		Expect(modes.String()).To(Equal(expected))
 	},
@@ -115,7 +116,7 @@ var _ = DescribeTable("Decide about members that cannot be told of other peer UR
 
 var _ = DescribeTable("IsPeerChangePending",
 	func(q question, bound *bool, expected bool) {
-		Expect(secrets.IsPeerChangePending(q.etcd(), secrets.ParseModes(q.running), bound)).To(Equal(expected))
+		Expect(secrets.IsPeerChangePending(q.etcd(), state.ParseTLSModes(q.running), bound)).To(Equal(expected))
 	},
 	Entry("is true where TLS is switched off, and members keep it", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, new(true), true),
 	Entry("is true where TLS is switched on, and members stay without", question{enableTLS: new(true), running: "client=disabled,peer=disabled"}, new(false), true),
@@ -144,7 +145,7 @@ var _ = Describe("Effective", func() {
 
 	It("fills in what is provisioned, and lets the sidecar serve with the certificates of etcd", func() {
 		etcd := question{}.etcd()
-		effective := secrets.Effective(etcd, secrets.ParseModes("client=provisioned,peer=provisioned"), names)
+		effective := secrets.Effective(etcd, state.ParseTLSModes("client=provisioned,peer=provisioned"), names)
 
 		Expect(helper.ClientTLS(effective).TLSCASecretRef.Name).To(Equal("a"))
 		Expect(*helper.ClientTLS(effective).TLSCASecretRef.DataKey).To(Equal("bundle.crt"))
@@ -157,14 +158,14 @@ var _ = Describe("Effective", func() {
 	})
 
 	It("leaves what is given", func() {
-		effective := secrets.Effective(question{client: true}.etcd(), secrets.ParseModes("client=given,peer=provisioned"), names)
+		effective := secrets.Effective(question{client: true}.etcd(), state.ParseTLSModes("client=given,peer=provisioned"), names)
 
 		Expect(helper.ClientTLS(effective).TLSCASecretRef.Name).To(Equal("given-ca"))
 		Expect(helper.PeerTLS(effective).TLSCASecretRef.Name).To(Equal("d"))
 	})
 
 	It("ignores what is named while TLS is switched off", func() {
-		effective := secrets.Effective(question{client: true, peer: true}.etcd(), secrets.ParseModes("client=disabled,peer=disabled"), secrets.Names{})
+		effective := secrets.Effective(question{client: true, peer: true}.etcd(), state.ParseTLSModes("client=disabled,peer=disabled"), secrets.Names{})
 
 		Expect(helper.ClientTLS(effective)).To(BeNil())
 		Expect(helper.PeerTLS(effective)).To(BeNil())

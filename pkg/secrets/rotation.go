@@ -5,7 +5,6 @@
 package secrets
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -14,35 +13,16 @@ import (
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-)
-
-// Stage is how far the rotation of CAs has come. A stage says what is rendered, and is left only when all members were seen
-// to run what it renders.
-type Stage string
-
-const (
-	// StageSettled is the stage of one CA: no rotation is under way.
-	StageSettled Stage = ""
-	// StagePrepareBundle makes all members trust the new CA beside the old one, which still signs everything.
-	StagePrepareBundle Stage = "PrepareBundle"
-	// StagePrepareLeaves gives certificates of the new CA to those who connect: clients, and members among each other.
-	StagePrepareLeaves Stage = "PrepareLeaves"
-	// StagePrepared renders what StagePrepareLeaves does, and rests until the rotation is to be completed. Members still
-	// present certificates of the old CA, so that a client has all this time to learn of the new one.
-	StagePrepared Stage = "Prepared"
-	// StageCompleteLeaves gives certificates of the new CA to members, to present to clients.
-	StageCompleteLeaves Stage = "CompleteLeaves"
-	// StageCompleteBundle ends the trust in the old CA, and is over when the old CA is deleted.
-	StageCompleteBundle Stage = "CompleteBundle"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // automaticPause is how long a rotation that began by itself rests before it is completed by itself.
 const automaticPause = 7 * 24 * time.Hour
 
 // serverCA signs what members present to clients.
-func (s Stage) serverCA() secretsmanager.SignedByCAOption {
+func serverCA(s state.RotationStage) secretsmanager.SignedByCAOption {
 	switch s {
-	case StagePrepareBundle, StagePrepareLeaves, StagePrepared:
+	case state.StagePrepareBundle, state.StagePrepareLeaves, state.StagePrepared:
 		return secretsmanager.UseOldCA
 	default:
 		return secretsmanager.UseCurrentCA
@@ -50,8 +30,8 @@ func (s Stage) serverCA() secretsmanager.SignedByCAOption {
 }
 
 // clientCA signs what is presented by those who connect.
-func (s Stage) clientCA() secretsmanager.SignedByCAOption {
-	if s == StagePrepareBundle {
+func clientCA(s state.RotationStage) secretsmanager.SignedByCAOption {
+	if s == state.StagePrepareBundle {
 		return secretsmanager.UseOldCA
 	}
 
@@ -59,67 +39,35 @@ func (s Stage) clientCA() secretsmanager.SignedByCAOption {
 }
 
 // isBeforeCompletion is true for stages in which everybody may still trust the old CA alone.
-func (s Stage) isBeforeCompletion() bool {
-	return s == StagePrepareBundle || s == StagePrepareLeaves || s == StagePrepared
+func isBeforeCompletion(s state.RotationStage) bool {
+	return s == state.StagePrepareBundle || s == state.StagePrepareLeaves || s == state.StagePrepared
 }
 
-// NeedsProof is true for stages that are left only after a handshake with every member.
-func (s Stage) NeedsProof() bool { return s != StageSettled && s != StagePrepared }
-
-// Rotation is what is remembered about the newest rotation of the CAs of an Etcd. The zero value is a cluster whose CAs
-// were never rotated.
-type Rotation struct {
-	// StartedAt is when the newest CA was asked for, to the second: the secrets manager derives its name from it.
-	// Zero: the CA is the first.
-	StartedAt time.Time `json:"startedAt,omitzero"`
-	// Stage of the rotation.
-	Stage Stage `json:"stage,omitempty"`
-	// PreparedAt is when StagePrepared was reached.
-	PreparedAt time.Time `json:"preparedAt,omitzero"`
-	// Automatic is true for a rotation that nobody asked for.
-	Automatic bool `json:"automatic,omitempty"`
+// NeedsHandshake is true for stages that are left only after a handshake with every member.
+func NeedsHandshake(s state.RotationStage) bool {
+	return s != state.StageIdle && s != state.StagePrepared
 }
 
-// String is the form in which the ManagedResource remembers a rotation: JSON.
-func (r Rotation) String() string {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return "" // times beyond the year 9999
-	}
-
-	return string(data)
-}
-
-// Describe says in words what is being done; empty when nothing is.
-func (r Rotation) Describe() string {
+// DescribeRotation says in words what is being done; empty when nothing is.
+func DescribeRotation(r state.Rotation) string {
 	switch r.Stage {
-	case StageSettled:
+	case state.StageIdle:
 		return ""
-	case StagePrepareBundle:
+	case state.StagePrepareBundle:
 		return "the CAs are rotated: members learn to trust the new CA beside the old one"
-	case StagePrepareLeaves:
+	case state.StagePrepareLeaves:
 		return "the CAs are rotated: clients and members get certificates of the new CA to connect with"
-	case StagePrepared:
+	case state.StagePrepared:
 		return "the rotation of the CAs is prepared: clients must trust the bundle before it is completed"
-	case StageCompleteLeaves:
+	case state.StageCompleteLeaves:
 		return "the CAs are rotated: members get certificates of the new CA to present to clients"
 	default:
 		return "the CAs are rotated: the old CA is trusted no longer"
 	}
 }
 
-// ParseRotation reads what String wrote; false for what it did not write.
-func ParseRotation(text string) (Rotation, bool) {
-	var rotation Rotation
-	if text == "" || json.Unmarshal([]byte(text), &rotation) != nil {
-		return Rotation{}, false
-	}
-
-	return rotation, true
-}
-
-// Asked is who asks for a rotation, and what exists.
-type Asked struct {
+// RotationInput is what a decision about the rotation of the CAs depends on.
+type RotationInput struct {
 	// Gardener is the rotation of the shoot or garden that the Etcd belongs to. Nil: it belongs to none, and
 	// annotations and expiry decide.
 	Gardener *GardenerRotation
@@ -154,21 +102,21 @@ type CA struct {
 // Next returns the rotation as it is to be carried out now: it begins one that is asked for, and completes one that is
 // prepared. remembered is the text that the ManagedResource has. Where it has none, nothing begins: what begins has to be
 // remembered first. Stages that need members to be observed are left with Observed alone.
-func Next(remembered string, asked Asked) Rotation {
-	rotation, found := ParseRotation(remembered)
+func Next(remembered string, asked RotationInput) state.Rotation {
+	rotation, found := state.ParseRotation(remembered)
 	if !found || len(asked.CAs) == 0 {
-		return recollect(asked)
+		return reconstructRotation(asked)
 	}
 	switch rotation.Stage {
-	case StageSettled:
-		if rotation = rotation.takeUp(asked); rotation.Stage != StageSettled {
+	case state.StageIdle:
+		if rotation = adoptRotation(rotation, asked); rotation.Stage != state.StageIdle {
 			return rotation
 		}
 
-		return rotation.begin(asked)
-	case StagePrepared:
-		if rotation.isToComplete(asked) {
-			rotation.Stage = StageCompleteLeaves
+		return beginRotation(rotation, asked)
+	case state.StagePrepared:
+		if shouldComplete(rotation, asked) {
+			rotation.Stage = state.StageCompleteLeaves
 		}
 	}
 
@@ -178,29 +126,29 @@ func Next(remembered string, asked Asked) Rotation {
 // Begins is true for a rotation of Next that begins now. It has to be remembered before a CA is generated for it, whose name
 // comes from the time: who begins once more, after an interruption, would generate another one, and the library keeps but one beside
 // the newest. The one that everybody trusts would be lost.
-func (r Rotation) Begins(remembered string) bool {
-	before, found := ParseRotation(remembered)
+func Begins(r state.Rotation, remembered string) bool {
+	before, found := state.ParseRotation(remembered)
 
-	return found && before.Stage == StageSettled && r.Stage != StageSettled
+	return found && before.Stage == state.StageIdle && r.Stage != state.StageIdle
 }
 
-// takeUp returns the rotation for which there is a CA already, though it is not remembered; the same where there is none.
-func (r Rotation) takeUp(asked Asked) Rotation {
+// adoptRotation returns the rotation for which there is a CA already, though it is not remembered; the same where there is none.
+func adoptRotation(r state.Rotation, asked RotationInput) state.Rotation {
 	before := asked
 	before.CAs = slices.DeleteFunc(slices.Clone(asked.CAs), func(ca CA) bool { return ca.RotationStartedAt.After(r.StartedAt) })
 	if len(before.CAs) == len(asked.CAs) {
 		return r
 	}
-	taken := recollect(asked)
-	taken.Automatic = taken.Stage != StageSettled && asked.Gardener == nil && asked.Annotation != druidv1alpha1.RotateCAStart && expires(before)
+	taken := reconstructRotation(asked)
+	taken.Automatic = taken.Stage != state.StageIdle && asked.Gardener == nil && asked.Annotation != druidv1alpha1.RotateCAStart && expires(before)
 
 	return taken
 }
 
-// recollect finds out from the CAs themselves what was forgotten. Where an old CA exists nobody knows who trusts which, so
+// reconstructRotation finds out from the CAs themselves what was forgotten. Where an old CA exists nobody knows who trusts which, so
 // that the rotation begins again with the trust in both.
-func recollect(asked Asked) Rotation {
-	var rotation Rotation
+func reconstructRotation(asked RotationInput) state.Rotation {
+	var rotation state.Rotation
 	perConfig := map[string]int{}
 	for _, ca := range asked.CAs {
 		perConfig[ca.ConfigName]++
@@ -210,7 +158,7 @@ func recollect(asked Asked) Rotation {
 	}
 	for _, count := range perConfig {
 		if count > 1 {
-			rotation.Stage = StagePrepareBundle
+			rotation.Stage = state.StagePrepareBundle
 		}
 	}
 	if len(asked.CAs) == 0 && asked.Gardener != nil {
@@ -220,8 +168,8 @@ func recollect(asked Asked) Rotation {
 	return rotation
 }
 
-func (r Rotation) begin(asked Asked) Rotation {
-	begun := Rotation{StartedAt: asked.Now.UTC().Truncate(time.Second), Stage: StagePrepareBundle}
+func beginRotation(r state.Rotation, asked RotationInput) state.Rotation {
+	begun := state.Rotation{StartedAt: asked.Now.UTC().Truncate(time.Second), Stage: state.StagePrepareBundle}
 	switch {
 	case len(asked.CAs) == 0:
 		return r
@@ -241,7 +189,7 @@ func (r Rotation) begin(asked Asked) Rotation {
 }
 
 // expires is true when the newest CA of a kind has lived four fifths of its time.
-func expires(asked Asked) bool {
+func expires(asked RotationInput) bool {
 	newest := map[string]CA{}
 	for _, ca := range asked.CAs {
 		if known, found := newest[ca.ConfigName]; !found || ca.CreatedAt.After(known.CreatedAt) {
@@ -268,50 +216,50 @@ func RenewAt(notBefore, notAfter time.Time) time.Time {
 	return renewAt
 }
 
-func (r Rotation) isToComplete(asked Asked) bool {
+func shouldComplete(r state.Rotation, asked RotationInput) bool {
 	switch {
 	case asked.Gardener != nil:
 		return asked.Gardener.Phase == gardencorev1beta1.RotationCompleting || asked.Gardener.Phase == gardencorev1beta1.RotationCompleted
 	case asked.Annotation == druidv1alpha1.RotateCAComplete:
 		return true
 	default:
-		return r.Automatic && !asked.Now.Before(r.CompletesAt())
+		return r.Automatic && !asked.Now.Before(CompletesAt(r))
 	}
 }
 
 // CompletesAt is when a rotation that began by itself is completed by itself. Zero: it is not, or not yet.
-func (r Rotation) CompletesAt() time.Time {
-	if !r.Automatic || r.Stage != StagePrepared {
+func CompletesAt(r state.Rotation) time.Time {
+	if !r.Automatic || r.Stage != state.StagePrepared {
 		return time.Time{}
 	}
 
 	return r.PreparedAt.Add(automaticPause)
 }
 
-// Observed returns the rotation after all members were seen to run what the stage renders and, where it NeedsProof, after
+// AdvanceRotation returns the rotation after all members were seen to run what the stage renders and, where it NeedsHandshake, after
 // a handshake with each. The old CA has to be deleted before StageCompleteBundle is left.
-func (r Rotation) Observed(now time.Time) Rotation {
+func AdvanceRotation(r state.Rotation, now time.Time) state.Rotation {
 	switch r.Stage {
-	case StagePrepareBundle:
-		r.Stage = StagePrepareLeaves
-	case StagePrepareLeaves:
-		r.Stage, r.PreparedAt = StagePrepared, now.UTC().Truncate(time.Second)
-	case StageCompleteLeaves:
-		r.Stage = StageCompleteBundle
-	case StageCompleteBundle:
-		r = Rotation{StartedAt: r.StartedAt}
+	case state.StagePrepareBundle:
+		r.Stage = state.StagePrepareLeaves
+	case state.StagePrepareLeaves:
+		r.Stage, r.PreparedAt = state.StagePrepared, now.UTC().Truncate(time.Second)
+	case state.StageCompleteLeaves:
+		r.Stage = state.StageCompleteBundle
+	case state.StageCompleteBundle:
+		r = state.Rotation{StartedAt: r.StartedAt}
 	}
 
 	return r
 }
 
-// Takes says whether a remembered rotation has taken up what the annotation asks for, so that the annotation can go.
-func (r Rotation) Takes(annotation string) bool {
+// HasConsumed says whether a remembered rotation has taken up what the annotation asks for, so that the annotation can go.
+func HasConsumed(r state.Rotation, annotation string) bool {
 	switch annotation {
 	case druidv1alpha1.RotateCAStart:
-		return r.Stage != StageSettled
+		return r.Stage != state.StageIdle
 	case druidv1alpha1.RotateCAComplete:
-		return !r.Stage.isBeforeCompletion()
+		return !isBeforeCompletion(r.Stage)
 	default:
 		return false
 	}
@@ -320,17 +268,17 @@ func (r Rotation) Takes(annotation string) bool {
 // LibraryRotation is what to tell the library about the rotation of the shoot or garden: when it began as far as it was
 // taken up, and the lesser of its phase and of what was observed. The library drops an old CA as soon as it hears
 // Completing, whoever still trusts nothing else.
-func (r Rotation) LibraryRotation() GardenerRotation {
+func LibraryRotation(r state.Rotation) GardenerRotation {
 	phase := gardencorev1beta1.RotationPreparing
 	switch r.Stage {
-	case StageSettled:
+	case state.StageIdle:
 		phase = gardencorev1beta1.RotationCompleted
 		if r.StartedAt.IsZero() {
 			phase = ""
 		}
-	case StagePrepared, StageCompleteLeaves:
+	case state.StagePrepared, state.StageCompleteLeaves:
 		phase = gardencorev1beta1.RotationPrepared
-	case StageCompleteBundle:
+	case state.StageCompleteBundle:
 		phase = gardencorev1beta1.RotationCompleting
 	}
 

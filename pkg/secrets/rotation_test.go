@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Rotation", func() {
@@ -26,7 +27,7 @@ var _ = Describe("Rotation", func() {
 	}
 
 	DescribeTable("is begun and completed",
-		func(remembered string, asked secrets.Asked, stage string, startedAt time.Time) {
+		func(remembered string, asked secrets.RotationInput, stage string, startedAt time.Time) {
 			if asked.Now.IsZero() {
 				asked.Now = now
 			}
@@ -34,80 +35,80 @@ var _ = Describe("Rotation", func() {
 			Expect(string(rotation.Stage)).To(Equal(stage))
 			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
 		},
-		Entry("not before the ManagedResource remembers that none is under way, since it has to remember this one", "", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "", time.Time{}),
-		Entry("as the one that has a CA already, though nobody remembers it", "{}", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}, firstCA}, Annotation: "start"}, "PrepareBundle", before),
-		Entry("as the one of a shoot that has a CA already", "{}", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
-		Entry("anew where the CA of one that nobody remembers is all that is left", "{}", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}}, Annotation: "start"}, "PrepareBundle", now),
-		Entry("not while nobody asks", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}}, "", time.Time{}),
-		Entry("by the annotation", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "PrepareBundle", now),
-		Entry("not by the annotation before there is a CA", "", secrets.Asked{Annotation: "start"}, "", time.Time{}),
-		Entry("not a second time by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "start"}, "PrepareLeaves", before),
-		Entry("by the shoot", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
-		Entry("not by a shoot that was never rotated", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{})}, "", time.Time{}),
-		Entry("not by the annotation in a shoot", "{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{}), Annotation: "start"}, "", time.Time{}),
-		Entry("not by a rotation of the shoot that is taken up already", `{"startedAt":"2026-05-04T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA}, Gardener: shoot("Completed", now)}, "", now),
-		Entry("not by a rotation of the shoot that is older than the cluster", "", secrets.Asked{Gardener: shoot("Prepared", before)}, "", before),
-		Entry("by the next rotation of the shoot", `{"startedAt":"2026-05-04T02:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
-		Entry("by expiry", "{}", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-81 * time.Hour * 24), NotAfter: now.Add(19 * time.Hour * 24)}}}, "PrepareBundle", now),
-		Entry("not by the expiry of an older CA", "{}", secrets.Asked{CAs: []secrets.CA{
+		Entry("not before the ManagedResource remembers that none is under way, since it has to remember this one", "", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "", time.Time{}),
+		Entry("as the one that has a CA already, though nobody remembers it", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}, firstCA}, Annotation: "start"}, "PrepareBundle", before),
+		Entry("as the one of a shoot that has a CA already", "{}", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("anew where the CA of one that nobody remembers is all that is left", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}}, Annotation: "start"}, "PrepareBundle", now),
+		Entry("not while nobody asks", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}}, "", time.Time{}),
+		Entry("by the annotation", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "PrepareBundle", now),
+		Entry("not by the annotation before there is a CA", "", secrets.RotationInput{Annotation: "start"}, "", time.Time{}),
+		Entry("not a second time by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "start"}, "PrepareLeaves", before),
+		Entry("by the shoot", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("not by a shoot that was never rotated", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{})}, "", time.Time{}),
+		Entry("not by the annotation in a shoot", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{}), Annotation: "start"}, "", time.Time{}),
+		Entry("not by a rotation of the shoot that is taken up already", `{"startedAt":"2026-05-04T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA}, Gardener: shoot("Completed", now)}, "", now),
+		Entry("not by a rotation of the shoot that is older than the cluster", "", secrets.RotationInput{Gardener: shoot("Prepared", before)}, "", before),
+		Entry("by the next rotation of the shoot", `{"startedAt":"2026-05-04T02:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("by expiry", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-81 * time.Hour * 24), NotAfter: now.Add(19 * time.Hour * 24)}}}, "PrepareBundle", now),
+		Entry("not by the expiry of an older CA", "{}", secrets.RotationInput{CAs: []secrets.CA{
 			{ConfigName: "main-client-ca", CreatedAt: now, NotBefore: now, NotAfter: now.Add(1000 * time.Hour)},
 			{ConfigName: "main-client-ca", CreatedAt: before, NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)},
 		}}, "", time.Time{}),
-		Entry("not completed by the annotation before it is prepared", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete"}, "PrepareLeaves", before),
-		Entry("completed by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete"}, "CompleteLeaves", before),
-		Entry("not completed by the shoot before it is prepared here", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareBundle"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "PrepareBundle", before),
-		Entry("completed by the shoot", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "CompleteLeaves", before),
-		Entry("completed by a shoot that was faster", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completed", before)}, "CompleteLeaves", before),
-		Entry("left prepared while the shoot is", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Prepared", before)}, "Prepared", before),
-		Entry("left prepared by itself for a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-28T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
-		Entry("completed by itself after a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-27T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "CompleteLeaves", before),
-		Entry("left prepared for ever where somebody asked for it and did not come back", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
-		Entry("forgotten where there is no CA any more", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.Asked{}, "", time.Time{}),
-		Entry("begun anew where it was forgotten half-way", "", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
-		Entry("not begun where it was forgotten and over", "", secrets.Asked{CAs: []secrets.CA{newCA}}, "", now),
+		Entry("not completed by the annotation before it is prepared", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete"}, "PrepareLeaves", before),
+		Entry("completed by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete"}, "CompleteLeaves", before),
+		Entry("not completed by the shoot before it is prepared here", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareBundle"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "PrepareBundle", before),
+		Entry("completed by the shoot", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completing", before)}, "CompleteLeaves", before),
+		Entry("completed by a shoot that was faster", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Completed", before)}, "CompleteLeaves", before),
+		Entry("left prepared while the shoot is", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Prepared", before)}, "Prepared", before),
+		Entry("left prepared by itself for a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-28T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
+		Entry("completed by itself after a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-27T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "CompleteLeaves", before),
+		Entry("left prepared for ever where somebody asked for it and did not come back", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
+		Entry("forgotten where there is no CA any more", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.RotationInput{}, "", time.Time{}),
+		Entry("begun anew where it was forgotten half-way", "", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
+		Entry("not begun where it was forgotten and over", "", secrets.RotationInput{CAs: []secrets.CA{newCA}}, "", now),
 	)
 
 	It("has to be remembered before a CA is generated for it", func() {
-		asked := secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
+		asked := secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
 		begun := secrets.Next("{}", asked)
-		Expect(begun.Begins("{}")).To(BeTrue())
+		Expect(secrets.Begins(begun, "{}")).To(BeTrue())
 
 		asked.Now = now.Add(2 * time.Second)
 		again := secrets.Next(begun.String(), asked)
-		Expect(again.Begins(begun.String())).To(BeFalse())
+		Expect(secrets.Begins(again, begun.String())).To(BeFalse())
 		Expect(again).To(Equal(begun))
-		Expect(secrets.Next("{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Now: now}).Begins("{}")).To(BeFalse(), "nobody asked")
-		Expect(secrets.Next("", secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Now: now}).Begins("")).To(BeFalse(), "it has its CA")
+		Expect(secrets.Begins(secrets.Next("{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Now: now}), "{}")).To(BeFalse(), "nobody asked")
+		Expect(secrets.Begins(secrets.Next("", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Now: now}), "")).To(BeFalse(), "it has its CA")
 	})
 
 	DescribeTable("knows whether nobody asked for the one that has a CA already, though it is not remembered",
-		func(asked secrets.Asked, automatic bool) {
+		func(asked secrets.RotationInput, automatic bool) {
 			asked.Now = now
 			asked.CAs = append(asked.CAs, secrets.CA{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before, NotBefore: before, NotAfter: now.Add(1000 * time.Hour)})
 			rotation := secrets.Next("{}", asked)
 			Expect(rotation).To(And(HaveField("Stage", BeEquivalentTo("PrepareBundle")), HaveField("StartedAt", BeTemporally("==", before)), HaveField("Automatic", automatic)))
 		},
-		Entry("where the CA before it expires", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),
-		Entry("but not where the annotation asks", secrets.Asked{Annotation: "start", CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
-		Entry("but not in a shoot", secrets.Asked{Gardener: shoot("Preparing", before), CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
-		Entry("but not where the CA before it lives on", secrets.Asked{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: before, NotAfter: now.Add(1000 * time.Hour)}}}, false),
+		Entry("where the CA before it expires", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),
+		Entry("but not where the annotation asks", secrets.RotationInput{Annotation: "start", CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
+		Entry("but not in a shoot", secrets.RotationInput{Gardener: shoot("Preparing", before), CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
+		Entry("but not where the CA before it lives on", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: before, NotAfter: now.Add(1000 * time.Hour)}}}, false),
 	)
 
 	It("goes through its stages only as members are observed, and waits when it is prepared", func() {
-		rotation := secrets.Next("{}", secrets.Asked{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now})
+		rotation := secrets.Next("{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now})
 		var stages, phases []string
 		for range 4 {
-			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(rotation.LibraryRotation().Phase))
-			rotation = rotation.Observed(now)
+			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(secrets.LibraryRotation(rotation).Phase))
+			rotation = secrets.AdvanceRotation(rotation, now)
 		}
 		Expect(stages).To(Equal([]string{"PrepareBundle", "PrepareLeaves", "Prepared", "Prepared"}))
 		Expect(phases).To(Equal([]string{"Preparing", "Preparing", "Prepared", "Prepared"}))
 
-		rotation = secrets.Next(rotation.String(), secrets.Asked{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete", Now: now})
+		rotation = secrets.Next(rotation.String(), secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete", Now: now})
 		stages, phases = nil, nil
 		for range 3 {
-			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(rotation.LibraryRotation().Phase))
-			rotation = rotation.Observed(now)
+			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(secrets.LibraryRotation(rotation).Phase))
+			rotation = secrets.AdvanceRotation(rotation, now)
 		}
 		Expect(stages).To(Equal([]string{"CompleteLeaves", "CompleteBundle", ""}))
 		Expect(phases).To(Equal([]string{"Prepared", "Completing", "Completed"}))
@@ -115,16 +116,16 @@ var _ = Describe("Rotation", func() {
 	})
 
 	It("tells when it is completed by itself", func() {
-		rotation := secrets.Rotation{Stage: "Prepared", PreparedAt: now, Automatic: true}
-		Expect(rotation.CompletesAt()).To(BeTemporally("==", now.Add(7*24*time.Hour)))
+		rotation := state.Rotation{Stage: "Prepared", PreparedAt: now, Automatic: true}
+		Expect(secrets.CompletesAt(rotation)).To(BeTemporally("==", now.Add(7*24*time.Hour)))
 		rotation.Stage = "PrepareLeaves"
-		Expect(rotation.CompletesAt()).To(BeZero())
-		Expect(secrets.Rotation{Stage: "Prepared", PreparedAt: now}.CompletesAt()).To(BeZero(), "somebody asked for it, and has to go on")
+		Expect(secrets.CompletesAt(rotation)).To(BeZero())
+		Expect(secrets.CompletesAt(state.Rotation{Stage: "Prepared", PreparedAt: now})).To(BeZero(), "somebody asked for it, and has to go on")
 	})
 
 	DescribeTable("takes the annotation up",
 		func(stage, annotation string, expected bool) {
-			Expect(secrets.Rotation{Stage: secrets.Stage(stage)}.Takes(annotation)).To(Equal(expected))
+			Expect(secrets.HasConsumed(state.Rotation{Stage: state.RotationStage(stage)}, annotation)).To(Equal(expected))
 		},
 		Entry("start only when it was begun", "", "start", false),
 		Entry("start when it was begun", "PrepareBundle", "start", true),
@@ -136,11 +137,11 @@ var _ = Describe("Rotation", func() {
 	)
 
 	It("is remembered", func() {
-		rotation := secrets.Rotation{StartedAt: now, Stage: secrets.StagePrepared, PreparedAt: now, Automatic: true}
+		rotation := state.Rotation{StartedAt: now, Stage: state.StagePrepared, PreparedAt: now, Automatic: true}
 		Expect(rotation.String()).To(Equal(`{"startedAt":"2026-05-04T03:02:01Z","stage":"Prepared","preparedAt":"2026-05-04T03:02:01Z","automatic":true}`))
-		parsed, found := secrets.ParseRotation(rotation.String())
+		parsed, found := state.ParseRotation(rotation.String())
 		Expect(found).To(BeTrue())
 		Expect(parsed).To(Equal(rotation))
-		Expect(secrets.Rotation{}.String()).To(Equal("{}"))
+		Expect(state.Rotation{}.String()).To(Equal("{}"))
 	})
 })

@@ -18,7 +18,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/care"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/compaction"
@@ -28,6 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // callTimeout bounds one call to a member of a cluster.
@@ -157,13 +157,13 @@ func localStoreRoots(config configv1alpha1.LocalStoreConfiguration, gardener boo
 
 // renderingDefaults are what Etcds are rendered with that are accepted from now on. The environment variable
 // IMAGEVECTOR_OVERWRITE replaces images.
-func renderingDefaults(config configv1alpha1.RenderingConfiguration) (componentetcd.Defaults, error) {
+func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defaults, error) {
 	images, err := imagevector.Images()
 	if err != nil {
-		return componentetcd.Defaults{}, fmt.Errorf("finding images: %w", err)
+		return state.Defaults{}, fmt.Errorf("finding images: %w", err)
 	}
-	return componentetcd.Defaults{
-		Images: componentetcd.Images{
+	return state.Defaults{
+		Images: state.Images{
 			EtcdWrapper:   images.EtcdWrapper,
 			BackupRestore: images.BackupRestore,
 			Init:          images.Init,

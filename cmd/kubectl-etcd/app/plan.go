@@ -24,10 +24,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 func (p *plugin) planCommand() *cobra.Command {
@@ -148,7 +148,7 @@ func (s *session) forecast(ctx context.Context, stored, wanted *druidv1alpha1.Et
 }
 
 // running renders what runs, by the stored spec.
-func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults, now time.Time) (forecast.Rendered, error) {
+func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults state.Defaults, now time.Time) (forecast.Rendered, error) {
 	canonical, errs := helper.Canonical(stored)
 	if len(errs) > 0 {
 		return forecast.Rendered{}, errs.ToAggregate()
@@ -169,20 +169,20 @@ func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults com
 
 // defaultsOf are the defaults that the cluster was last carried out with; of a cluster that is not there yet, those of this
 // version.
-func defaultsOf(o etcdcluster.Observation) (componentetcd.Defaults, error) {
+func defaultsOf(o etcdcluster.Observation) (state.Defaults, error) {
 	pinned := struct {
-		Defaults componentetcd.Defaults `json:"defaults"`
+		Defaults state.Defaults `json:"defaults"`
 	}{}
 	if o.ManagedResource.Defaults != "" {
 		if err := json.Unmarshal([]byte(o.ManagedResource.Defaults), &pinned); err != nil {
-			return componentetcd.Defaults{}, fmt.Errorf("reading the defaults that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
+			return state.Defaults{}, fmt.Errorf("reading the defaults that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
 		}
 
 		return pinned.Defaults, nil
 	}
 	images, err := imagevector.Images()
 
-	return componentetcd.Defaults{Images: componentetcd.Images{
+	return state.Defaults{Images: state.Images{
 		EtcdWrapper: images.EtcdWrapper, BackupRestore: images.BackupRestore, Init: images.Init,
 	}}, err
 }

@@ -22,18 +22,19 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // renderer renders as the operator does, without its writes.
 type renderer struct {
 	etcd     *druidv1alpha1.Etcd
-	defaults componentetcd.Defaults
+	defaults state.Defaults
 	store    *backupstore.Store
 }
 
 // rendererFor prepares a canonical spec for rendering: what the operator would have issued keeps its name where the cluster mounts
 // it already, and gets a stand-in where it does not exist yet.
-func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults componentetcd.Defaults, now time.Time) (*renderer, error) {
+func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults state.Defaults, now time.Time) (*renderer, error) {
 	running := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 	modes, errs := secrets.Decide(etcd, running, peers.PinnedTLS(etcd, o, now))
 	if len(errs) > 0 {
@@ -41,17 +42,17 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults c
 	}
 	mounted, configs := o.StatefulSet.TLS, secrets.ConfigNamesFor(etcd.Name)
 	names := secrets.Names(configs) // for what is not issued yet
-	if running.Client == secrets.ModeProvisioned {
+	if running.Client == state.ModeManaged {
 		names.ClientCA, names.Server, names.Client = mounted.ClientCA, mounted.Server, mounted.Client
 	}
-	if running.Peer == secrets.ModeProvisioned {
+	if running.Peer == state.ModeManaged {
 		names.PeerCA, names.Peer = mounted.PeerCA, mounted.Peer
 	}
 	r := &renderer{etcd: secrets.Effective(peers.WithPinnedPort(etcd, o, now), modes, names), defaults: defaults}
 	if etcd.Spec.Backup.Store == nil {
 		return r, nil
 	}
-	pinned, err := backupstore.ParsePin(o.ManagedResource.Store)
+	pinned, err := state.ParseStore(o.ManagedResource.Store)
 	if err != nil {
 		return nil, fmt.Errorf("the store that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
 	}

@@ -45,7 +45,7 @@ func Rehearsal(v Values) *batchv1.Job {
 			Name:            helper.RehearsalJobName(v.Etcd),
 			Namespace:       v.Etcd.Namespace,
 			Labels:          rehearsal.labels(v.Etcd),
-			Annotations:     map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.PinFor(v.Store).String()},
+			Annotations:     map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(v.Store).String()},
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
 		},
 		Spec: batchv1.JobSpec{

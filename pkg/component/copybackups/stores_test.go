@@ -19,6 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -153,7 +154,7 @@ func sidecarPod(store backupstore.Store) corev1.PodSpec {
 	obj := fixture.Etcd(fixture.WithStore(string(store.Provider)))
 	values, err := etcd.ValuesFor(etcd.Input{
 		Etcd: obj, Replicas: 1, ClusterSize: 1, Store: &store,
-		Defaults: etcd.Defaults{Images: etcd.Images{EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: "example.com/etcd-backup-restore:v2", Init: "example.com/init:v3"}},
+		Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "example.com/etcd-wrapper:v1", BackupRestore: "example.com/etcd-backup-restore:v2", Init: "example.com/init:v3"}},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	objects, err := etcd.Objects(values)

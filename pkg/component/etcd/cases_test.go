@@ -18,6 +18,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -60,8 +61,8 @@ func goldenCases() []goldenCase {
 }
 
 // defaults are what an operator outside of Gardener would have.
-func defaults() etcd.Defaults {
-	return etcd.Defaults{Images: etcd.Images{
+func defaults() state.Defaults {
+	return state.Defaults{Images: state.Images{
 		EtcdWrapper:   "example.com/etcd-wrapper:v1",
 		BackupRestore: "example.com/etcd-backup-restore:v2",
 		Init:          "example.com/init:v3",

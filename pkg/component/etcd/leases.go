@@ -39,7 +39,7 @@ func SnapshotLeases(v Values) []*coordinationv1.Lease {
 		lease(v, v.Names.DeltaSnapshotLease, druidv1alpha1.ComponentNameSnapshotLease),
 	}
 	for _, lease := range leases {
-		lease.Annotations = map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.PinFor(*v.Store).String()}
+		lease.Annotations = map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(*v.Store).String()}
 	}
 
 	return leases

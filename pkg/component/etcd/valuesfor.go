@@ -14,6 +14,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // ValuesFor maps the input to values. The Etcd has passed the validation of its API; it fails only where an annotation of
@@ -82,7 +83,7 @@ func largest(etcd *druidv1alpha1.Etcd, in Input) int32 {
 	return max(etcd.Spec.Replicas, in.Replicas, in.ClusterSize, int32(len(etcd.Spec.ExternallyManagedMemberAddresses))) // #nosec G115 -- A handful of addresses.
 }
 
-func ipFamiliesFor(defaults Defaults) []corev1.IPFamily {
+func ipFamiliesFor(defaults state.Defaults) []corev1.IPFamily {
 	if len(defaults.IPFamilies) == 0 {
 		return []corev1.IPFamily{corev1.IPv4Protocol}
 	}

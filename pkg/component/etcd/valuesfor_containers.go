@@ -10,6 +10,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 func serverValuesFor(etcd *druidv1alpha1.Etcd, in Input) ServerValues {
@@ -34,7 +35,7 @@ func serverValuesFor(etcd *druidv1alpha1.Etcd, in Input) ServerValues {
 	}
 }
 
-func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults Defaults) SidecarValues {
+func sidecarValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) SidecarValues {
 	backup := etcd.Spec.Backup
 	memoryLimit := helper.DeltaSnapshotMemoryLimit(etcd)
 	election := ptr.Deref(backup.LeaderElection, druidv1alpha1.LeaderElectionSpec{})

@@ -16,10 +16,11 @@ import (
 	"k8s.io/utils/ptr"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // clientServiceValuesFor fails where the annotation with the namespace selectors cannot be completed.
-func clientServiceValuesFor(etcd *druidv1alpha1.Etcd, defaults Defaults) (ClientServiceValues, error) {
+func clientServiceValuesFor(etcd *druidv1alpha1.Etcd, defaults state.Defaults) (ClientServiceValues, error) {
 	service := ptr.Deref(etcd.Spec.Etcd.ClientService, druidv1alpha1.ClientService{})
 	selectors, err := namespaceSelectorsFor(service.Annotations, defaults)
 	if err != nil {
@@ -36,7 +37,7 @@ func clientServiceValuesFor(etcd *druidv1alpha1.Etcd, defaults Defaults) (Client
 
 // namespaceSelectorsFor adds the operator's selectors to those that the spec already has, each once. Nil: the operator has
 // none to add, and the spec's annotation stays as it is, whatever it says.
-func namespaceSelectorsFor(annotations map[string]string, defaults Defaults) ([]metav1.LabelSelector, error) {
+func namespaceSelectorsFor(annotations map[string]string, defaults state.Defaults) ([]metav1.LabelSelector, error) {
 	if len(defaults.NamespaceSelectors) == 0 {
 		return nil, nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -119,8 +120,8 @@ var _ = Describe("ValuesFor", func() {
 
 var _ = Describe("Defaults", func() {
 	It("should keep their JSON, which is pinned in clusters", func() {
-		defaults := etcd.Defaults{
-			Images:             etcd.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"},
+		defaults := state.Defaults{
+			Images:             state.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"},
 			IPFamilies:         []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol},
 			NamespaceSelectors: []metav1.LabelSelector{{MatchLabels: map[string]string{"b": "2", "a": "1"}}},
 		}
@@ -130,7 +131,7 @@ var _ = Describe("Defaults", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(encoded)).To(Equal(pinned))
 
-		var decoded etcd.Defaults
+		var decoded state.Defaults
 		Expect(json.Unmarshal([]byte(pinned), &decoded)).To(Succeed())
 		Expect(decoded).To(Equal(defaults))
 	})

@@ -25,6 +25,7 @@ import (
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // snapshotTTL is how long a task that takes a full snapshot is remembered, in seconds. For so long no other is made while
@@ -88,7 +89,7 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 	if err != nil {
 		return values, "", err
 	}
-	pinned, err := backupstore.ParsePin(observation.ManagedResource.Store)
+	pinned, err := state.ParseStore(observation.ManagedResource.Store)
 	if err != nil {
 		return values, "", err
 	}

@@ -73,7 +73,7 @@ func (r *Reconciler) storePlace(ctx context.Context, etcd *druidv1alpha1.Etcd) (
 		return "", fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
 
-	return backupstore.PlaceFrom(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]), nil
+	return backupstore.LocationFrom(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]), nil
 }
 
 // lookForResult looks whether a Job that has ended well has raised the lease. The cache may show it as it was before.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // acceptance is a generation that may be rolled out, with everything beside the spec that it is rendered with. It is
@@ -21,7 +21,7 @@ type acceptance struct {
 	// Generation of the Etcd that was accepted.
 	Generation int64 `json:"generation"`
 	// Defaults of the operator that accepted it.
-	Defaults componentetcd.Defaults `json:"defaults"`
+	Defaults state.Defaults `json:"defaults"`
 	// CADataKeys are the keys of CA bundles that were found in Secrets whose reference names none.
 	CADataKeys map[string]string `json:"caDataKeys,omitempty"`
 	// Spec is the spec of that generation in its canonical form: what the cluster is kept at while a later generation waits

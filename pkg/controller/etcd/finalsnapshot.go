@@ -23,6 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // SnapshotCall is what one call for a full snapshot came to, and the calls before it that failed.
@@ -66,7 +67,7 @@ func (r *Reconciler) takeSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observ
 
 // verifiedSnapshot takes a full snapshot through the pod of the leader. It is never marked as the final one: that belongs to
 // the migration of control planes.
-func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, leader *etcdcluster.Pod) (*etcdcluster.VerifiedSnapshot, error) {
+func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, leader *etcdcluster.Pod) (*state.VerifiedSnapshot, error) {
 	if leader == nil {
 		return nil, errors.New("no member leads, so that nobody can take a snapshot")
 	}
@@ -83,7 +84,7 @@ func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.E
 	if err != nil {
 		return nil, err
 	}
-	return &etcdcluster.VerifiedSnapshot{Name: snapshot.Name, Revision: snapshot.LastRevision, At: asked}, nil
+	return &state.VerifiedSnapshot{Name: snapshot.Name, Revision: snapshot.LastRevision, At: asked}, nil
 }
 
 // seeFinalSnapshot computes the condition about the snapshot from a plan, as far as the plan is about it.
@@ -103,7 +104,7 @@ func (r *Reconciler) announceStop(p *pass, decision plan.Plan) {
 		return
 	}
 	eventType := corev1.EventTypeNormal
-	if snapshot.Missing == etcdcluster.SnapshotFailed {
+	if snapshot.Missing == state.SnapshotFailed {
 		eventType = corev1.EventTypeWarning
 	}
 	r.event(p.etcd, eventType, "Hibernating", "The members are stopped with %s", snapshot)
@@ -143,7 +144,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	if err := r.rememberFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*decision.FinalSnapshot)); err != nil {
 		return err
 	}
-	if decision.FinalSnapshot.Missing == etcdcluster.SnapshotTerminating {
+	if decision.FinalSnapshot.Missing == state.SnapshotTerminating {
 		// No event can be made in the namespace itself.
 		r.Recorder.Eventf(namespace, etcd, corev1.EventTypeWarning, "FinalSnapshotSkipped", "Delete", "Etcd %s is deleted with %s", etcd.Name, decision.FinalSnapshot)
 		return nil

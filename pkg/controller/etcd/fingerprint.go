@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // fingerprintOf returns a text that two observations of an Etcd have in common if nothing has happened between them. It leaves out what
@@ -68,7 +68,7 @@ func writeOwned(to io.Writer, o etcdcluster.Observation) {
 	if mr.Replicas != nil {
 		replicas = *mr.Replicas
 	}
-	rotation, _ := secrets.ParseRotation(mr.CARotation)
+	rotation, _ := state.ParseRotation(mr.CARotation)
 	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), mr.TLSMode, rotation.Stage, mr.Store, mr.Restore, mr.Size, replicas, mr.FinalSnapshot != nil, accepted)
 	write(to, "statefulset", set.Exists, set.Deleting, set.GenerationObserved(), set.SpecReplicas, set.Replicas, set.ReadyReplicas)
 }

@@ -19,14 +19,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // issued is what was issued for the TLS of one Etcd.
 type issued struct {
 	// modes say what is ours.
-	modes secrets.Modes
+	modes state.TLSModes
 	// rotation is the state of the rotation of the CAs.
-	rotation secrets.Rotation
+	rotation state.Rotation
 	// manager issued it. Nil: nothing was, and nothing is left of earlier.
 	manager secretsmanager.Interface
 	// secrets are the certificates by the names of their configs.
@@ -38,7 +39,7 @@ type issued struct {
 // annotations are what the ManagedResource remembers of it.
 func (i *issued) annotations() map[string]string {
 	annotations := map[string]string{druidv1alpha1.ManagedResourceAnnotationTLSMode: i.modes.String()}
-	if i.modes.Provisions() {
+	if i.modes.AnyManaged() {
 		annotations[druidv1alpha1.ManagedResourceAnnotationCARotation] = i.rotation.String()
 	}
 	return annotations
@@ -59,25 +60,25 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 	}
 
 	p.issued = &issued{modes: modes}
-	if modes.Provisions() {
+	if modes.AnyManaged() {
 		if err := r.decideRotation(ctx, p); err != nil {
 			return err
 		}
 	}
-	if modes.Provisions() || len(o.Issued) > 0 {
+	if modes.AnyManaged() || len(o.Issued) > 0 {
 		if err := r.generate(ctx, p); err != nil {
 			return failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
 		}
 	}
 	p.canonical = secrets.Effective(p.canonical, modes, p.issued.names)
-	if modes.Client == secrets.ModeProvisioned && servesProvisioned(p.canonical.Name, o) {
+	if modes.Client == state.ModeManaged && servesProvisioned(p.canonical.Name, o) {
 		return failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureConnection(ctx, p))
 	}
 	return nil
 }
 
 // runningModes are how the connections of the Etcd are secured now.
-func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) secrets.Modes {
+func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) state.TLSModes {
 	return secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 }
 
@@ -88,14 +89,14 @@ func servesProvisioned(etcdName string, o etcdcluster.Observation) bool {
 	var mounted []etcdcluster.MountedTLS
 	if o.StatefulSet.Exists {
 		mounted = append(mounted, o.StatefulSet.TLS)
-	} else if remembered := secrets.ParseModes(o.ManagedResource.TLSMode); remembered.IsKnown() && remembered.Client != secrets.ModeProvisioned {
+	} else if remembered := state.ParseTLSModes(o.ManagedResource.TLSMode); remembered.IsKnown() && remembered.Client != state.ModeManaged {
 		return false
 	}
 	for _, pod := range o.Pods {
 		mounted = append(mounted, pod.TLS)
 	}
 	return !slices.ContainsFunc(mounted, func(tls etcdcluster.MountedTLS) bool {
-		return secrets.RunningModes(etcdName, "", true, tls.ClientCA, tls.PeerCA).Client != secrets.ModeProvisioned
+		return secrets.RunningModes(etcdName, "", true, tls.ClientCA, tls.PeerCA).Client != state.ModeManaged
 	})
 }
 
@@ -117,7 +118,7 @@ func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 	}
 	i.names = i.mounted(p.canonical.Name)
 	p.comeBack = i.renewal(r.Clock.Now())
-	if text := i.rotation.String(); p.observation.ManagedResource.Exists && i.modes.Provisions() && secrets.Next(text, askedFor(p, r.Clock.Now())).Begins(text) {
+	if text := i.rotation.String(); p.observation.ManagedResource.Exists && i.modes.AnyManaged() && secrets.Begins(secrets.Next(text, askedFor(p, r.Clock.Now())), text) {
 		p.comeBack = stagePeriod // this pass has to remember first that none is under way
 	}
 	return nil
@@ -128,7 +129,7 @@ func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 func (r *Reconciler) decideRotation(ctx context.Context, p *pass) error {
 	remembered := p.observation.ManagedResource.CARotation
 	p.issued.rotation = secrets.Next(remembered, askedFor(p, r.Clock.Now()))
-	if !p.issued.rotation.Begins(remembered) {
+	if !secrets.Begins(p.issued.rotation, remembered) {
 		return nil
 	}
 	mr, err := r.currentManagedResource(ctx, p.canonical)
@@ -143,8 +144,8 @@ func (r *Reconciler) decideRotation(ctx context.Context, p *pass) error {
 }
 
 // askedFor is who asks for a rotation of the CAs.
-func askedFor(p *pass, now time.Time) secrets.Asked {
-	asked := secrets.Asked{Annotation: p.canonical.Annotations[druidv1alpha1.RotateCAAnnotation], Now: now}
+func askedFor(p *pass, now time.Time) secrets.RotationInput {
+	asked := secrets.RotationInput{Annotation: p.canonical.Annotations[druidv1alpha1.RotateCAAnnotation], Now: now}
 	gardener := p.observation.Gardener
 	for _, rotation := range []*etcdcluster.CARotation{gardener.Garden, gardener.Cluster} {
 		if rotation != nil {
@@ -181,8 +182,8 @@ func (i *issued) isAheadOf(o etcdcluster.Observation) bool {
 	for _, pod := range o.Pods {
 		client := secrets.Names{ClientCA: pod.TLS.ClientCA, Server: pod.TLS.Server, Client: pod.TLS.Client}
 		peer := secrets.Names{PeerCA: pod.TLS.PeerCA, Peer: pod.TLS.Peer}
-		if i.modes.Client == secrets.ModeProvisioned && client != (secrets.Names{ClientCA: i.names.ClientCA, Server: i.names.Server, Client: i.names.Client}) ||
-			i.modes.Peer == secrets.ModeProvisioned && peer != (secrets.Names{PeerCA: i.names.PeerCA, Peer: i.names.Peer}) {
+		if i.modes.Client == state.ModeManaged && client != (secrets.Names{ClientCA: i.names.ClientCA, Server: i.names.Server, Client: i.names.Client}) ||
+			i.modes.Peer == state.ModeManaged && peer != (secrets.Names{PeerCA: i.names.PeerCA, Peer: i.names.Peer}) {
 			return true
 		}
 	}

@@ -27,7 +27,7 @@ func (r *Reconciler) secretsManager(ctx context.Context, p *pass, configs []exte
 	var (
 		log      = logf.FromContext(ctx).WithName("secretsmanager")
 		identity = secrets.Identity(p.canonical.Name)
-		rotation = rotationOf(p.issued.rotation.LibraryRotation())
+		rotation = rotationOf(secrets.LibraryRotation(p.issued.rotation))
 		gardener = p.observation.Gardener
 	)
 	switch {
@@ -67,7 +67,7 @@ func startTimes(p *pass) map[string]time.Time {
 // renewal is the time until the first certificate is to be renewed, or the rotation of CAs goes on by itself, plus a little, so
 // that it is done then; at least a minute. 0: there is none.
 func (i *issued) renewal(now time.Time) time.Duration {
-	first := i.rotation.CompletesAt()
+	first := secrets.CompletesAt(i.rotation)
 	for _, secret := range i.secrets {
 		notBefore, notAfter := timeOf(secret.Labels[secretsmanager.LabelKeyIssuedAtTime]), timeOf(secret.Labels[secretsmanager.LabelKeyValidUntilTime])
 		if notAfter.IsZero() {

@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 const (
@@ -36,15 +37,15 @@ func (r *Reconciler) settleSecrets(ctx context.Context, p *pass, mr *resourcesv1
 	if i.manager == nil {
 		return nil
 	}
-	if i.rotation.Stage.NeedsProof() {
+	if secrets.NeedsHandshake(i.rotation.Stage) {
 		if missing := r.prove(ctx, p); missing != "" {
-			return &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", missing, i.rotation.Describe()), after: proofPeriod}
+			return &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", missing, secrets.DescribeRotation(i.rotation)), after: proofPeriod}
 		}
 	}
 	if err := r.tidy(ctx, p); err != nil {
 		return failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
 	}
-	if next := i.rotation.Observed(r.Clock.Now()); next != i.rotation {
+	if next := secrets.AdvanceRotation(i.rotation, r.Clock.Now()); next != i.rotation {
 		return r.advance(ctx, p, mr, next)
 	}
 	return nil
@@ -57,9 +58,9 @@ func (r *Reconciler) prove(ctx context.Context, p *pass) string {
 		return ""
 	}
 	request := observer.Request{AskEtcd: true}
-	if i := p.issued; i.modes.Client == secrets.ModeProvisioned {
+	if i := p.issued; i.modes.Client == state.ModeManaged {
 		request.ClientTLS = &etcdcluster.ClientSecrets{CA: i.names.ClientCA, Client: i.names.Client}
-		if i.rotation.Stage == secrets.StageCompleteLeaves {
+		if i.rotation.Stage == state.StageCompleteLeaves {
 			// The old CA goes next: what members present has to be valid without it.
 			request.ClientTLS.CA = i.nameOf(secrets.ConfigNamesFor(p.canonical.Name).ClientCA)
 		}
@@ -82,13 +83,13 @@ func (r *Reconciler) prove(ctx context.Context, p *pass) string {
 }
 
 // advance remembers the next stage, unless the ManagedResource has changed meanwhile. The next pass renders it.
-func (r *Reconciler) advance(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, next secrets.Rotation) error {
+func (r *Reconciler) advance(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, next state.Rotation) error {
 	before := mr.DeepCopy()
 	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationCARotation, next.String())
 	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
 	}
-	if description := next.Describe(); description != "" {
+	if description := secrets.DescribeRotation(next); description != "" {
 		r.event(p.etcd, corev1.EventTypeNormal, "RotatingCA", "Stage %s: %s", next.Stage, description)
 	} else {
 		r.event(p.etcd, corev1.EventTypeNormal, "RotatedCA", "The rotation of the CAs is complete")
@@ -100,7 +101,7 @@ func (r *Reconciler) advance(ctx context.Context, p *pass, mr *resourcesv1alpha1
 // describe any more.
 func (r *Reconciler) tidy(ctx context.Context, p *pass) error {
 	i := p.issued
-	if i.modes.Client == secrets.ModeProvisioned {
+	if i.modes.Client == state.ModeManaged {
 		if err := r.ensureConnection(ctx, p); err != nil {
 			return err
 		}
@@ -108,10 +109,10 @@ func (r *Reconciler) tidy(ctx context.Context, p *pass) error {
 		return err
 	}
 	current := i.current(p.canonical.Name)
-	if p.newest != nil && i.rotation.Stage != secrets.StageCompleteBundle && slices.ContainsFunc(p.newest.current(p.canonical.Name), func(name string) bool { return !slices.Contains(current, name) }) {
+	if p.newest != nil && i.rotation.Stage != state.StageCompleteBundle && slices.ContainsFunc(p.newest.current(p.canonical.Name), func(name string) bool { return !slices.Contains(current, name) }) {
 		return nil // the next pass would issue them again
 	}
-	if i.rotation.Stage != secrets.StageCompleteBundle && !slices.ContainsFunc(p.observation.Issued, func(secret etcdcluster.IssuedSecret) bool { return !slices.Contains(current, secret.Name) }) {
+	if i.rotation.Stage != state.StageCompleteBundle && !slices.ContainsFunc(p.observation.Issued, func(secret etcdcluster.IssuedSecret) bool { return !slices.Contains(current, secret.Name) }) {
 		return nil
 	}
 	if err := i.manager.Cleanup(ctx); err != nil {
@@ -137,15 +138,15 @@ func (r *Reconciler) takeRotationAnnotation(p *pass, etcd *druidv1alpha1.Etcd) b
 	if !found || p.issued == nil {
 		return false
 	}
-	remembered, _ := secrets.ParseRotation(p.observation.ManagedResource.CARotation)
+	remembered, _ := state.ParseRotation(p.observation.ManagedResource.CARotation)
 	err := secrets.CheckAnnotation(value)
 	switch gardener := p.observation.Gardener; {
 	case err != nil:
-	case !p.issued.modes.Provisions():
+	case !p.issued.modes.AnyManaged():
 		err = fmt.Errorf("the CAs are not issued by the operator: rotate them where the Secrets of the spec come from")
 	case gardener.Cluster != nil || gardener.Garden != nil:
 		err = fmt.Errorf("the CAs follow the rotation of the shoot or garden")
-	case !remembered.Takes(value):
+	case !secrets.HasConsumed(remembered, value):
 		return false
 	}
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var (
@@ -79,7 +79,7 @@ type operations struct {
 // see remembers the stage of an operation that goes on.
 func (o *operations) see(etcd client.ObjectKey, decision plan.Plan) {
 	stage := decision.Stage
-	if decision.Restore != etcdcluster.RestoreNone {
+	if decision.Restore != state.RestoreNone {
 		stage = plan.StageRestore
 	}
 	telling := slices.IndexFunc(kinds, func(kind struct {

@@ -21,7 +21,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
@@ -29,6 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Observer reads everything about one Etcd once, and knows the way to its members.
@@ -45,7 +45,7 @@ type Config struct {
 	// AutoReconcile rolls each new generation out without the operation annotation.
 	AutoReconcile bool
 	// Defaults are what a generation is rendered with that is accepted from now on.
-	Defaults componentetcd.Defaults
+	Defaults state.Defaults
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // rendering is what an accepted generation comes to under a plan.
@@ -284,14 +285,14 @@ func annotationsFor(p *pass, decision plan.Plan, store *backupstore.Store) (map[
 	if decision.Replicas > 0 {
 		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(planner.SizeToPersist(decision, p.observation)))
 	}
-	if decision.Restore != etcdcluster.RestoreNone || p.observation.ManagedResource.Restore != "" {
+	if decision.Restore != state.RestoreNone || p.observation.ManagedResource.Restore != "" {
 		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(decision.Restore)
 	}
 	if token := p.observation.InitialClusterToken; token != "" {
 		annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken] = token
 	}
 	if store != nil {
-		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = backupstore.PinFor(*store).Marshal(); err != nil {
+		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = backupstore.RecordFor(*store).Marshal(); err != nil {
 			return nil, err
 		}
 	}

@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered. It
@@ -31,7 +31,7 @@ func (r *Reconciler) takeRestoreAnnotation(p *pass, etcd *druidv1alpha1.Etcd) bo
 }
 
 func isDiscarding(p *pass) bool {
-	return etcdcluster.RestorePhase(p.observation.ManagedResource.Restore) == etcdcluster.RestoreDiscard
+	return state.RestorePhase(p.observation.ManagedResource.Restore) == state.RestoreDiscard
 }
 
 // ignoreRestore removes the annotation that asks for a restore when it is ignored: it must not come into force later, when somebody

@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // step does what the plan says is due, at most one thing, or says what the plan waits for.
@@ -29,7 +30,7 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	// What the spec asked for is done: a pod that was made before somebody else changed the StatefulSet stays until the next
 	// operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store do not wait for one,
 	// and a restore goes on to its end.
-	if p.isOver() && decision.Stage == plan.StageReplacePod && decision.Restore == etcdcluster.RestoreNone && !p.issued.isAheadOf(p.observation) && !p.observation.MountsOtherStoreSecret() {
+	if p.isOver() && decision.Stage == plan.StageReplacePod && decision.Restore == state.RestoreNone && !p.issued.isAheadOf(p.observation) && !p.observation.MountsOtherStoreSecret() {
 		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
 	switch decision.Outcome() {

@@ -19,6 +19,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // resolveStore finds out where the snapshots of a canonical Etcd lie, and says it for the condition StoreResolved. Nil: nowhere.
@@ -26,7 +27,7 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 	if p.canonical.Spec.Backup.Store == nil {
 		return nil, conditions.StoreAnswer{}, nil
 	}
-	pinned, err := backupstore.ParsePin(p.observation.ManagedResource.Store)
+	pinned, err := state.ParseStore(p.observation.ManagedResource.Store)
 	if err != nil {
 		err = fmt.Errorf("the annotation %s of ManagedResource %s: %w; mend it, or remove it if the store of the spec is the same as ever",
 			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, err)
@@ -54,7 +55,7 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 
 // locateStore adds the directory of the node to a Local store. It refuses a directory that the operator's configuration does not list, and
 // another one than the cluster has used until now.
-func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore.Store, pinned *backupstore.Pin, answer conditions.StoreAnswer) (*backupstore.Store, conditions.StoreAnswer, error) {
+func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore.Store, pinned *state.Store, answer conditions.StoreAnswer) (*backupstore.Store, conditions.StoreAnswer, error) {
 	mounted, used := store.Directory(p.observation.StatefulSet.LocalStore), ""
 	if pinned != nil {
 		used = cmp.Or(pinned.HostPath, mounted)

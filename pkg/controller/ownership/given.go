@@ -19,6 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // SpecForPredecessor returns an Etcd whose spec says all by itself what its cluster runs with, so that an etcd-druid that knows
@@ -52,14 +53,14 @@ func hasOlderForm(etcd *druidv1alpha1.Etcd) bool {
 }
 
 // giveTLS names what is mounted, and nothing where TLS is switched off: etcd-druid does not know enableTLS.
-func giveTLS(etcd *druidv1alpha1.Etcd, modes secrets.Modes, mounted etcdcluster.MountedTLS) error {
-	if modes.Client == secrets.ModeDisabled || modes.Peer == secrets.ModeDisabled {
+func giveTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster.MountedTLS) error {
+	if modes.Client == state.ModeDisabled || modes.Peer == state.ModeDisabled {
 		etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, nil
 
 		return nil
 	}
 	etcd.Spec.Etcd.EnableTLS = nil
-	if modes.Client == secrets.ModeProvisioned {
+	if modes.Client == state.ModeManaged {
 		if mounted.ClientCA == "" || mounted.Server == "" || mounted.Client == "" {
 			return errors.New("its StatefulSet does not mount the certificates that were issued for clients: reconcile it first")
 		}
@@ -67,7 +68,7 @@ func giveTLS(etcd *druidv1alpha1.Etcd, modes secrets.Modes, mounted etcdcluster.
 			TLSCASecretRef: bundleIn(etcd, mounted.ClientCA), ServerTLSSecretRef: secretIn(etcd, mounted.Server), ClientTLSSecretRef: secretIn(etcd, mounted.Client),
 		}
 	}
-	if modes.Peer == secrets.ModeProvisioned {
+	if modes.Peer == state.ModeManaged {
 		if mounted.PeerCA == "" || mounted.Peer == "" {
 			return errors.New("its StatefulSet does not mount the certificates that were issued for its members: reconcile it first")
 		}
@@ -89,7 +90,7 @@ func giveStore(etcd *druidv1alpha1.Etcd, remembered string) error {
 	if store == nil {
 		return nil
 	}
-	pin, err := backupstore.ParsePin(remembered)
+	pin, err := state.ParseStore(remembered)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func bundleIn(etcd *druidv1alpha1.Etcd, name string) druidv1alpha1.SecretReferen
 // CheckSettled returns what of an Etcd is still under way, so that a change of hands would leave it half done.
 func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	status := etcd.Status
-	rotation, _ := secrets.ParseRotation(o.ManagedResource.CARotation)
+	rotation, _ := state.ParseRotation(o.ManagedResource.CARotation)
 	switch {
 	case etcd.DeletionTimestamp != nil:
 		return errors.New("it is being deleted")
@@ -140,8 +141,8 @@ func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 		return errors.New("its operation annotation is not taken yet")
 	case len(status.LastErrors) > 0:
 		return fmt.Errorf("its last operation failed: %s", status.LastErrors[0].Description)
-	case rotation.Describe() != "":
-		return fmt.Errorf("its CAs are being rotated (%s)", rotation.Describe())
+	case secrets.DescribeRotation(rotation) != "":
+		return fmt.Errorf("its CAs are being rotated (%s)", secrets.DescribeRotation(rotation))
 	case !o.ManagedResource.IsApplied():
 		return errors.New("its ManagedResource is not applied")
 	case etcd.Spec.Replicas > 0 && helper.ManagesPods(etcd) && !isTrue(etcd, druidv1alpha1.ConditionTypeAllMembersUpdated):
@@ -159,10 +160,10 @@ const leastValidity = 60 * 24 * time.Hour
 func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditions.CertificateInUse {
 	var issued []string
 	mounted, modes := o.StatefulSet.TLS, runningModes(etcd, o)
-	if modes.Client == secrets.ModeProvisioned {
+	if modes.Client == state.ModeManaged {
 		issued = append(issued, mounted.ClientCA, mounted.Server, mounted.Client)
 	}
-	if modes.Peer == secrets.ModeProvisioned {
+	if modes.Peer == state.ModeManaged {
 		issued = append(issued, mounted.PeerCA, mounted.Peer)
 	}
 	var first *conditions.CertificateInUse
@@ -186,7 +187,7 @@ func CheckValidity(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 		first.Key, first.SecretName, first.NotAfter.UTC().Format(time.RFC3339))
 }
 
-func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) secrets.Modes {
+func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) state.TLSModes {
 	return secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 }
 

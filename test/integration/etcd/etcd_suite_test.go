@@ -19,11 +19,11 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
@@ -67,7 +67,7 @@ func startOperator(version string, autoReconcile bool) func() {
 		Config: etcd.Config{
 			AutoReconcile:   autoReconcile,
 			LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
-			Defaults: componentetcd.Defaults{Images: componentetcd.Images{
+			Defaults: state.Defaults{Images: state.Images{
 				EtcdWrapper:   "registry.example.com/etcd-wrapper:" + version,
 				BackupRestore: "registry.example.com/etcdbrctl:" + version,
 				Init:          "registry.example.com/init:" + version,

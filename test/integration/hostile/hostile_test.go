@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
@@ -46,8 +46,8 @@ const (
 // hosts of healthy members, of which the ids are 1 and 2.
 var hosts = []string{"127.0.0.2", "127.0.0.3"}
 
-func defaults() componentetcd.Defaults {
-	return componentetcd.Defaults{Images: componentetcd.Images{EtcdWrapper: "etcd", BackupRestore: "backup", Init: "init"}}
+func defaults() state.Defaults {
+	return state.Defaults{Images: state.Images{EtcdWrapper: "etcd", BackupRestore: "backup", Init: "init"}}
 }
 
 // each does something with all Etcds, some at a time.

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package etcdcluster
+package state
 
 // RestorePhase is how far the restore of a cluster from its store is. It is remembered on the ManagedResource.
 type RestorePhase string

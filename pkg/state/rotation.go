@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// RotationStage is the stage of the rotation of the CAs. A stage says what is rendered, and ends only when all members were observed
+// to run what it renders.
+type RotationStage string
+
+const (
+	// StageIdle is the stage of one CA: no rotation is under way.
+	StageIdle RotationStage = ""
+	// StagePrepareBundle makes all members trust the new CA beside the old one, which still signs everything.
+	StagePrepareBundle RotationStage = "PrepareBundle"
+	// StagePrepareLeaves gives certificates of the new CA to those who connect: clients, and members among each other.
+	StagePrepareLeaves RotationStage = "PrepareLeaves"
+	// StagePrepared renders what StagePrepareLeaves does, and rests until the rotation is to be completed. Members still
+	// present certificates of the old CA, so that a client has all this time to learn of the new one.
+	StagePrepared RotationStage = "Prepared"
+	// StageCompleteLeaves gives certificates of the new CA to members, to present to clients.
+	StageCompleteLeaves RotationStage = "CompleteLeaves"
+	// StageCompleteBundle ends the trust in the old CA, and is over when the old CA is deleted.
+	StageCompleteBundle RotationStage = "CompleteBundle"
+)
+
+// Rotation is what is remembered about the newest rotation of the CAs of an Etcd. The zero value is a cluster whose CAs
+// were never rotated.
+type Rotation struct {
+	// StartedAt is when the newest CA was asked for, to the second: the secrets manager derives its name from it.
+	// Zero: the CA is the first.
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	// Stage of the rotation.
+	Stage RotationStage `json:"stage,omitempty"`
+	// PreparedAt is when StagePrepared was reached.
+	PreparedAt time.Time `json:"preparedAt,omitzero"`
+	// Automatic is true for a rotation that nobody asked for.
+	Automatic bool `json:"automatic,omitempty"`
+}
+
+// String is the form in which the ManagedResource remembers a rotation: JSON.
+func (r Rotation) String() string {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return "" // times beyond the year 9999
+	}
+
+	return string(data)
+}
+
+// ParseRotation reads what String wrote; false for what it did not write.
+func ParseRotation(text string) (Rotation, bool) {
+	var rotation Rotation
+	if text == "" || json.Unmarshal([]byte(text), &rotation) != nil {
+		return Rotation{}, false
+	}
+
+	return rotation, true
+}

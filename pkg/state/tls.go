@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"strings"
+)
+
+// TLSMode says how one kind of connection is secured.
+type TLSMode string
+
+const (
+	// ModeUnknown is the mode of a cluster that does not exist yet.
+	ModeUnknown TLSMode = ""
+	// ModePlaintext is no TLS, because the spec never asked for any.
+	ModePlaintext TLSMode = "plaintext"
+	// ModeDisabled is no TLS, because spec.etcd.enableTLS said so. It outlives the loss of that field.
+	ModeDisabled TLSMode = "disabled"
+	// ModeUserProvided is TLS with the Secrets that the spec names.
+	ModeUserProvided TLSMode = "given"
+	// ModeManaged is TLS with certificates of ours.
+	ModeManaged TLSMode = "provisioned"
+)
+
+// TLSModes are the modes of the kinds of connections of one cluster. The sidecar's server has no mode of its own: it uses what
+// the spec names for it, else what etcd uses for its clients.
+type TLSModes struct {
+	// Client is the mode of connections of clients.
+	Client TLSMode
+	// Peer is the mode of connections between members.
+	Peer TLSMode
+}
+
+// IsKnown is false for a cluster that does not exist yet.
+func (m TLSModes) IsKnown() bool { return m.Client != ModeUnknown && m.Peer != ModeUnknown }
+
+// AnyManaged is true when any certificate is ours.
+func (m TLSModes) AnyManaged() bool { return m.Client == ModeManaged || m.Peer == ModeManaged }
+
+// String is the form in which the ManagedResource remembers the modes, for example `client=provisioned,peer=plaintext`.
+func (m TLSModes) String() string { return "client=" + string(m.Client) + ",peer=" + string(m.Peer) }
+
+// ParseTLSModes reads what String wrote. What cannot be read is unknown.
+func ParseTLSModes(text string) TLSModes {
+	var modes TLSModes
+	for _, part := range strings.Split(text, ",") {
+		kind, value, _ := strings.Cut(part, "=")
+		switch mode := TLSMode(value); mode {
+		case ModePlaintext, ModeDisabled, ModeUserProvided, ModeManaged:
+			switch kind {
+			case "client":
+				modes.Client = mode
+			case "peer":
+				modes.Peer = mode
+			}
+		}
+	}
+	if !modes.IsKnown() {
+		return TLSModes{}
+	}
+
+	return modes
+}
