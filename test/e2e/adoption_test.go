@@ -20,7 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -49,7 +49,7 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		ledger := story.Ledger(etcd)
 		ledger.Write(ctx, 20)
 		pods, claims := podsOf(ctx, story, replicas), claimsOf(ctx, story, replicas)
-		var users *landscape.Users
+		var users *framework.Users
 		if replicas > 1 {
 			users = story.UseWith(ctx, etcd, nil, "adoption")
 		}
@@ -70,7 +70,7 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		})
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
-			g.Expect(landscape.CheckReady(etcd)).To(Succeed())
+			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
 
 		for name, uid := range podsOf(ctx, story, replicas) {
@@ -89,20 +89,20 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 })
 
 // podsOf are the identities of the members' pods, by name.
-func podsOf(ctx context.Context, story *landscape.Story, replicas int) map[string]types.UID {
+func podsOf(ctx context.Context, story *framework.Story, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
 	return uidsOf(ctx, story, &corev1.Pod{}, "main-%d", replicas)
 }
 
 // claimsOf are the identities of the members' volume claims, by name.
-func claimsOf(ctx context.Context, story *landscape.Story, replicas int) map[string]types.UID {
+func claimsOf(ctx context.Context, story *framework.Story, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
 	return uidsOf(ctx, story, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
 }
 
-func uidsOf(ctx context.Context, story *landscape.Story, object client.Object, format string, replicas int) map[string]types.UID {
+func uidsOf(ctx context.Context, story *framework.Story, object client.Object, format string, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
 	uids := map[string]types.UID{}

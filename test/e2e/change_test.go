@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -48,7 +48,7 @@ var _ = Describe("A running cluster", func() {
 			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
 		})
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
+			g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
 		})
 		Consistently(func(g Gomega) {
 			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
@@ -168,7 +168,7 @@ var _ = Describe("A running cluster", func() {
 })
 
 // statefulSet is that of the Etcd, which must exist.
-func statefulSet(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) *appsv1.StatefulSet {
+func statefulSet(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) *appsv1.StatefulSet {
 	GinkgoHelper()
 
 	found := &appsv1.StatefulSet{}

@@ -17,7 +17,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -61,7 +61,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
 
 		By("restoring three members from the copy")
 		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &target })
@@ -71,30 +71,30 @@ var _ = Describe("Snapshots are copied to another store", func() {
 
 		By("deleting the task, and its pods with it")
 		Expect(story.Client.Delete(ctx, task)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, task) }).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeTrue())
+		Eventually(func() bool { return story.IsGone(ctx, task) }).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeTrue())
 	}, SpecTimeout(storyTimeout))
 })
 
 // eventuallyStored waits until the store holds everything up to the revision: the first full snapshot may have come after it.
-func eventuallyStored(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, revision int64) {
+func eventuallyStored(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 	story.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(max(lastRevision(ctx, story, "main-full-snap"), lastRevision(ctx, story, "main-delta-snap"))).To(BeNumerically(">=", revision))
 	})
 }
 
-func eventuallyCopy(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdCopyBackupsTask, look func(Gomega)) {
+func eventuallyCopy(ctx context.Context, story *framework.Story, task *druidv1alpha1.EtcdCopyBackupsTask, look func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), func() string {
+	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), func() string {
 		return story.State() + format.Object(task.Status, 1)
 	})
 }
 
 // takeFinalSnapshot has the sidecar take the snapshot that gardenlet takes last before a control plane moves.
-func takeFinalSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func takeFinalSnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
 	config, err := story.Connection(ctx, etcd)
@@ -106,5 +106,5 @@ func takeFinalSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv
 		}
 
 		return status, nil
-	}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Equal(http.StatusOK), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK), story.State)
 }

@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -50,7 +50,7 @@ var _ = Describe("Deletion", func() {
 		Expect(story.Client.Delete(ctx, kept)).To(Succeed())
 		Expect(story.Client.Delete(ctx, dropped)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, kept) && story.IsGone(ctx, dropped) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 		expectLeft(ctx, story, append(before, "PersistentVolumeClaim kept-kept-0")...)
 
 		By("making the Etcd anew on the volume that was retained")
@@ -70,12 +70,12 @@ var _ = Describe("Deletion", func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: story.Namespace}}
 		Expect(story.Client.Delete(ctx, namespace)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, namespace) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 	}, SpecTimeout(storyTimeout))
 })
 
 // objects are all objects in the namespace of the story, each as kind and name, but for events and what every namespace has.
-func objects(ctx context.Context, story *landscape.Story) []string {
+func objects(ctx context.Context, story *framework.Story) []string {
 	GinkgoHelper()
 
 	found := []string{}
@@ -104,12 +104,12 @@ func objects(ctx context.Context, story *landscape.Story) []string {
 
 // expectLeft expects that nothing else is left of Etcds that are gone: when an Etcd is gone, so is everything of it. But for the
 // ControllerRevisions of its StatefulSet, which the cluster collects soon after that.
-func expectLeft(ctx context.Context, story *landscape.Story, left ...string) {
+func expectLeft(ctx context.Context, story *framework.Story, left ...string) {
 	GinkgoHelper()
 
 	found := slices.DeleteFunc(objects(ctx, story), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
 	Expect(found).To(ConsistOf(left), "when an Etcd is gone, so is everything of it")
-	Eventually(objects).WithContext(ctx).WithArguments(story).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(ConsistOf(left))
+	Eventually(objects).WithContext(ctx).WithArguments(story).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(ConsistOf(left))
 }
 
 func isOfEveryNamespace(kind, name string) bool {

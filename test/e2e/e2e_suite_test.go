@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 // storyTimeout ends a story that waits for too many things for too long.
 const storyTimeout = 10 * time.Minute
 
 // seed is where all stories happen.
-var seed *landscape.Landscape
+var seed *framework.Framework
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
@@ -44,7 +44,7 @@ func TestE2E(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	seed, err = landscape.Find(ctx)
+	seed, err = framework.Find(ctx)
 	Expect(err).NotTo(HaveOccurred())
 })
 
@@ -59,7 +59,7 @@ var _ = ReportAfterSuite("the time of each story", func(report Report) {
 		fmt.Fprintf(&table, "%8s after %8s  %-8s %s\n", story.RunTime.Round(time.Second), story.StartTime.Sub(report.StartTime).Round(time.Second), story.State, story.FullText())
 	}
 
-	if usages := landscape.UsageTable(report.SpecReports); usages != "" {
+	if usages := framework.UsageTable(report.SpecReports); usages != "" {
 		fmt.Printf("What clients met with that used an Etcd without pause (the longest time between two successes):\n%s", usages)
 	}
 
@@ -67,7 +67,7 @@ var _ = ReportAfterSuite("the time of each story", func(report Report) {
 })
 
 // withLocalStore gives an Etcd a store in the folder of the story, and delta snapshots often enough to wait for one.
-func withLocalStore(story *landscape.Story) func(*druidv1alpha1.Etcd) {
+func withLocalStore(story *framework.Story) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 			Provider:  new(druidv1alpha1.StorageProvider("Local")),

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -49,7 +49,7 @@ var _ = Describe("The final snapshot", func() {
 			AddReportEntry("hibernated", time.Since(began).Round(time.Second).String(), ReportEntryVisibilityAlways)
 
 			Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision))
-			Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
+			Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
 			Expect(snapshots(story, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
 		},
 		Entry("of one member", int32(1), SpecTimeout(storyTimeout)),
@@ -71,17 +71,17 @@ var _ = Describe("The final snapshot", func() {
 		DeferCleanup(os.Chmod, story.StoreDir(), os.FileMode(0o755))
 		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
+			g.Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
 		})
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
-		Expect(landscape.IsPodReady(story.Pod(ctx, etcd))).To(BeTrue())
+		Expect(framework.IsPodReady(story.Pod(ctx, etcd))).To(BeTrue())
 		Expect(story.Claim(ctx, etcd).DeletionTimestamp).To(BeNil())
 		ledger.ExpectComplete(ctx)
 
 		By("letting the store take snapshots again")
 		Expect(os.Chmod(story.StoreDir(), 0o755)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, etcd) && story.IsGone(ctx, claim) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 		Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision))
 
 		By("making it anew from the store")
@@ -95,11 +95,11 @@ var _ = Describe("The final snapshot", func() {
 		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
 		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
+			g.Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
 		})
 		story.Follow(ctx, "operations/final-snapshot.md", "When a deletion waits", map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"})
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 		claims := &corev1.PersistentVolumeClaimList{}
 		Expect(story.Client.List(ctx, claims, client.InNamespace(story.Namespace))).To(Succeed())
 		Expect(claims.Items).To(BeEmpty())
@@ -117,7 +117,7 @@ var _ = Describe("The final snapshot", func() {
 		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
 		DeferCleanup(os.Chmod, story.StoreDir(), os.FileMode(0o755))
 		hibernate(ctx, story, etcd)
-		Expect(landscape.Condition(etcd, "FinalSnapshotTaken")).To(And(
+		Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(
 			HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"), HaveField("Message", ContainSubstring("3 attempts failed")),
 		))
 
@@ -133,7 +133,7 @@ var _ = Describe("The final snapshot", func() {
 var fullName = regexp.MustCompile(`^Full-\d+-(\d+)-\d+`)
 
 // newestFull is the last revision of all full snapshots in the store of the story.
-func newestFull(story *landscape.Story) int64 {
+func newestFull(story *framework.Story) int64 {
 	GinkgoHelper()
 
 	newest := int64(-1)

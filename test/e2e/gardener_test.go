@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 var _ = Describe("Gardener knows the rest", func() {
@@ -30,8 +30,8 @@ var _ = Describe("Gardener knows the rest", func() {
 		Expect(yaml.UnmarshalStrict(manifest, etcd)).To(Succeed())
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
-		Expect(landscape.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(entry + "/main"))
-		Expect(landscape.Condition(etcd, "CertificatesValid").Reason).To(BeEquivalentTo("CertificatesValid"))
+		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(entry + "/main"))
+		Expect(framework.Condition(etcd, "CertificatesValid").Reason).To(BeEquivalentTo("CertificatesValid"))
 
 		By("serving whoever mounts the Secret for applications")
 		ledger := story.Ledger(etcd)
@@ -44,7 +44,7 @@ var _ = Describe("Gardener knows the rest", func() {
 		anonymous := &tls.Config{ServerName: connection.ServerName, RootCAs: connection.RootCAs, MinVersion: tls.VersionTLS12}
 		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed())
 		Expect(ledger.TryWrite(ctx, anonymous)).NotTo(Succeed())
-		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, anonymous).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, anonymous).WithTimeout(framework.Soon).WithPolling(framework.Pause).
 			Should(Equal(http.StatusOK), "the sidecar serves with TLS too")
 
 		By("writing snapshots to the bucket of the entry")
@@ -66,7 +66,7 @@ var _ = Describe("Gardener knows the rest", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		Expect(story.Client.Delete(ctx, first)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue())
+		Eventually(func() bool { return story.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue())
 
 		Expect(story.Pod(ctx, second).UID).To(Equal(pod.UID))
 		ledger := story.Ledger(second)

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 var _ = Describe("gardenlet is the client", func() {
@@ -60,17 +60,17 @@ var _ = Describe("gardenlet is the client", func() {
 			Expect(out.String()).To(ContainSubstring("is healthy"))
 			if isBackedUp {
 				Eventually(filepath.Glob).WithArguments(filepath.Join(story.StoreDir(), entry, "etcd-main", "*", "Full-*")).
-					WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).ShouldNot(BeEmpty())
+					WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).ShouldNot(BeEmpty())
 			}
 
 			By("hibernating")
-			Eventually(component.Scale).WithArguments(ctx, int32(0)).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed())
+			Eventually(component.Scale).WithArguments(ctx, int32(0)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), story.State)
 			Eventually(func() bool { _, found := story.FindPod(ctx, etcd); return found }).
-				WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeFalse(), story.State)
+				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), story.State)
 
 			By("waking up")
-			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed())
+			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), story.State)
 			ledger.ExpectComplete(ctx)
 			Expect(story.Claims(ctx)).To(Equal(claims), "the volume is kept")
@@ -84,7 +84,7 @@ var _ = Describe("gardenlet is the client", func() {
 			By("destroying")
 			Expect(component.Destroy(ctx)).To(Succeed())
 			Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-				WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 		},
 		Entry("an Etcd of the class normal, without backups", SpecTimeout(storyTimeout), "events", gardeneretcd.ClassNormal, false),
 		Entry("an Etcd of the class important, with backups", SpecTimeout(storyTimeout), "main", gardeneretcd.ClassImportant, true),

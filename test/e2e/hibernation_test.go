@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -48,13 +48,13 @@ var _ = Describe("Hibernation", func() {
 		hibernate(ctx, story, etcd)
 		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 		expectLeft(ctx, story, "PersistentVolumeClaim main-main-0")
 	}, SpecTimeout(storyTimeout))
 })
 
 // hibernate asks for no members, and waits until none runs and the status says so.
-func hibernate(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func hibernate(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
 	story.Eventually(ctx, etcd, func(g Gomega) {
@@ -66,7 +66,7 @@ func hibernate(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.
 		g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Succeeded"))
 		g.Expect(etcd.Status.Replicas).To(BeZero())
 		g.Expect(etcd.Status.ReadyReplicas).To(BeZero())
-		g.Expect(landscape.Condition(etcd, "AllMembersReady").Reason).To(Equal("NotChecked"))
+		g.Expect(framework.Condition(etcd, "AllMembersReady").Reason).To(Equal("NotChecked"))
 
 		statefulSet := &appsv1.StatefulSet{}
 		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())

@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -34,7 +34,7 @@ var _ = Describe("An existing cluster", func() {
 		By("waiting for the cluster, without which the members would form one of their own")
 		story.Create(ctx, joining)
 		story.Eventually(ctx, joining, func(g Gomega) {
-			g.Expect(landscape.Condition(joining, "Progressing")).To(And(
+			g.Expect(framework.Condition(joining, "Progressing")).To(And(
 				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("the existing cluster to serve at http://existing-client.")),
 			))
 		})
@@ -48,7 +48,7 @@ var _ = Describe("An existing cluster", func() {
 		ledger.Write(ctx, 50)
 		story.EventuallyReady(ctx, joining)
 		story.Eventually(ctx, joining, func(g Gomega) {
-			g.Expect(landscape.Condition(joining, "BootstrappedWithExistingCluster")).To(HaveField("Status", BeEquivalentTo("True")))
+			g.Expect(framework.Condition(joining, "BootstrappedWithExistingCluster")).To(HaveField("Status", BeEquivalentTo("True")))
 			g.Expect(joining.Status.BootstrapWithExistingCluster).NotTo(BeNil())
 			g.Expect(joining.Status.BootstrapWithExistingCluster.Members).To(HaveExactElements(HaveField("Name", "existing-0")))
 			g.Expect(joining.Status.Members).To(HaveLen(3))

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 // loseNode follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
-func loseNode(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func loseNode(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	ledger := story.Ledger(etcd)
 	ledger.Write(ctx, 20)
@@ -36,7 +36,7 @@ func loseNode(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.E
 }
 
 // awayFromFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
-func awayFromFirstNode(ctx context.Context, story *landscape.Story) *corev1.Pod {
+func awayFromFirstNode(ctx context.Context, story *framework.Story) *corev1.Pod {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}

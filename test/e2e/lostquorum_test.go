@@ -10,7 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -21,7 +21,7 @@ var _ = Describe("Two of three members lose their volumes", func() {
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"))
 		})
 
 		pods, claims := podsByName(ctx, story), claimUIDs(ctx, story)
@@ -33,16 +33,16 @@ var _ = Describe("Two of three members lose their volumes", func() {
 			story.Kill(ctx, new(pods[pod]))
 		}
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(
 				ContainSubstring("the quorum of 2 is lost for good"), ContainSubstring("claim main-main-1 does not exist"), ContainSubstring("claim main-main-2 does not exist"),
 				ContainSubstring("the data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("nothing is attempted")))
-			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
-		Eventually(events).WithContext(ctx).WithArguments(story, "QuorumLost").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).ShouldNot(BeEmpty(), story.State)
+		Eventually(events).WithContext(ctx).WithArguments(story, "QuorumLost").WithTimeout(framework.Soon).WithPolling(framework.Pause).ShouldNot(BeEmpty(), story.State)
 		Consistently(func(g Gomega) {
 			g.Expect(claimUIDs(ctx, story)).To(Equal(claims))
 			g.Expect(podsByName(ctx, story)["main-0"].UID).To(Equal(pods["main-0"].UID))
 			g.Expect(events(ctx, story, "ReplacingVolume")).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(framework.Pause).Should(Succeed(), story.State)
 	}, SpecTimeout(storyTimeout))
 })

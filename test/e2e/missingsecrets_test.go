@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -30,7 +30,7 @@ var _ = Describe("Secrets are missing", func() {
 
 		By("naming each Secret and the field that names it, in the condition and in an event")
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			condition := landscape.Condition(etcd, "SecretsAvailable")
+			condition := framework.Condition(etcd, "SecretsAvailable")
 			g.Expect(condition.Status).To(BeEquivalentTo("False"))
 
 			for name, field := range map[string]string{
@@ -47,14 +47,14 @@ var _ = Describe("Secrets are missing", func() {
 		expectNothingStarted(ctx, story)
 
 		By("going on waiting for what is still missing")
-		authority := landscape.NewAuthority("e2e-clients")
+		authority := framework.NewAuthority("e2e-clients")
 		story.Create(ctx,
 			authority.Bundle("client-ca"),
-			authority.Server("client-server", landscape.ServerNames("main", story.Namespace)...),
+			authority.Server("client-server", framework.ServerNames("main", story.Namespace)...),
 			authority.Client("client-client"),
 		)
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			condition := landscape.Condition(etcd, "SecretsAvailable")
+			condition := framework.Condition(etcd, "SecretsAvailable")
 			g.Expect(condition.Message).To(ContainSubstring("spec.backup.store.secretRef"))
 			g.Expect(condition.Message).NotTo(ContainSubstring("client-ca"))
 		})
@@ -66,19 +66,19 @@ var _ = Describe("Secrets are missing", func() {
 			Data:       map[string][]byte{"hostPath": []byte(seed.LocalStore)},
 		})
 		story.EventuallyReady(ctx, etcd)
-		Expect(landscape.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
+		Expect(framework.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
 		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
 		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
 	}, SpecTimeout(storyTimeout))
 })
 
-func expectNothingStarted(ctx context.Context, story *landscape.Story) {
+func expectNothingStarted(ctx context.Context, story *framework.Story) {
 	GinkgoHelper()
 	Expect(slices.DeleteFunc(objects(ctx, story), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
 }
 
 // eventMessages are the messages of all events in the namespace of the story.
-func eventMessages(ctx context.Context, story *landscape.Story) []string {
+func eventMessages(ctx context.Context, story *framework.Story) []string {
 	GinkgoHelper()
 
 	events := &corev1.EventList{}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 var _ = Describe("The older form of the manifest", func() {
@@ -35,8 +35,8 @@ var _ = Describe("The older form of the manifest", func() {
 		eventuallySnapshot(ctx, story, etcd, "test-full-snap", 0)
 		Expect(filepath.Glob(filepath.Join(store.Dir(ctx, "test"), "etcd-test", "v2", "Full-*"))).NotTo(BeEmpty())
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "StoreResolved").Message).To(ContainSubstring("S3 container \"test\""))
-			g.Expect(landscape.Condition(etcd, "FullSnapshotReady").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring("S3 container \"test\""))
+			g.Expect(framework.Condition(etcd, "FullSnapshotReady").Status).To(BeEquivalentTo("True"))
 		})
 	}, SpecTimeout(storyTimeout))
 })

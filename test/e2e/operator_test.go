@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -27,8 +27,8 @@ import (
 // come to rest.
 var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	var (
-		story    *landscape.Story
-		operator *landscape.Operator
+		story    *framework.Story
+		operator *framework.Operator
 		// serving become ready, idle have nothing that could be done for them.
 		serving, idle []*druidv1alpha1.Etcd
 		// written is the revision of the last write to the one that has a store.
@@ -77,7 +77,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		operator.EventuallyLeads(ctx)
 
 		Eventually(func() bool { return story.IsGone(ctx, passing) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 
 		for _, etcd := range serving {
 			story.EventuallyReady(ctx, etcd)
@@ -90,15 +90,15 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	It("writes nothing but its own leases while nothing happens", func(ctx SpecContext) {
 		// The last thing that happens to a new cluster is that snapshots hold what was written.
 		story.Eventually(ctx, serving[1], func(g Gomega) {
-			g.Expect(landscape.Condition(serving[1], "BackupReady").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(serving[1], "BackupReady").Status).To(BeEquivalentTo("True"))
 			g.Expect(max(lastRevision(ctx, story, "events-full-snap"), lastRevision(ctx, story, "events-delta-snap"))).To(BeNumerically(">=", written))
 		})
 
 		for i, reason := range []string{"Reconciled", "Waiting", "InvalidSpec"} {
 			story.Create(ctx, idle[i])
 			story.Eventually(ctx, idle[i], func(g Gomega) {
-				g.Expect(landscape.Condition(idle[i], "Progressing").Reason).To(Equal(reason))
-				g.Expect(landscape.Condition(idle[i], "SecretsAvailable").Status).NotTo(BeEmpty())
+				g.Expect(framework.Condition(idle[i], "Progressing").Reason).To(Equal(reason))
+				g.Expect(framework.Condition(idle[i], "SecretsAvailable").Status).NotTo(BeEmpty())
 			})
 		}
 
@@ -107,10 +107,10 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		Consistently(func(g Gomega) {
 			writes, err := window.Writes(user)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(slices.DeleteFunc(writes, func(write landscape.Write) bool { return isOwn(write) || isOfOthers(ctx, story, write) })).To(BeEmpty())
+			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool { return isOwn(write) || isOfOthers(ctx, story, write) })).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(5*time.Second).Should(Succeed(), story.State)
 
-		for _, lease := range landscape.Leases {
+		for _, lease := range framework.Leases {
 			Expect(window.Writes(user)).To(ContainElement(And(HaveField("Name", lease), HaveField("Code", 200))), "its own leases are renewed, and recorded")
 		}
 	}, SpecTimeout(storyTimeout))
@@ -152,31 +152,31 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 			writes, err := window.Writes(user)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(slices.DeleteFunc(writes, func(write landscape.Write) bool {
+			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool {
 				return write.Resource != "managedresources" || write.Name == "druid-another"
 			})).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), story.State)
 
 		for _, etcd := range serving {
 			Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-			Expect(landscape.CheckReady(etcd)).To(Succeed())
+			Expect(framework.CheckReady(etcd)).To(Succeed())
 		}
 	}, SpecTimeout(storyTimeout))
 })
 
 // eventuallyRendered waits until the operator has written the first ManagedResource of the story.
-func eventuallyRendered(ctx context.Context, story *landscape.Story) {
+func eventuallyRendered(ctx context.Context, story *framework.Story) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		resources := &resourcesv1alpha1.ManagedResourceList{}
 		g.Expect(story.Client.List(ctx, resources, client.InNamespace(story.Namespace))).To(Succeed())
 		g.Expect(resources.Items).NotTo(BeEmpty())
-	}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(100*time.Millisecond).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(100*time.Millisecond).Should(Succeed(), story.State)
 }
 
 // isOfOthers is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot
 // that is due. So it is in one that is being deleted, or gone by now, as those of stories that have just ended.
-func isOfOthers(ctx context.Context, story *landscape.Story, write landscape.Write) bool {
+func isOfOthers(ctx context.Context, story *framework.Story, write framework.Write) bool {
 	GinkgoHelper()
 	if write.Namespace == "" || write.Namespace == story.Namespace {
 		return false
@@ -192,6 +192,6 @@ func isOfOthers(ctx context.Context, story *landscape.Story, write landscape.Wri
 }
 
 // isOwn is true for the operator's own leases, and for the registration of its webhook, at which it looks every five minutes.
-func isOwn(write landscape.Write) bool {
-	return write.IsOf("leases", landscape.Leases...) || write.IsOf("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
+func isOwn(write framework.Write) bool {
+	return write.IsOf("leases", framework.Leases...) || write.IsOf("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
 }

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -41,7 +41,7 @@ var _ = Describe("The store is down", func() {
 		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(story), withS3)
 		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withLocalStore(story), withS3)
 		story.Create(ctx, one, three)
-		ledgers := map[*druidv1alpha1.Etcd]*landscape.Ledger{}
+		ledgers := map[*druidv1alpha1.Etcd]*framework.Ledger{}
 		for _, etcd := range []*druidv1alpha1.Etcd{one, three} {
 			story.EventuallyReady(ctx, etcd)
 			ledgers[etcd] = story.Ledger(etcd)
@@ -60,27 +60,27 @@ var _ = Describe("The store is down", func() {
 
 		objectStore.Stop(ctx)
 		By("going on for half of the time")
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), story.State)
 		for etcd := range ledgers {
 			story.Eventually(ctx, etcd, func(g Gomega) {
-				g.Expect(landscape.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
-				g.Expect(landscape.Condition(etcd, "BackupReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", MatchRegexp("A delta snapshot is due every 10s; the newest is of 20"))))
-				g.Expect(landscape.CheckReady(etcd)).To(Succeed())
+				g.Expect(framework.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
+				g.Expect(framework.Condition(etcd, "BackupReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", MatchRegexp("A delta snapshot is due every 10s; the newest is of 20"))))
+				g.Expect(framework.CheckReady(etcd)).To(Succeed())
 			})
 		}
 
 		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
 		story.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), story.State)
 		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
-		Expect(landscape.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
+		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
 		By("having everything in the store soon after it is back, without anybody's help")
 		objectStore.Start(ctx)
 		for etcd, ledger := range ledgers {
 			eventuallyHolds(ctx, story, objectStore, etcd, ledger.Revision)
 			story.Eventually(ctx, etcd, func(g Gomega) {
-				g.Expect(landscape.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), landscape.Condition(etcd, "BackupReady").Message)
+				g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), framework.Condition(etcd, "BackupReady").Message)
 			})
 			story.EventuallyReady(ctx, etcd) // the single member has the change by now
 			ledger.ExpectComplete(ctx)
@@ -105,7 +105,7 @@ type vital struct {
 }
 
 // vitals are those of all members in the namespace of the story.
-func vitals(ctx context.Context, story *landscape.Story) map[string]vital {
+func vitals(ctx context.Context, story *framework.Story) map[string]vital {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}
@@ -133,13 +133,13 @@ func vitals(ctx context.Context, story *landscape.Story) map[string]vital {
 
 // eventuallyHolds waits until the object store itself holds every revision of the Etcd up to this one: a full snapshot, and delta
 // snapshots from it on without a gap.
-func eventuallyHolds(ctx context.Context, story *landscape.Story, store *landscape.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
+func eventuallyHolds(ctx context.Context, story *framework.Story, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 
 	folder := filepath.Join(store.Dir(ctx, "test"), filepath.FromSlash(etcd.Spec.Backup.Store.Prefix))
 	Eventually(func(g Gomega) {
 		g.Expect(heldRevision(folder)).To(BeNumerically(">=", revision))
-	}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
 }
 
 // snapshotName is the name of a snapshot: kind, first and last revision.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -75,7 +75,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(ContainSubstring("resume main"))
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
+			g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
 		})
 		code, text = run(nil, "resume")
 		Expect(code).To(Equal(0), text)
@@ -99,7 +99,7 @@ var _ = Describe("kubectl etcd", func() {
 		waiting := fixture.Etcd(fixture.WithName("waiting"), fixture.WithClientTLS())
 		story.Create(ctx, waiting)
 		story.Eventually(ctx, waiting, func(g Gomega) {
-			g.Expect(landscape.Condition(waiting, "SecretsAvailable").Status).To(BeEquivalentTo("False"))
+			g.Expect(framework.Condition(waiting, "SecretsAvailable").Status).To(BeEquivalentTo("False"))
 		})
 		code, text = run(nil, "status", "waiting")
 		Expect(code).To(Equal(3), text)
@@ -107,7 +107,7 @@ var _ = Describe("kubectl etcd", func() {
 })
 
 // viewerIn is the name of a user who may look at everything in the namespace but Secrets.
-func viewerIn(ctx SpecContext, story *landscape.Story) string {
+func viewerIn(ctx SpecContext, story *framework.Story) string {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}
 	account.Name = "viewer"
@@ -130,7 +130,7 @@ func viewerIn(ctx SpecContext, story *landscape.Story) string {
 		}}}
 		g.Expect(story.Client.Create(ctx, review)).To(Succeed())
 		g.Expect(review.Status.Allowed).To(BeTrue(), review.Status.Reason)
-	}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed(), "the API server has seen the binding")
+	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), "the API server has seen the binding")
 
 	return viewer
 }

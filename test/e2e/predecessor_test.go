@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 // The operator is installed anew, so that no other story may run beside this one.
@@ -47,7 +47,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 
 		By("standing by for the etcd-druid")
 		installation.Apply(ctx, map[string]any{})
-		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).
+		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by: Deployment garden/etcd-druid"))))
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
@@ -58,7 +58,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		isManaged := func() bool {
 			return !apierrors.IsNotFound(story.Client.Get(ctx, managed, &resourcesv1alpha1.ManagedResource{}))
 		}
-		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(landscape.Pause).Should(BeFalse())
+		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(framework.Pause).Should(BeFalse())
 
 		By("taking over")
 		installation.Apply(ctx, map[string]any{"predecessor": "TakeOver"})
@@ -80,7 +80,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		for i := range others.Items {
 			story.Eventually(ctx, &others.Items[i], func(g Gomega) {
 				g.Expect(others.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
-				g.Expect(landscape.CheckReady(&others.Items[i])).To(Succeed())
+				g.Expect(framework.CheckReady(&others.Items[i])).To(Succeed())
 			})
 		}
 
@@ -88,13 +88,13 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 
 		By("giving back")
 		installation.Apply(ctx, map[string]any{"predecessor": "GiveBack"})
-		Eventually(isManaged).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeFalse(), story.State)
+		Eventually(isManaged).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), story.State)
 		Eventually(func(g Gomega) {
 			deployment := &appsv1.Deployment{}
-			g.Expect(story.Client.Get(ctx, landscape.Predecessor, deployment)).To(Succeed())
+			g.Expect(story.Client.Get(ctx, framework.Predecessor, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-		}).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), "the etcd-druid is back")
-		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).
+		}).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), "the etcd-druid is back")
+		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by"))))
 
 		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
@@ -108,7 +108,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 
 // removeLeftovers deletes the Etcds of stories that failed. What is wrong with them is in their reports, and would keep the whole
 // seed from being given back.
-func removeLeftovers(ctx context.Context, story *landscape.Story) {
+func removeLeftovers(ctx context.Context, story *framework.Story) {
 	GinkgoHelper()
 	leftovers := func() []druidv1alpha1.Etcd {
 		GinkgoHelper()
@@ -123,5 +123,5 @@ func removeLeftovers(ctx context.Context, story *landscape.Story) {
 		Expect(client.IgnoreNotFound(story.Client.Patch(ctx, &etcd, client.MergeFrom(before)))).To(Succeed())
 		Expect(client.IgnoreNotFound(story.Client.Delete(ctx, &etcd))).To(Succeed())
 	}
-	Eventually(leftovers).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeEmpty(), "of failed stories")
+	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeEmpty(), "of failed stories")
 }

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -59,14 +59,14 @@ var _ = Describe("The objects of an Etcd", func() {
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
 		})
-		Eventually(story.Person.Delete).WithArguments(ctx, lease).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed())
+		Eventually(story.Person.Delete).WithArguments(ctx, lease).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
 		story.EventuallyReady(ctx, etcd)
 
 		By("letting the operator delete it all")
 		Expect(story.Person.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), story.State)
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
 		expectLeft(ctx, story)
 	}, SpecTimeout(storyTimeout))
 
@@ -84,13 +84,13 @@ var _ = Describe("The objects of an Etcd", func() {
 		story.Create(ctx, compacting)
 		Eventually(func(g Gomega) {
 			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
-			g.Expect(landscape.IsPodReady(compacting)).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+			g.Expect(framework.IsPodReady(compacting)).To(BeTrue())
+		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main"}}
 		Eventually(func(g Gomega) {
 			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
 			g.Expect(budget.Status).To(And(HaveField("ExpectedPods", int32(3)), HaveField("CurrentHealthy", int32(3)), HaveField("DisruptionsAllowed", int32(1))))
-		}).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), story.State)
 		Expect(endpoints(ctx, story, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
 
 		By("evicting the pods of a first node, and refusing those of a second until the first is back")
@@ -99,8 +99,8 @@ var _ = Describe("The objects of an Etcd", func() {
 		Expect(evict(ctx, story, second)).To(Satisfy(apierrors.IsTooManyRequests))
 		ledger.Write(ctx, 5) // a quorum serves
 
-		Eventually(evict).WithArguments(ctx, story, second).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
-		Expect(memberPod(ctx, story, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(landscape.IsPodReady)), "the second was let go when the first was back")
+		Eventually(evict).WithArguments(ctx, story, second).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
+		Expect(memberPod(ctx, story, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second was let go when the first was back")
 
 		story.EventuallyReady(ctx, etcd)
 		ledger.ExpectComplete(ctx)
@@ -113,7 +113,7 @@ func beRefused(err error) {
 }
 
 // issuedSecrets are the Secrets that the operator had issued, and that with which applications connect.
-func issuedSecrets(ctx context.Context, story *landscape.Story) []client.Object {
+func issuedSecrets(ctx context.Context, story *framework.Story) []client.Object {
 	GinkgoHelper()
 
 	secrets := &corev1.SecretList{}
@@ -129,7 +129,7 @@ func issuedSecrets(ctx context.Context, story *landscape.Story) []client.Object 
 	return found
 }
 
-func memberPod(ctx context.Context, story *landscape.Story, ordinal int) *corev1.Pod {
+func memberPod(ctx context.Context, story *framework.Story, ordinal int) *corev1.Pod {
 	GinkgoHelper()
 
 	pod := &corev1.Pod{}
@@ -139,12 +139,12 @@ func memberPod(ctx context.Context, story *landscape.Story, ordinal int) *corev1
 }
 
 // evict asks for what kubectl drain asks for.
-func evict(ctx context.Context, story *landscape.Story, pod *corev1.Pod) error {
+func evict(ctx context.Context, story *framework.Story, pod *corev1.Pod) error {
 	return story.Person.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
 }
 
 // endpoints are the names of the pods behind a Service.
-func endpoints(ctx context.Context, story *landscape.Story, service string) []string {
+func endpoints(ctx context.Context, story *framework.Story, service string) []string {
 	GinkgoHelper()
 
 	slices := &discoveryv1.EndpointSliceList{}

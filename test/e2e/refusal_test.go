@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -45,7 +45,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 		eventuallyRefused(ctx, story, etcd, "operator")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("refusals").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("refusals").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
 		Expect(objects(ctx, story)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
 
 		By("healing it")
@@ -73,11 +73,11 @@ var _ = Describe("A spec cannot be carried out", func() {
 })
 
 // eventuallyRefused waits until the status says that the newest generation is refused, with a text that names the field.
-func eventuallyRefused(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, field string) {
+func eventuallyRefused(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, field string) {
 	GinkgoHelper()
 	story.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(etcd.Status.LastErrors).To(ContainElement(HaveField("Description", ContainSubstring(field))))
-		g.Expect(landscape.Condition(etcd, "Progressing")).To(And(
+		g.Expect(framework.Condition(etcd, "Progressing")).To(And(
 			HaveField("Reason", "InvalidSpec"),
 			HaveField("Message", ContainSubstring(field)),
 		))
@@ -86,7 +86,7 @@ func eventuallyRefused(ctx context.Context, story *landscape.Story, etcd *druidv
 }
 
 // managedResource is that of the Etcd, which must exist.
-func managedResource(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) *resourcesv1alpha1.ManagedResource {
+func managedResource(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) *resourcesv1alpha1.ManagedResource {
 	GinkgoHelper()
 
 	resource := &resourcesv1alpha1.ManagedResource{}

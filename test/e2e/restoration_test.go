@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -39,7 +39,7 @@ var _ = Describe("The data directory is destroyed", func() {
 		Expect(snapshots(story, "Incr-")).NotTo(BeEmpty())
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			for _, conditionType := range []druidv1alpha1.ConditionType{"BackupReady", "FullSnapshotReady", "DeltaSnapshotReady"} {
-				g.Expect(landscape.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
+				g.Expect(framework.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
 			}
 		})
 		inStore := ledger.Written()
@@ -64,12 +64,12 @@ var _ = Describe("The data directory is destroyed", func() {
 		after.Write(ctx, 1)
 		Eventually(func(g Gomega) {
 			g.Expect(max(lastRevision(ctx, story, "main-full-snap"), lastRevision(ctx, story, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))
-		}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
 	}, SpecTimeout(storyTimeout))
 })
 
 // eventuallySnapshot waits until the lease says that a snapshot up to the revision was taken.
-func eventuallySnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
+func eventuallySnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
 	GinkgoHelper()
 	story.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(lastRevision(ctx, story, lease)).To(BeNumerically(">=", revision), "the revision in lease %s", lease)
@@ -77,7 +77,7 @@ func eventuallySnapshot(ctx context.Context, story *landscape.Story, etcd *druid
 }
 
 // lastRevision is what the sidecar has written into a lease, -1 before the first snapshot.
-func lastRevision(ctx context.Context, story *landscape.Story, name string) int64 {
+func lastRevision(ctx context.Context, story *framework.Story, name string) int64 {
 	GinkgoHelper()
 
 	lease := &coordinationv1.Lease{}
@@ -94,7 +94,7 @@ func lastRevision(ctx context.Context, story *landscape.Story, name string) int6
 }
 
 // snapshots are the files in the store of the story whose name begins like this.
-func snapshots(story *landscape.Story, prefix string) []string {
+func snapshots(story *framework.Story, prefix string) []string {
 	GinkgoHelper()
 
 	var found []string

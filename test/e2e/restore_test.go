@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -55,8 +55,8 @@ var _ = Describe("Every volume is lost", func() {
 		ledger.Write(ctx, 5)
 		lost := destroy(ctx, story, etcd)
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
-			g.Expect(landscape.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
+			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+			g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		})
 
 		By("restoring as the runbook says, with the first member interrupted in the middle of it")
@@ -78,16 +78,16 @@ var _ = Describe("Every volume is lost", func() {
 })
 
 // takeFullSnapshot has the sidecar take a full snapshot now.
-func takeFullSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func takeFullSnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
 	config, err := story.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(askSidecar).WithContext(ctx).WithArguments(story, etcd, config, "/snapshot/full").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Equal(200), story.State)
+	Eventually(askSidecar).WithContext(ctx).WithArguments(story, etcd, config, "/snapshot/full").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(200), story.State)
 }
 
 // destroy empties all volumes and ends all pods, at once. It returns the folders of the volumes.
-func destroy(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) []string {
+func destroy(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
 	dirs := story.VolumeDirs(ctx, etcd)
@@ -104,7 +104,7 @@ func destroy(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Et
 
 // interruptRestore ends the first pod in the middle of its restore, on a volume that is none of those, and says whether it has
 // seen one.
-func interruptRestore(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, lost []string) bool {
+func interruptRestore(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, lost []string) bool {
 	pattern := filepath.Join(filepath.Dir(lost[0]), fmt.Sprintf("%s_%s-%s-0_*", story.Namespace, etcd.Name, etcd.Name), "new.etcd.part", "member")
 
 	for ctx.Err() == nil {
@@ -124,7 +124,7 @@ func interruptRestore(ctx context.Context, story *landscape.Story, etcd *druidv1
 }
 
 // reportRestore prints how long it took.
-func reportRestore(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, all time.Duration) {
+func reportRestore(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, all time.Duration) {
 	GinkgoHelper()
 
 	info, err := os.Stat(filepath.Join(story.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db"))

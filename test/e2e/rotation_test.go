@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 // Every write has to succeed within a second, so that no other scenario may run at the same time.
@@ -79,7 +79,7 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 
 // rotation is an Etcd whose CAs are rotated, with the clients that use it.
 type rotation struct {
-	story   *landscape.Story
+	story   *framework.Story
 	name    string
 	members int32
 	etcd    *druidv1alpha1.Etcd
@@ -101,13 +101,13 @@ func (r *rotation) connection(ctx context.Context) *tls.Config {
 func (r *rotation) eventually(ctx context.Context, changed func(before, now *tls.Config) bool) {
 	GinkgoHelper()
 	Eventually(func() bool { return changed(r.before, r.connection(ctx)) }).WithContext(ctx).
-		WithTimeout(time.Duration(r.members)*landscape.Patience).WithPolling(landscape.Pause).Should(BeTrue(), r.story.State)
+		WithTimeout(time.Duration(r.members)*framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), r.story.State)
 }
 
 func otherCA(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
 
 // eventuallyRotated waits until the rotation is over. Its last roll begins after applications were told of what it comes to.
-func eventuallyRotated(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func eventuallyRotated(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	story.Eventually(ctx, etcd, func(g Gomega) {
 		mr := &resourcesv1alpha1.ManagedResource{}
@@ -126,7 +126,7 @@ type clients struct {
 
 // useAlways has clients use the Etcd with these credentials. Of several members every operation succeeds within a second; one
 // member may be gone while it restarts.
-func useAlways(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
+func useAlways(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
 	GinkgoHelper()
 	if etcd.Spec.Replicas == 1 {
 		only := useOnly(ctx, story, etcd, credentials)
@@ -169,7 +169,7 @@ func (u *user) stop() {
 
 // useOnly writes one key after the other with these credentials, and fails the story when a write fails that was retried for a
 // second, unless the only member is being restarted.
-func useOnly(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
+func useOnly(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &user{cancel: cancel, done: make(chan struct{})}
 	ledger := story.Ledger(etcd)
@@ -187,9 +187,9 @@ func useOnly(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Et
 }
 
 // writeToOne writes to the only member, and returns no error while it is being restarted.
-func writeToOne(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, ledger *landscape.Ledger, credentials *tls.Config, u *user) error {
+func writeToOne(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, ledger *framework.Ledger, credentials *tls.Config, u *user) error {
 	before, found := story.FindPod(ctx, etcd)
-	if !found || !landscape.IsPodReady(before) {
+	if !found || !framework.IsPodReady(before) {
 		return nil
 	}
 	err := ledger.TryWriteFor(ctx, before, credentials, time.Second)
@@ -198,7 +198,7 @@ func writeToOne(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1
 
 		return nil
 	}
-	if after, found := story.FindPod(ctx, etcd); !found || after.UID != before.UID || !landscape.IsPodReady(after) {
+	if after, found := story.FindPod(ctx, etcd); !found || after.UID != before.UID || !framework.IsPodReady(after) {
 		return nil
 	}
 

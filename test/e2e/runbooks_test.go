@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -45,7 +45,7 @@ var _ = Describe("The runbooks", func() {
 		ledger.Write(ctx, 20)
 		story.Follow(ctx, page, "Switch", words)
 		story.EventuallyReady(ctx, etcd)
-		Expect(landscape.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(`Local container "` + story.Namespace))
+		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(`Local container "` + story.Namespace))
 		ledger.ExpectComplete(ctx)
 
 		Expect(story.Follow(ctx, page, "Look", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))

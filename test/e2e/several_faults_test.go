@@ -11,7 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -27,7 +27,7 @@ const (
 // has a member, with a volume that is lost with the node.
 var _ = Describe("Three members, of which", Serial, Ordered, func() {
 	var (
-		story *landscape.Story
+		story *framework.Story
 		etcd  *druidv1alpha1.Etcd
 	)
 
@@ -59,7 +59,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		story.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(leads(etcd)).NotTo(BeElementOf("", victim))
 			g.Expect(restartsOf(podsByName(ctx, story)[victim])["etcd"]).To(BeNumerically(">", restartsOf(before[victim])["etcd"]))
-			g.Expect(landscape.CheckReady(etcd)).To(Succeed())
+			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
 		expectUntouched(ctx, story, before, victim)
 		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
@@ -80,7 +80,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		story.Crash(new(before[victim]), "etcd")
 		took("a member with corrupt data is in the condition after", eventuallyNamed(ctx, story, etcd, victim), detectionBound)
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.CheckReady(etcd)).To(Succeed())
+			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 			g.Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]), "it joined again")
 		})
 		expectUntouched(ctx, story, before, victim)
@@ -112,8 +112,8 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 
 		By("waiting until the API server gives the node up")
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + first + " is NotReady"))
-			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + first + " is NotReady"))
+			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
 
 		By("losing the quorum")
@@ -121,18 +121,18 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		seed.Partition(ctx, "n2")
 		began := time.Now()
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Ready")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "QuorumLost")))
-			g.Expect(landscape.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + second))
+			g.Expect(framework.Condition(etcd, "Ready")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "QuorumLost")))
+			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + second))
 		})
 		took("a lost quorum is in the condition after", time.Since(began), detectionBound)
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
 		})
 
 		By("healing one after the other")
 		seed.Heal(ctx, "n3")
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
 		users.Begin("one of three nodes is healed")
 		seed.Heal(ctx, "n2")

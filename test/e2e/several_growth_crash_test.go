@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -43,7 +43,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 			})
 			story.Eventually(ctx, etcd, func(g Gomega) {
 				now := story.Pod(ctx, etcd)
-				g.Expect(landscape.IsPodReady(now)).To(BeTrue())
+				g.Expect(framework.IsPodReady(now)).To(BeTrue())
 				g.Expect(now.UID).To(Equal(pod.UID), "its container restarts, and not its pod")
 				g.Expect(restartsOf(*now)["etcd"]).To(BeNumerically(">", restartsOf(*pod)["etcd"]))
 			})
@@ -60,7 +60,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 			pod, found := story.FindPod(ctx, etcd)
 			g.Expect(found).To(BeTrue())
 			g.Expect(pod.UID).NotTo(Equal(first), "it restarts with the size of the cluster")
-			g.Expect(landscape.IsPodReady(pod)).To(BeTrue())
+			g.Expect(framework.IsPodReady(pod)).To(BeTrue())
 		})
 		first = story.Pod(ctx, etcd).UID
 		kill("before a learner joins")
@@ -92,7 +92,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 })
 
 // onNodesOf lets pods run on nodes with the label of the story alone, one pod on each.
-func onNodesOf(story *landscape.Story) func(*druidv1alpha1.Etcd) {
+func onNodesOf(story *framework.Story) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.SchedulingConstraints.Affinity = &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -105,10 +105,10 @@ func onNodesOf(story *landscape.Story) func(*druidv1alpha1.Etcd) {
 	}
 }
 
-func nodeLabel(story *landscape.Story) string { return "e2e.example.com/" + story.Namespace }
+func nodeLabel(story *framework.Story) string { return "e2e.example.com/" + story.Namespace }
 
 // allow gives the node the label of the story, until the story ends.
-func allow(ctx context.Context, story *landscape.Story, name string) {
+func allow(ctx context.Context, story *framework.Story, name string) {
 	GinkgoHelper()
 	change := func(ctx context.Context, change func(*corev1.Node)) {
 		GinkgoHelper()

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -25,16 +25,16 @@ var _ = Describe("A cluster grows", func() {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		story := seed.Begin(ctx, "growth-tls")
-		clients, peers := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers")
+		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
 		story.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", landscape.ServerNames("main", story.Namespace)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", landscape.PeerNames("main", story.Namespace)...),
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", story.Namespace)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", story.Namespace)...),
 		)
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(story))
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
-		credentials := landscape.WithCertificate(clients.Trusting("main-client"), certificate)
+		credentials := framework.WithCertificate(clients.Trusting("main-client"), certificate)
 		users := story.UseWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
 		timeline := story.Watch(ctx, etcd)
@@ -62,7 +62,7 @@ var _ = Describe("A cluster grows", func() {
 })
 
 // createThree creates a cluster of three members without a store, and measures it.
-func createThree(ctx context.Context, story *landscape.Story) *druidv1alpha1.Etcd {
+func createThree(ctx context.Context, story *framework.Story) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 	timeline := story.Watch(ctx, etcd)
@@ -76,7 +76,7 @@ func createThree(ctx context.Context, story *landscape.Story) *druidv1alpha1.Etc
 }
 
 // growToFive grows the cluster from three members to five, and expects that no member restarts.
-func growToFive(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func growToFive(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	users := story.Use(ctx, etcd, "from three members to five")
 	before := podsByName(ctx, story)
@@ -124,7 +124,7 @@ func leads(etcd *druidv1alpha1.Etcd) string {
 }
 
 // events are the messages of all events of the reason in the story, in their order.
-func events(ctx context.Context, story *landscape.Story, reason string) []string {
+func events(ctx context.Context, story *framework.Story, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
 	Expect(story.Client.List(ctx, list, client.InNamespace(story.Namespace))).To(Succeed())
@@ -139,7 +139,7 @@ func events(ctx context.Context, story *landscape.Story, reason string) []string
 	return messages
 }
 
-func podsByName(ctx context.Context, story *landscape.Story) map[string]corev1.Pod {
+func podsByName(ctx context.Context, story *framework.Story) map[string]corev1.Pod {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
 	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
@@ -152,7 +152,7 @@ func podsByName(ctx context.Context, story *landscape.Story) map[string]corev1.P
 }
 
 // replacedInOrder are the names of the pods that were made after these, the first made first.
-func replacedInOrder(ctx context.Context, story *landscape.Story, before map[string]corev1.Pod) []string {
+func replacedInOrder(ctx context.Context, story *framework.Story, before map[string]corev1.Pod) []string {
 	GinkgoHelper()
 	after := podsByName(ctx, story)
 	names := slices.DeleteFunc(slices.Collect(maps.Keys(after)), func(name string) bool { return after[name].UID == before[name].UID })
@@ -167,7 +167,7 @@ func replacedInOrder(ctx context.Context, story *landscape.Story, before map[str
 
 // expectNoFailures expects that every operation succeeded within a second, in every phase. It is for stories that have the machine
 // to themselves.
-func expectNoFailures(usages []landscape.Usage) {
+func expectNoFailures(usages []framework.Usage) {
 	GinkgoHelper()
 	for _, usage := range usages {
 		Expect(usage.Failed).To(BeZero(), usage.String())
@@ -176,7 +176,7 @@ func expectNoFailures(usages []landscape.Usage) {
 }
 
 // expectShortGaps is expectNoFailures for stories beside which others start members on the same two cores.
-func expectShortGaps(usages []landscape.Usage) {
+func expectShortGaps(usages []framework.Usage) {
 	GinkgoHelper()
 	for _, usage := range usages {
 		Expect(max(usage.WriteGap, usage.MembersGap)).To(BeNumerically("<", 10*time.Second), usage.String())

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 // What the stories of faults of several members look at.
@@ -47,7 +47,7 @@ func follower(etcd *druidv1alpha1.Etcd) string {
 }
 
 // claimUIDs are the UIDs of the members' volume claims, by their names.
-func claimUIDs(ctx context.Context, story *landscape.Story) map[string]types.UID {
+func claimUIDs(ctx context.Context, story *framework.Story) map[string]types.UID {
 	GinkgoHelper()
 	uids := map[string]types.UID{}
 	for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
@@ -58,29 +58,29 @@ func claimUIDs(ctx context.Context, story *landscape.Story) map[string]types.UID
 }
 
 // eventuallyNamed returns how long it took until the condition named the member.
-func eventuallyNamed(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, member string) time.Duration {
+func eventuallyNamed(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, member string) time.Duration {
 	GinkgoHelper()
 	began := time.Now()
 	story.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(landscape.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + member))
+		g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + member))
 	})
 
 	return time.Since(began)
 }
 
 // eventuallyReplacing waits until the operator begins to replace the claim, for a reason that contains the texts.
-func eventuallyReplacing(ctx context.Context, story *landscape.Story, claim string, texts ...string) {
+func eventuallyReplacing(ctx context.Context, story *framework.Story, claim string, texts ...string) {
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{ContainSubstring(claim)}
 	for _, text := range texts {
 		matchers = append(matchers, ContainSubstring(text))
 	}
-	Eventually(events).WithContext(ctx).WithArguments(ctx, story, "ReplacingVolume").WithTimeout(landscape.Patience).WithPolling(landscape.Pause).
+	Eventually(events).WithContext(ctx).WithArguments(ctx, story, "ReplacingVolume").WithTimeout(framework.Patience).WithPolling(framework.Pause).
 		Should(ContainElement(And(matchers...)), story.State)
 }
 
 // expectUntouched expects that all pods but one are those of before, and that none of their containers restarted.
-func expectUntouched(ctx context.Context, story *landscape.Story, before map[string]corev1.Pod, but string) {
+func expectUntouched(ctx context.Context, story *framework.Story, before map[string]corev1.Pod, but string) {
 	GinkgoHelper()
 	for name, pod := range podsByName(ctx, story) {
 		if name == but {
@@ -118,7 +118,7 @@ func onDifferentNodes(etcd *druidv1alpha1.Etcd) {
 }
 
 // memberOn is the name of the member whose pod runs on the node; empty when there is none.
-func memberOn(ctx context.Context, story *landscape.Story, node string) string {
+func memberOn(ctx context.Context, story *framework.Story, node string) string {
 	GinkgoHelper()
 	for name, pod := range podsByName(ctx, story) {
 		if pod.Spec.NodeName == node {
@@ -131,7 +131,7 @@ func memberOn(ctx context.Context, story *landscape.Story, node string) string {
 
 // expectServedByMembers expects no longer gaps than an election of those who know all members. Behind a Service packets for a node
 // that is cut off are lost until its proxies know, which takes the API server most of a minute.
-func expectServedByMembers(usages ...landscape.Usage) {
+func expectServedByMembers(usages ...framework.Usage) {
 	GinkgoHelper()
 	for _, usage := range usages {
 		Expect(usage.MembersGap).To(BeNumerically("<", electionBound), usage.String())

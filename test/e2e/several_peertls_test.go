@@ -16,23 +16,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("Three members go on serving", func() {
 	It("when peer TLS is switched on, and off", Serial, func(ctx SpecContext) {
 		story := seed.Begin(ctx, "peer-tls")
-		clients, peers := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers")
+		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
 		story.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", landscape.ServerNames("main", story.Namespace)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", landscape.PeerNames("main", story.Namespace)...),
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", story.Namespace)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", story.Namespace)...),
 		)
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS())
 		story.Create(ctx, etcd)
 		story.EventuallyReady(ctx, etcd)
-		users := story.UseWith(ctx, etcd, landscape.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
+		users := story.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
 
 		timeline := story.Watch(ctx, etcd)
 		story.Change(ctx, etcd, fixture.WithPeerTLS())
@@ -42,7 +42,7 @@ var _ = Describe("Three members go on serving", func() {
 
 		By("switching it off")
 		expectNoFailures(users.End(ctx))
-		users = story.UseWith(ctx, etcd, landscape.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
+		users = story.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
 		before := podsByName(ctx, story)
 		timeline = story.Watch(ctx, etcd)
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
@@ -66,7 +66,7 @@ var _ = Describe("Three members go on serving", func() {
 		story.EventuallyReady(ctx, etcd)
 		ledger := story.Ledger(etcd)
 		ledger.Write(ctx, 10)
-		Eventually(peerTLS).WithArguments(ctx, story).WithContext(ctx).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(HaveEach("true"))
+		Eventually(peerTLS).WithArguments(ctx, story).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveEach("true"))
 		hibernate(ctx, story, etcd)
 
 		By("switching TLS off while no member runs")
@@ -79,7 +79,7 @@ var _ = Describe("Three members go on serving", func() {
 			pods := podsByName(ctx, story)
 			g.Expect(pods).To(HaveLen(3))
 			for _, pod := range pods {
-				g.Expect(landscape.IsPodReady(&pod)).To(BeTrue(), pod.Name)
+				g.Expect(framework.IsPodReady(&pod)).To(BeTrue(), pod.Name)
 				Expect(restarts(pod)).To(BeZero(), "%s stops because its sidecar reads the configuration without TLS", pod.Name)
 			}
 		})
@@ -109,7 +109,7 @@ func restarts(pod corev1.Pod) int32 {
 }
 
 // peerTLS is what the sidecars of three members say about their peer URLs.
-func peerTLS(ctx context.Context, story *landscape.Story) []string {
+func peerTLS(ctx context.Context, story *framework.Story) []string {
 	GinkgoHelper()
 	var said []string
 	for _, name := range []string{"main-0", "main-1", "main-2"} {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -30,7 +30,7 @@ var _ = Describe("Three members are changed", func() {
 		etcd.Spec.Etcd.Image = new(brokenImage)
 		story.Create(ctx, etcd)
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
 		})
 		Expect(podsByName(ctx, story)).To(HaveLen(1))
 
@@ -44,13 +44,13 @@ var _ = Describe("Three members are changed", func() {
 		By("losing all pods while the image is broken")
 		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
 		})
 		// Together, since the operator deletes those that are left when nobody serves.
 		Expect(story.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("0 of 3 healthy")))
-			g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("0 of 3 healthy")))
+			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
 
 		By("correcting it")
@@ -68,7 +68,7 @@ var _ = Describe("Three members are changed", func() {
 })
 
 // changeOneAfterTheOther changes the resources, labels and configuration of three members, and then their image to one that does not exist.
-func changeOneAfterTheOther(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func changeOneAfterTheOther(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	users := story.Use(ctx, etcd, "resources, labels and configuration change")
 
@@ -84,7 +84,7 @@ func changeOneAfterTheOther(ctx context.Context, story *landscape.Story, etcd *d
 	timeline.End("three members changed")
 	replaced := replacedInOrder(ctx, story, before)
 	Expect(replaced).To(HaveLen(3))
-	Eventually(events).WithContext(ctx).WithArguments(story, "MovedLeader").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(HaveLen(moved+1), "once")
+	Eventually(events).WithContext(ctx).WithArguments(story, "MovedLeader").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveLen(moved+1), "once")
 	moves := events(ctx, story, "MovedLeader")
 	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
 
@@ -94,9 +94,9 @@ func changeOneAfterTheOther(ctx context.Context, story *landscape.Story, etcd *d
 	image := etcd.Spec.Etcd.Image
 	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 	story.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(landscape.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
-		g.Expect(landscape.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
-		g.Expect(landscape.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
+		g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
+		g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
+		g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 	})
 	Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1))
 	Expect(events(ctx, story, "MovedLeader")).To(Equal(moves), "it was not the leader")

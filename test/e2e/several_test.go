@@ -9,14 +9,14 @@ import (
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
 // These stories measure gaps or drain a node, so that no other may run at the same time. They share their cluster, since its creation takes
 // as long as most of them.
 var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 	var (
-		story *landscape.Story
+		story *framework.Story
 		etcd  *druidv1alpha1.Etcd
 	)
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -41,7 +41,7 @@ var _ = Describe("Tasks", Serial, func() {
 		pod := story.Pod(ctx, etcd)
 		// A sidecar that does not know yet that its member leads refuses, which would be one attempt.
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(landscape.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"))
+			g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"))
 		})
 
 		By("queueing one of each kind")
@@ -75,7 +75,7 @@ var _ = Describe("Tasks", Serial, func() {
 		Expect(tasks[2].Status.Snapshot.Name).To(HavePrefix("Full-"))
 		Expect(tasks[3].Status.Members).To(ConsistOf(HaveField("Name", "main-0")))
 		story.Eventually(ctx, etcd, func(g Gomega) {
-			condition := landscape.Condition(etcd, "LastSnapshotCompactionSucceeded")
+			condition := framework.Condition(etcd, "LastSnapshotCompactionSucceeded")
 			g.Expect(condition.Status).To(BeEquivalentTo("True"), condition.Message)
 			g.Expect(story.IsGone(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-compactor"}})).To(BeTrue())
 		})
@@ -98,7 +98,7 @@ var _ = Describe("Tasks", Serial, func() {
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
 		})
 
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
 		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
 		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(storyTimeout))
@@ -106,7 +106,7 @@ var _ = Describe("Tasks", Serial, func() {
 
 // defragment defragments all members, and expects that the leader is the last. The leader is read before the task begins, so that the
 // members must not elect another one for lack of time.
-func defragment(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func defragment(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	ledger := story.Ledger(etcd)
 	ledger.Write(ctx, 20)
@@ -136,15 +136,15 @@ func newTask(name string, config druidv1alpha1.EtcdOpsTaskConfig) *druidv1alpha1
 }
 
 // eventuallyTask waits until the newest state of the task is as it should be.
-func eventuallyTask(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdOpsTask, look func(Gomega)) {
+func eventuallyTask(ctx context.Context, story *framework.Story, task *druidv1alpha1.EtcdOpsTask, look func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(landscape.Patience).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
 }
 
-func eventuallySucceeded(ctx context.Context, story *landscape.Story, task *druidv1alpha1.EtcdOpsTask) {
+func eventuallySucceeded(ctx context.Context, story *framework.Story, task *druidv1alpha1.EtcdOpsTask) {
 	GinkgoHelper()
 	eventuallyTask(ctx, story, task, func(g Gomega) {
 		g.Expect(task.Status.State).To(HaveValue(BeEquivalentTo("Succeeded")), "%v %v", task.Status.LastOperation, task.Status.LastErrors)

@@ -15,19 +15,19 @@ import (
 	. "github.com/onsi/gomega"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 var _ = Describe("Certificates are given", func() {
 	It("serves with TLS only, and with certificates of clients only", SpecPriority(3), func(ctx SpecContext) {
 		story := seed.Begin(ctx, "tls")
-		clients, peers, backups := landscape.NewAuthority("e2e-clients"), landscape.NewAuthority("e2e-peers"), landscape.NewAuthority("e2e-backups")
+		clients, peers, backups := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers"), framework.NewAuthority("e2e-backups")
 		certificate := clients.Client("client-client")
 		story.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", landscape.ServerNames("main", story.Namespace)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", landscape.PeerNames("main", story.Namespace)...),
-			backups.Bundle("backup-ca"), backups.Server("backup-server", landscape.ServerNames("main", story.Namespace)...), backups.Client("backup-client"),
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", story.Namespace)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", story.Namespace)...),
+			backups.Bundle("backup-ca"), backups.Server("backup-server", framework.ServerNames("main", story.Namespace)...), backups.Client("backup-client"),
 		)
 
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithTLS(), withLocalStore(story))
@@ -37,17 +37,17 @@ var _ = Describe("Certificates are given", func() {
 		By("serving clients that have a certificate")
 		ledger := story.Ledger(etcd)
 		withoutCertificate := clients.Trusting("main-client")
-		ledger.TLS = landscape.WithCertificate(withoutCertificate, certificate)
+		ledger.TLS = framework.WithCertificate(withoutCertificate, certificate)
 		ledger.Write(ctx, 10)
 		ledger.ExpectComplete(ctx)
 
 		By("serving nobody else")
 		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "without TLS")
 		Expect(ledger.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a certificate of its own")
-		Expect(ledger.TryWrite(ctx, landscape.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
+		Expect(ledger.TryWrite(ctx, framework.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
 
 		By("serving the sidecar's HTTP with its own certificate")
-		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, backups.Trusting("main-client")).WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(Equal(http.StatusOK))
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, backups.Trusting("main-client")).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK))
 		_, err := latestSnapshot(ctx, story, etcd, clients.Trusting("main-client"))
 		Expect(err).To(MatchError(ContainSubstring("certificate")))
 
@@ -57,7 +57,7 @@ var _ = Describe("Certificates are given", func() {
 })
 
 // latestSnapshot asks the sidecar for the latest snapshot and returns the status of its answer.
-func latestSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
+func latestSnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
 	GinkgoHelper()
 
 	return askSidecar(ctx, story, etcd, config, "/snapshot/latest")
@@ -65,7 +65,7 @@ func latestSnapshot(ctx context.Context, story *landscape.Story, etcd *druidv1al
 
 // askSidecar asks the sidecar of the first member for a path, connecting in this way. It refuses as long as it does not know who leads, and
 // while its snapshotter is not active, which may be so for a moment after the member is ready.
-func askSidecar(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
+func askSidecar(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
 	GinkgoHelper()
 
 	url := "https://" + net.JoinHostPort(story.Pod(ctx, etcd).Status.PodIP, "8080") + path

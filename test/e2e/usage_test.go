@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -24,7 +24,7 @@ var _ = Describe("A newcomer", func() {
 	It("has a first key within ten minutes on a bare cluster, and all else that the page promises", Serial, func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
 		bare := seed.Bare(ctx)
-		story := &landscape.Story{Landscape: bare, Namespace: "first"}
+		story := &framework.Story{Framework: bare, Namespace: "first"}
 		store := filepath.Join(bare.LocalStore, "first-etcd")
 		Expect(os.RemoveAll(store)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
@@ -97,8 +97,8 @@ var _ = Describe("A newcomer", func() {
 		By("serving every metric that the page's alerts read")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).Should(BeEmpty())
-		Expect(landscape.MissingForAlerts("etcd", story.MemberMetrics(ctx, etcd))).To(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
+		Expect(framework.MissingForAlerts("etcd", story.MemberMetrics(ctx, etcd))).To(BeEmpty())
 
 		ledger := story.Ledger(etcd)
 		old, err := story.Connection(ctx, etcd)

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/landscape"
+	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
@@ -76,14 +76,14 @@ var _ = Describe("The volumes of three members", func() {
 // refusedFor is what the status of an Etcd shows whose author has to act.
 func refusedFor(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 	return func(g Gomega) {
-		g.Expect(landscape.Condition(etcd, "Progressing")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
+		g.Expect(framework.Condition(etcd, "Progressing")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
 	}
 }
 
 // expectQuiet expects that nobody tries again what was refused: neither the Etcd is written, nor events.
-func expectQuiet(ctx context.Context, story *landscape.Story, etcd *druidv1alpha1.Etcd) {
+func expectQuiet(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	Eventually(events).WithContext(ctx).WithArguments(story, "InvalidSpec").WithTimeout(landscape.Soon).WithPolling(landscape.Pause).ShouldNot(BeEmpty(), story.State)
+	Eventually(events).WithContext(ctx).WithArguments(story, "InvalidSpec").WithTimeout(framework.Soon).WithPolling(framework.Pause).ShouldNot(BeEmpty(), story.State)
 	refusals := len(events(ctx, story, "InvalidSpec"))
 	Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	version := etcd.ResourceVersion
@@ -91,5 +91,5 @@ func expectQuiet(ctx context.Context, story *landscape.Story, etcd *druidv1alpha
 		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		g.Expect(etcd.ResourceVersion).To(Equal(version))
 		g.Expect(events(ctx, story, "InvalidSpec")).To(HaveLen(refusals))
-	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(landscape.Pause).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.Pause).Should(Succeed(), story.State)
 }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package landscape
+package framework
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ import (
 
 // Installation is the operator as gardenlet installs it by its ControllerRegistration.
 type Installation struct {
-	*Landscape
+	*Framework
 	// Namespace is that of the extension; the ManagedResource in the namespace garden has the same name.
 	Namespace string
 
@@ -44,7 +44,7 @@ type Installation struct {
 
 // Install prepares what gardenlet does with the ControllerRegistration of the examples, in place of the operator that is there:
 // that one is scaled down, and comes back with its rights at the end of the story.
-func (l *Landscape) Install(ctx context.Context, operator *Operator, namespace string) *Installation {
+func (f *Framework) Install(ctx context.Context, operator *Operator, namespace string) *Installation {
 	GinkgoHelper()
 
 	manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "controller-registration.yaml"))
@@ -60,11 +60,11 @@ func (l *Landscape) Install(ctx context.Context, operator *Operator, namespace s
 		namespace: {"gardener.cloud/role": "extension", "controllerregistration.core.gardener.cloud/name": registration.Name},
 	} {
 		object := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-		Expect(client.IgnoreAlreadyExists(l.Client.Create(ctx, object))).To(Succeed())
+		Expect(client.IgnoreAlreadyExists(f.Client.Create(ctx, object))).To(Succeed())
 	}
 
 	installed := operator.get(ctx)
-	installation := &Installation{Landscape: l, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, standing: map[string]any{
+	installation := &Installation{Framework: f, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, standing: map[string]any{
 		"image":                map[string]any{"ref": installed.Spec.Template.Spec.Containers[0].Image},
 		"imageVectorOverwrite": operator.ImageVector(ctx).Data[imageVectorKey],
 		// No webhook of gardener-resource-manager mounts a token here.

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package landscape
+package framework
 
 import (
 	"bufio"
@@ -48,13 +48,13 @@ type AuditWindow struct {
 }
 
 // OpenAuditWindow starts a window now.
-func (l *Landscape) OpenAuditWindow() AuditWindow {
+func (f *Framework) OpenAuditWindow() AuditWindow {
 	GinkgoHelper()
 
-	info, err := os.Stat(l.AuditLog)
+	info, err := os.Stat(f.AuditLog)
 	Expect(err).NotTo(HaveOccurred(), "SEED_AUDIT_LOG must name the API server's audit log")
 
-	return AuditWindow{path: l.AuditLog, start: info.Size()}
+	return AuditWindow{path: f.AuditLog, start: info.Size()}
 }
 
 // record is the part of an audit event that counts.

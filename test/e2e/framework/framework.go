@@ -2,12 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package landscape is what the end-to-end stories stand on: the local seed with the operator on it, a namespace for each
+// Package framework is what the end-to-end stories stand on: the local seed with the operator on it, a namespace for each
 // story, what etcd has acknowledged, certificates, the audit log, and what a person would look at when a story fails.
 //
 // What may not live here: stories, and anything that knows how the operator works inside. What a story sees is what a user
 // of the seed sees.
-package landscape
+package framework
 
 import (
 	"context"
@@ -46,8 +46,8 @@ const (
 	drainer   = "seed:drainer"
 )
 
-// Landscape is a running seed with the operator on it.
-type Landscape struct {
+// Framework is a running seed with the operator on it.
+type Framework struct {
 	// Client reads and writes without a cache, with every right, as somebody who may change the objects of Etcds: stories do what nobody should.
 	Client client.Client
 	// Person reads and writes as the administrator, whom the protection keeps from the objects of Etcds.
@@ -71,8 +71,8 @@ type Landscape struct {
 
 // Find finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
 // no operator runs on it.
-func Find(ctx context.Context) (*Landscape, error) {
-	l := &Landscape{operatorNamespace: "extension-etcd-druid"}
+func Find(ctx context.Context) (*Framework, error) {
+	l := &Framework{operatorNamespace: "extension-etcd-druid"}
 	var kubeconfig string
 
 	for _, setting := range []struct {
@@ -98,40 +98,40 @@ func Find(ctx context.Context) (*Landscape, error) {
 }
 
 // connect makes the clients of the cluster.
-func (l *Landscape) connect(kubeconfig string) error {
+func (f *Framework) connect(kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		return fmt.Errorf("reading KUBECONFIG: %w", err)
 	}
 
 	config.QPS, config.Burst = 50, 100
-	l.Config = config
+	f.Config = config
 
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), druidv1alpha1.AddToScheme(scheme), resourcesv1alpha1.AddToScheme(scheme), extensionsv1alpha1.AddToScheme(scheme)); err != nil {
 		return err
 	}
 
-	if l.Client, err = l.as(disturber, scheme); err != nil {
+	if f.Client, err = f.as(disturber, scheme); err != nil {
 		return fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
 	}
 
-	if l.Drainer, err = l.as(drainer, scheme); err != nil {
+	if f.Drainer, err = f.as(drainer, scheme); err != nil {
 		return err
 	}
 
-	if l.Person, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if f.Person, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 
-	l.Clientset, err = kubernetes.NewForConfig(config)
+	f.Clientset, err = kubernetes.NewForConfig(config)
 
 	return err
 }
 
 // as returns a client that has every right under the name of the user.
-func (l *Landscape) as(user string, scheme *runtime.Scheme) (client.Client, error) {
-	config := rest.CopyConfig(l.Config)
+func (f *Framework) as(user string, scheme *runtime.Scheme) (client.Client, error) {
+	config := rest.CopyConfig(f.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 
 	return client.New(config, client.Options{Scheme: scheme})
@@ -141,10 +141,10 @@ func (l *Landscape) as(user string, scheme *runtime.Scheme) (client.Client, erro
 const operatorName = "gardener-extension-etcd-druid"
 
 // Operator is the operator that the cluster was installed with. Stories that install another one do that in another namespace.
-func (l *Landscape) Operator(ctx context.Context) (*Operator, error) {
-	key := client.ObjectKey{Namespace: l.operatorNamespace, Name: operatorName}
+func (f *Framework) Operator(ctx context.Context) (*Operator, error) {
+	key := client.ObjectKey{Namespace: f.operatorNamespace, Name: operatorName}
 
-	err := l.Client.Get(ctx, key, &appsv1.Deployment{})
+	err := f.Client.Get(ctx, key, &appsv1.Deployment{})
 	if apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("the seed runs, but there is no Deployment %s on it: `make up` installs the operator", key)
 	}
@@ -153,5 +153,5 @@ func (l *Landscape) Operator(ctx context.Context) (*Operator, error) {
 		return nil, fmt.Errorf("looking for the operator: %w; is the seed up? `make seed-status` tells", err)
 	}
 
-	return &Operator{Landscape: l, Deployment: key}, nil
+	return &Operator{Framework: f, Deployment: key}, nil
 }

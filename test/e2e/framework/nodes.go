@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package landscape
+package framework
 
 import (
 	"bytes"
@@ -21,29 +21,29 @@ import (
 var seedTool = filepath.Join("..", "..", "hack", "seed")
 
 // Partition pulls the cable of nodes at the same time. At the end of the spec at the latest they are plugged in again.
-func (l *Landscape) Partition(ctx context.Context, nodes ...string) {
+func (f *Framework) Partition(ctx context.Context, nodes ...string) {
 	GinkgoHelper()
-	DeferCleanup(func(ctx SpecContext) { l.Heal(ctx, nodes...) })
+	DeferCleanup(func(ctx SpecContext) { f.Heal(ctx, nodes...) })
 
 	for _, node := range nodes {
-		l.seed(ctx, "partition", node)
+		f.seed(ctx, "partition", node)
 	}
 }
 
 // Heal plugs nodes in again, and waits until they are ready.
-func (l *Landscape) Heal(ctx context.Context, nodes ...string) {
+func (f *Framework) Heal(ctx context.Context, nodes ...string) {
 	GinkgoHelper()
 
 	for _, node := range nodes {
-		l.seed(ctx, "heal", node)
+		f.seed(ctx, "heal", node)
 	}
 
 	for _, node := range nodes {
-		Eventually(l.isReady).WithContext(ctx).WithArguments(node).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), node)
+		Eventually(f.isReady).WithContext(ctx).WithArguments(node).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), node)
 	}
 }
 
-func (l *Landscape) seed(ctx context.Context, args ...string) string {
+func (f *Framework) seed(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 
 	command := exec.CommandContext(ctx, "go", append([]string{"run", "-C", seedTool, "."}, args...)...)
@@ -55,9 +55,9 @@ func (l *Landscape) seed(ctx context.Context, args ...string) string {
 	return string(output)
 }
 
-func (l *Landscape) isReady(ctx context.Context, name string) (bool, error) {
+func (f *Framework) isReady(ctx context.Context, name string) (bool, error) {
 	node := &corev1.Node{}
-	if err := l.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+	if err := f.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
 		return false, err
 	}
 
@@ -71,14 +71,14 @@ func (l *Landscape) isReady(ctx context.Context, name string) (bool, error) {
 }
 
 // GiveUp says of a node that it does not come back, by the taint. At the end of the spec that is taken back.
-func (l *Landscape) GiveUp(ctx context.Context, name string) {
+func (f *Framework) GiveUp(ctx context.Context, name string) {
 	GinkgoHelper()
 
 	change := func(ctx context.Context, given bool) {
 		GinkgoHelper()
 
 		node := &corev1.Node{}
-		Expect(l.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+		Expect(f.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
 
 		before := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
@@ -87,7 +87,7 @@ func (l *Landscape) GiveUp(ctx context.Context, name string) {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
 		}
 
-		Expect(l.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+		Expect(f.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 	}
 
 	DeferCleanup(func(ctx SpecContext) { change(ctx, false) })

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package landscape
+package framework
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 // Operator is the operator's Deployment on the seed.
 type Operator struct {
-	*Landscape
+	*Framework
 	// Deployment names the Deployment.
 	Deployment client.ObjectKey
 }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package landscape
+package framework
 
 import (
 	"context"
@@ -23,20 +23,20 @@ import (
 
 // Story is the ground of one story: a namespace of its own.
 type Story struct {
-	*Landscape
+	*Framework
 	// Namespace is the name of the namespace.
 	Namespace string
 }
 
 // Begin makes the namespace. At the end of a story that went well everything in it is deleted; where it failed, what a person
 // would look at is printed, and the namespace stays for that person.
-func (l *Landscape) Begin(ctx context.Context, name string) *Story {
+func (f *Framework) Begin(ctx context.Context, name string) *Story {
 	GinkgoHelper()
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + name + "-"}}
-	Expect(l.Client.Create(ctx, namespace)).To(Succeed())
+	Expect(f.Client.Create(ctx, namespace)).To(Succeed())
 
-	story := &Story{Landscape: l, Namespace: namespace.Name}
+	story := &Story{Framework: f, Namespace: namespace.Name}
 	DeferCleanup(story.end)
 
 	return story

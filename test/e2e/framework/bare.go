@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package landscape
+package framework
 
 import (
 	"context"
@@ -23,16 +23,16 @@ var export = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
 
 // Bare starts another cluster beside the seed, on which nobody has installed anything of Gardener or ours. Its images are there, as from a
 // registry, and VALUES names the file that says where. At the end of the story the cluster goes, whatever became of it.
-func (l *Landscape) Bare(ctx context.Context) *Landscape {
+func (f *Framework) Bare(ctx context.Context) *Framework {
 	GinkgoHelper()
-	DeferCleanup(func(ctx SpecContext) { l.seed(ctx, "bare", "down") }, NodeTimeout(5*time.Minute))
-	l.seed(ctx, "bare", "down") // what somebody left
-	_, _ = GinkgoWriter.Write([]byte(l.seed(ctx, "bare", "up")))
+	DeferCleanup(func(ctx SpecContext) { f.seed(ctx, "bare", "down") }, NodeTimeout(5*time.Minute))
+	f.seed(ctx, "bare", "down") // what somebody left
+	_, _ = GinkgoWriter.Write([]byte(f.seed(ctx, "bare", "up")))
 
-	bare := &Landscape{environment: os.Environ(), operatorNamespace: "etcd-druid"} // where the page installs it
+	bare := &Framework{environment: os.Environ(), operatorNamespace: "etcd-druid"} // where the page installs it
 	given := map[string]string{}
 
-	for line := range strings.Lines(l.seed(ctx, "bare", "env")) {
+	for line := range strings.Lines(f.seed(ctx, "bare", "env")) {
 		if match := export.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
 			given[match[1]] = match[2]
 		}
@@ -54,25 +54,25 @@ func (l *Landscape) Bare(ctx context.Context) *Landscape {
 }
 
 // Definitions are the names of the CustomResourceDefinitions of the cluster.
-func (l *Landscape) Definitions(ctx context.Context) []string {
+func (f *Framework) Definitions(ctx context.Context) []string {
 	GinkgoHelper()
 
-	return l.names(ctx, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	return f.names(ctx, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 }
 
 // Webhooks are the names of the registrations of webhooks that validate.
-func (l *Landscape) Webhooks(ctx context.Context) []string {
+func (f *Framework) Webhooks(ctx context.Context) []string {
 	GinkgoHelper()
 
-	return l.names(ctx, admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
+	return f.names(ctx, admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))
 }
 
-func (l *Landscape) names(ctx context.Context, kind schema.GroupVersionKind) []string {
+func (f *Framework) names(ctx context.Context, kind schema.GroupVersionKind) []string {
 	GinkgoHelper()
 
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind)
-	Expect(l.Client.List(ctx, list)).To(Succeed())
+	Expect(f.Client.List(ctx, list)).To(Succeed())
 
 	names := make([]string, 0, len(list.Items))
 	for _, item := range list.Items {
