@@ -26,57 +26,57 @@ import (
 
 var _ = Describe("A cluster that etcd-druid made", func() {
 	DescribeTable("is adopted with its data", func(ctx SpecContext, replicas int) {
-		story := seed.Begin(ctx, fmt.Sprintf("adoption-%d", replicas))
+		ns := seed.NewNamespace(ctx, fmt.Sprintf("adoption-%d", replicas))
 
 		By("making what etcd-druid makes, while the operator is told to look away")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(int32(replicas)), fixture.WithAnnotation(suspendAnnotation, "")) // #nosec G115 -- a handful
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
-		story.Create(ctx, etcd)
+		ns.Create(ctx, etcd)
 		predecessor := fixture.Predecessor{
 			Etcd: etcd, WrapperImage: "seed.local/etcd-wrapper:1", SidecarImage: "seed.local/etcd-backup-restore:v0.33.0", Home: "/home/nonroot",
 		}
-		story.Create(ctx, predecessor.Objects()...)
+		ns.Create(ctx, predecessor.Objects()...)
 		before := etcd.DeepCopy()
 		status := predecessor.Status()
 		etcd.Status.ObservedGeneration, etcd.Status.LastOperation = status.ObservedGeneration, status.LastOperation
-		Expect(story.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		Expect(ns.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			statefulSet := &appsv1.StatefulSet{}
-			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 			g.Expect(statefulSet.Status.ReadyReplicas).To(BeEquivalentTo(replicas))
 		})
 
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 20)
-		pods, claims := podsOf(ctx, story, replicas), claimsOf(ctx, story, replicas)
+		pods, claims := podsOf(ctx, ns, replicas), claimsOf(ctx, ns, replicas)
 		var users *framework.Users
 		if replicas > 1 {
-			users = story.UseWith(ctx, etcd, nil, "adoption")
+			users = ns.UseWith(ctx, etcd, nil, "adoption")
 		}
 
 		By("telling a person beforehand, whom the protection keeps from changing anything, that pods will restart")
 		out := &bytes.Buffer{}
 		code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
-			"adopt", "main", "--dry-run", "-n", story.Namespace,
+			"adopt", "main", "--dry-run", "-n", ns.Name,
 		})
 		Expect(code).To(Equal(0), out.String())
 		Expect(out.String()).To(And(ContainSubstring("Pods would restart once"), ContainSubstring("security settings of container backup-restore"),
 			MatchRegexp(`(delete|evict) pod main-0`)))
 
 		By("adopting it")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			delete(etcd.Annotations, suspendAnnotation)
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
 		})
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
 
-		for name, uid := range podsOf(ctx, story, replicas) {
+		for name, uid := range podsOf(ctx, ns, replicas) {
 			Expect(uid).NotTo(Equal(pods[name]), name+" was replaced")
 		}
-		Expect(claimsOf(ctx, story, replicas)).To(Equal(claims))
+		Expect(claimsOf(ctx, ns, replicas)).To(Equal(claims))
 		ledger.ExpectComplete(ctx)
 		ledger.Write(ctx, 1)
 		if users != nil {
@@ -89,27 +89,27 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 })
 
 // podsOf are the identities of the members' pods, by name.
-func podsOf(ctx context.Context, story *framework.Story, replicas int) map[string]types.UID {
+func podsOf(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
-	return uidsOf(ctx, story, &corev1.Pod{}, "main-%d", replicas)
+	return uidsOf(ctx, ns, &corev1.Pod{}, "main-%d", replicas)
 }
 
 // claimsOf are the identities of the members' volume claims, by name.
-func claimsOf(ctx context.Context, story *framework.Story, replicas int) map[string]types.UID {
+func claimsOf(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
-	return uidsOf(ctx, story, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
+	return uidsOf(ctx, ns, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
 }
 
-func uidsOf(ctx context.Context, story *framework.Story, object client.Object, format string, replicas int) map[string]types.UID {
+func uidsOf(ctx context.Context, ns *framework.TestNamespace, object client.Object, format string, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
 	uids := map[string]types.UID{}
 
 	for ordinal := range replicas {
 		name := fmt.Sprintf(format, ordinal)
-		Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: name}, object)).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, object)).To(Succeed())
 		uids[name] = object.GetUID()
 	}
 

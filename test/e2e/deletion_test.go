@@ -31,51 +31,51 @@ import (
 
 var _ = Describe("Deletion", func() {
 	It("leaves nothing behind but the volume, and that only where it is to be retained", SpecPriority(5), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "deletion")
-		kept := fixture.Etcd(fixture.WithName("kept"), withLocalStore(story))
+		ns := seed.NewNamespace(ctx, "deletion")
+		kept := fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
 		dropped := fixture.Etcd(fixture.WithName("dropped"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // as older manifests carry it
 		})
-		before := objects(ctx, story)
-		story.Create(ctx, kept, dropped)
-		story.EventuallyReady(ctx, kept)
-		story.EventuallyReady(ctx, dropped)
+		before := objects(ctx, ns)
+		ns.Create(ctx, kept, dropped)
+		ns.EventuallyReady(ctx, kept)
+		ns.EventuallyReady(ctx, dropped)
 
-		ledger := story.Ledger(kept)
+		ledger := ns.Ledger(kept)
 		ledger.Write(ctx, 20)
-		claim := story.Claim(ctx, kept)
+		claim := ns.Claim(ctx, kept)
 
 		By("deleting both")
-		Expect(story.Client.Delete(ctx, kept)).To(Succeed())
-		Expect(story.Client.Delete(ctx, dropped)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, kept) && story.IsGone(ctx, dropped) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
-		expectLeft(ctx, story, append(before, "PersistentVolumeClaim kept-kept-0")...)
+		Expect(ns.Client.Delete(ctx, kept)).To(Succeed())
+		Expect(ns.Client.Delete(ctx, dropped)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, kept) && ns.IsGone(ctx, dropped) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+		expectLeft(ctx, ns, append(before, "PersistentVolumeClaim kept-kept-0")...)
 
 		By("making the Etcd anew on the volume that was retained")
-		kept = fixture.Etcd(fixture.WithName("kept"), withLocalStore(story))
-		story.Create(ctx, kept)
-		story.EventuallyReady(ctx, kept)
-		Expect(story.Claim(ctx, kept).UID).To(Equal(claim.UID))
-		story.Ledger(kept).ExpectContained(ctx, ledger.Written())
-	}, SpecTimeout(storyTimeout))
+		kept = fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
+		ns.Create(ctx, kept)
+		ns.EventuallyReady(ctx, kept)
+		Expect(ns.Claim(ctx, kept).UID).To(Equal(claim.UID))
+		ns.Ledger(kept).ExpectContained(ctx, ledger.Written())
+	}, SpecTimeout(specTimeout))
 
 	It("works while the namespace is being deleted", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "deletion-namespace")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns := seed.NewNamespace(ctx, "deletion-namespace")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: story.Namespace}}
-		Expect(story.Client.Delete(ctx, namespace)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, namespace) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
-	}, SpecTimeout(storyTimeout))
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
+		Expect(ns.Client.Delete(ctx, namespace)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, namespace) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+	}, SpecTimeout(specTimeout))
 })
 
 // objects are all objects in the namespace of the story, each as kind and name, but for events and what every namespace has.
-func objects(ctx context.Context, story *framework.Story) []string {
+func objects(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 
 	found := []string{}
@@ -86,9 +86,9 @@ func objects(ctx context.Context, story *framework.Story) []string {
 		&corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ServiceList{}, &policyv1.PodDisruptionBudgetList{},
 		&rbacv1.RoleList{}, &rbacv1.RoleBindingList{},
 	} {
-		Expect(story.Client.List(ctx, list, client.InNamespace(story.Namespace))).To(Succeed())
+		Expect(ns.Client.List(ctx, list, client.InNamespace(ns.Name))).To(Succeed())
 		Expect(meta.EachListItem(list, func(object runtime.Object) error {
-			kind, err := story.Client.GroupVersionKindFor(object)
+			kind, err := ns.Client.GroupVersionKindFor(object)
 			name := object.(client.Object).GetName()
 
 			if !isOfEveryNamespace(kind.Kind, name) {
@@ -104,12 +104,12 @@ func objects(ctx context.Context, story *framework.Story) []string {
 
 // expectLeft expects that nothing else is left of Etcds that are gone: when an Etcd is gone, so is everything of it. But for the
 // ControllerRevisions of its StatefulSet, which the cluster collects soon after that.
-func expectLeft(ctx context.Context, story *framework.Story, left ...string) {
+func expectLeft(ctx context.Context, ns *framework.TestNamespace, left ...string) {
 	GinkgoHelper()
 
-	found := slices.DeleteFunc(objects(ctx, story), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
+	found := slices.DeleteFunc(objects(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
 	Expect(found).To(ConsistOf(left), "when an Etcd is gone, so is everything of it")
-	Eventually(objects).WithContext(ctx).WithArguments(story).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(ConsistOf(left))
+	Eventually(objects).WithContext(ctx).WithArguments(ns).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(ConsistOf(left))
 }
 
 func isOfEveryNamespace(kind, name string) bool {

@@ -28,8 +28,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// storyTimeout ends a story that waits for too many things for too long.
-const storyTimeout = 10 * time.Minute
+// specTimeout ends a story that waits for too many things for too long.
+const specTimeout = 10 * time.Minute
 
 // seed is where all stories happen.
 var seed *framework.Framework
@@ -49,14 +49,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 var _ = ReportAfterSuite("the time of each story", func(report Report) {
-	stories := slices.DeleteFunc(report.SpecReports, func(spec types.SpecReport) bool {
+	specs := slices.DeleteFunc(report.SpecReports, func(spec types.SpecReport) bool {
 		return !spec.LeafNodeType.Is(types.NodeTypeIt) || spec.RunTime == 0
 	})
-	slices.SortFunc(stories, func(a, b types.SpecReport) int { return a.StartTime.Compare(b.StartTime) })
+	slices.SortFunc(specs, func(a, b types.SpecReport) int { return a.StartTime.Compare(b.StartTime) })
 
 	var table strings.Builder
-	for _, story := range stories {
-		fmt.Fprintf(&table, "%8s after %8s  %-8s %s\n", story.RunTime.Round(time.Second), story.StartTime.Sub(report.StartTime).Round(time.Second), story.State, story.FullText())
+	for _, spec := range specs {
+		fmt.Fprintf(&table, "%8s after %8s  %-8s %s\n", spec.RunTime.Round(time.Second), spec.StartTime.Sub(report.StartTime).Round(time.Second), spec.State, spec.FullText())
 	}
 
 	if usages := framework.UsageTable(report.SpecReports); usages != "" {
@@ -67,11 +67,11 @@ var _ = ReportAfterSuite("the time of each story", func(report Report) {
 })
 
 // withLocalStore gives an Etcd a store in the folder of the story, and delta snapshots often enough to wait for one.
-func withLocalStore(story *framework.Story) func(*druidv1alpha1.Etcd) {
+func withLocalStore(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 			Provider:  new(druidv1alpha1.StorageProvider("Local")),
-			Container: &story.Namespace,
+			Container: &ns.Name,
 			Prefix:    etcd.Name,
 		}
 		etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: 10 * time.Second}

@@ -35,110 +35,110 @@ func withDeleteAll(etcd *druidv1alpha1.Etcd) {
 var _ = Describe("The final snapshot", func() {
 	DescribeTable("holds the last acknowledged write when a cluster hibernates",
 		func(ctx SpecContext, replicas int32) {
-			story := seed.Begin(ctx, "hibernation-saved")
-			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(story), withRareSnapshots)
-			story.Create(ctx, etcd)
-			story.EventuallyReady(ctx, etcd)
-			eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0) // the one that the sidecar begins with
+			ns := seed.NewNamespace(ctx, "hibernation-saved")
+			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(ns), withRareSnapshots)
+			ns.Create(ctx, etcd)
+			ns.EventuallyReady(ctx, etcd)
+			eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // the one that the sidecar begins with
 
-			ledger := story.Ledger(etcd)
+			ledger := ns.Ledger(etcd)
 			ledger.Write(ctx, 50)
-			Expect(newestFull(story)).To(BeNumerically("<", ledger.Revision))
+			Expect(newestFull(ns)).To(BeNumerically("<", ledger.Revision))
 			began := time.Now()
-			hibernate(ctx, story, etcd)
+			hibernate(ctx, ns, etcd)
 			AddReportEntry("hibernated", time.Since(began).Round(time.Second).String(), ReportEntryVisibilityAlways)
 
-			Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision))
+			Expect(newestFull(ns)).To(BeNumerically(">=", ledger.Revision))
 			Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
-			Expect(snapshots(story, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
+			Expect(snapshots(ns, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
 		},
-		Entry("of one member", int32(1), SpecTimeout(storyTimeout)),
-		Entry("of three members", int32(3), SpecTimeout(storyTimeout)),
+		Entry("of one member", int32(1), SpecTimeout(specTimeout)),
+		Entry("of three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
 	It("holds the last acknowledged write before volumes are deleted, and nothing goes before it is stored", SpecPriority(5), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "deletion-saved")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withRareSnapshots, withDeleteAll)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
-		ledger := story.Ledger(etcd)
+		ns := seed.NewNamespace(ctx, "deletion-saved")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 50)
-		pod, claim := story.Pod(ctx, etcd), story.Claim(ctx, etcd)
+		pod, claim := ns.Pod(ctx, etcd), ns.Claim(ctx, etcd)
 
 		By("deleting it while the store takes nothing")
-		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
-		DeferCleanup(os.Chmod, story.StoreDir(), os.FileMode(0o755))
-		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
+		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
+		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
 		})
-		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
-		Expect(framework.IsPodReady(story.Pod(ctx, etcd))).To(BeTrue())
-		Expect(story.Claim(ctx, etcd).DeletionTimestamp).To(BeNil())
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		Expect(framework.IsPodReady(ns.Pod(ctx, etcd))).To(BeTrue())
+		Expect(ns.Claim(ctx, etcd).DeletionTimestamp).To(BeNil())
 		ledger.ExpectComplete(ctx)
 
 		By("letting the store take snapshots again")
-		Expect(os.Chmod(story.StoreDir(), 0o755)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, etcd) && story.IsGone(ctx, claim) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
-		Expect(newestFull(story)).To(BeNumerically(">=", ledger.Revision))
+		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, etcd) && ns.IsGone(ctx, claim) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+		Expect(newestFull(ns)).To(BeNumerically(">=", ledger.Revision))
 
 		By("making it anew from the store")
-		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withRareSnapshots, withDeleteAll)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		Expect(story.Claim(ctx, etcd).UID).NotTo(Equal(claim.UID))
-		story.Ledger(etcd).ExpectContained(ctx, ledger.Written())
+		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		Expect(ns.Claim(ctx, etcd).UID).NotTo(Equal(claim.UID))
+		ns.Ledger(etcd).ExpectContained(ctx, ledger.Written())
 
 		By("letting it go without a snapshot")
-		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
-		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
+		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
 		})
-		story.Follow(ctx, "operations/final-snapshot.md", "When a deletion waits", map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"})
-		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
+		ns.Follow(ctx, "operations/final-snapshot.md", "When a deletion waits", map[string]string{"NAMESPACE": ns.Name, "NAME": "main"})
+		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
 		claims := &corev1.PersistentVolumeClaimList{}
-		Expect(story.Client.List(ctx, claims, client.InNamespace(story.Namespace))).To(Succeed())
+		Expect(ns.Client.List(ctx, claims, client.InNamespace(ns.Name))).To(Succeed())
 		Expect(claims.Items).To(BeEmpty())
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 
 	It("is attempted three times before a cluster hibernates, which keeps its volumes", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "hibernation-unsaved")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withRareSnapshots)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
-		ledger := story.Ledger(etcd)
+		ns := seed.NewNamespace(ctx, "hibernation-unsaved")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 10)
 
-		Expect(os.Chmod(story.StoreDir(), 0)).To(Succeed())
-		DeferCleanup(os.Chmod, story.StoreDir(), os.FileMode(0o755))
-		hibernate(ctx, story, etcd)
+		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
+		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
+		hibernate(ctx, ns, etcd)
 		Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(
 			HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"), HaveField("Message", ContainSubstring("3 attempts failed")),
 		))
 
 		By("waking up on the volume, with the store")
-		Expect(os.Chmod(story.StoreDir(), 0o755)).To(Succeed())
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
-		story.EventuallyReady(ctx, etcd)
+		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		ns.EventuallyReady(ctx, etcd)
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // fullName is the name of a full snapshot; its part is the last revision.
 var fullName = regexp.MustCompile(`^Full-\d+-(\d+)-\d+`)
 
 // newestFull is the last revision of all full snapshots in the store of the story.
-func newestFull(story *framework.Story) int64 {
+func newestFull(ns *framework.TestNamespace) int64 {
 	GinkgoHelper()
 
 	newest := int64(-1)
 
-	for _, path := range snapshots(story, "Full-") {
+	for _, path := range snapshots(ns, "Full-") {
 		match := fullName.FindStringSubmatch(filepath.Base(path))
 		Expect(match).NotTo(BeNil(), path)
 

@@ -26,9 +26,9 @@ import (
 var _ = Describe("gardenlet is the client", func() {
 	DescribeTable("deploys, hibernates, wakes up and destroys",
 		func(ctx SpecContext, role string, class gardeneretcd.Class, isBackedUp bool) {
-			story := seed.Begin(ctx, "gardenlet")
-			story.Cluster(ctx, "", nil)
-			gardenlet := story.Gardenlet(ctx)
+			ns := seed.NewNamespace(ctx, "gardenlet")
+			ns.Cluster(ctx, "", nil)
+			gardenlet := ns.Gardenlet(ctx)
 			values := gardeneretcd.Values{
 				Role: role, Class: class, Replicas: new(int32(1)), StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
 				PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
@@ -36,86 +36,86 @@ var _ = Describe("gardenlet is the client", func() {
 			}
 			var entry string
 			if isBackedUp {
-				entry = story.BackupEntry(ctx)
-				story.EventuallySecret(ctx, "etcd-backup")
+				entry = ns.BackupEntry(ctx)
+				ns.EventuallySecret(ctx, "etcd-backup")
 				values.BackupConfig = &gardeneretcd.BackupConfig{
-					Provider: "local", Container: story.Namespace, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: "12 1 * * *",
+					Provider: "local", Container: ns.Name, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: "12 1 * * *",
 					DeltaSnapshotRetentionPeriod: &metav1.Duration{Duration: 360 * time.Hour},
 				}
 			}
-			component := gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
+			component := gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
 
 			Expect(component.Deploy(ctx)).To(Succeed())
-			Expect(component.Wait(ctx)).To(Succeed(), story.State)
-			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "etcd-" + role}}
-			claims := story.Claims(ctx)
+			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-" + role}}
+			claims := ns.Claims(ctx)
 
-			ledger := story.Ledger(etcd)
+			ledger := ns.Ledger(etcd)
 			ledger.TLS = gardenlet.Connection(etcd)
 			ledger.Write(ctx, 20)
 			Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
 			out := &bytes.Buffer{}
 			streams := genericiooptions.IOStreams{Out: out, ErrOut: out}
-			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", story.Namespace, "--", "endpoint", "health"})).To(Equal(0), out.String)
+			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", ns.Name, "--", "endpoint", "health"})).To(Equal(0), out.String)
 			Expect(out.String()).To(ContainSubstring("is healthy"))
 			if isBackedUp {
-				Eventually(filepath.Glob).WithArguments(filepath.Join(story.StoreDir(), entry, "etcd-main", "*", "Full-*")).
+				Eventually(filepath.Glob).WithArguments(filepath.Join(ns.StoreDir(), entry, "etcd-main", "*", "Full-*")).
 					WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).ShouldNot(BeEmpty())
 			}
 
 			By("hibernating")
 			Eventually(component.Scale).WithArguments(ctx, int32(0)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
-			Expect(component.Wait(ctx)).To(Succeed(), story.State)
-			Eventually(func() bool { _, found := story.FindPod(ctx, etcd); return found }).
-				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), story.State)
+			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+			Eventually(func() bool { _, found := ns.FindPod(ctx, etcd); return found }).
+				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), ns.State)
 
 			By("waking up")
 			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
-			Expect(component.Wait(ctx)).To(Succeed(), story.State)
+			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 			ledger.ExpectComplete(ctx)
-			Expect(story.Claims(ctx)).To(Equal(claims), "the volume is kept")
+			Expect(ns.Claims(ctx)).To(Equal(claims), "the volume is kept")
 
 			By("deploying once more without a change")
-			uid := story.Pod(ctx, etcd).UID
+			uid := ns.Pod(ctx, etcd).UID
 			Expect(component.Deploy(ctx)).To(Succeed())
-			Expect(component.Wait(ctx)).To(Succeed(), story.State)
-			Expect(story.Pod(ctx, etcd).UID).To(Equal(uid))
+			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+			Expect(ns.Pod(ctx, etcd).UID).To(Equal(uid))
 
 			By("destroying")
 			Expect(component.Destroy(ctx)).To(Succeed())
-			Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
+			Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
 		},
-		Entry("an Etcd of the class normal, without backups", SpecTimeout(storyTimeout), "events", gardeneretcd.ClassNormal, false),
-		Entry("an Etcd of the class important, with backups", SpecTimeout(storyTimeout), "main", gardeneretcd.ClassImportant, true),
+		Entry("an Etcd of the class normal, without backups", SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
+		Entry("an Etcd of the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
 
 	It("rolls out a new CA between three members, while the cluster serves", Serial, func(ctx SpecContext) {
-		story := seed.Begin(ctx, "peerca")
-		story.Cluster(ctx, "", nil)
-		gardenlet := story.Gardenlet(ctx)
+		ns := seed.NewNamespace(ctx, "peerca")
+		ns.Cluster(ctx, "", nil)
+		gardenlet := ns.Gardenlet(ctx)
 		values := gardeneretcd.Values{
 			Role: "main", Class: gardeneretcd.ClassImportant, Replicas: new(int32(3)), HighAvailabilityEnabled: true, StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
 			PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
 			MaintenanceTimeWindow: gardencorev1beta1.MaintenanceTimeWindow{Begin: "010000+0000", End: "020000+0000"},
 		}
-		component := gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
+		component := gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
 		Expect(component.Deploy(ctx)).To(Succeed())
-		Expect(component.Wait(ctx)).To(Succeed(), story.State)
-		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "etcd-main"}}
+		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-main"}}
 		etcd.Spec.Replicas = 3
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.TLS = gardenlet.Connection(etcd)
 		ledger.Write(ctx, 10)
-		mounted := story.Mounted(ctx, etcd)
+		mounted := ns.Mounted(ctx, etcd)
 
 		By("rolling the bundle out")
 		gardenlet.RotatePeerCA(ctx)
-		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, story.Namespace, gardenlet.Secrets, values)
-		users := story.UseWith(ctx, etcd, ledger.TLS, "a new peer CA: the bundle")
+		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
+		users := ns.UseWith(ctx, etcd, ledger.TLS, "a new peer CA: the bundle")
 		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
-		Expect(component.Wait(ctx)).To(Succeed(), story.State)
-		for _, volumes := range story.Mounted(ctx, etcd) {
+		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
+		for _, volumes := range ns.Mounted(ctx, etcd) {
 			Expect(volumes["etcd-peer-ca"]).NotTo(Equal(mounted[0]["etcd-peer-ca"]))
 			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the bundle comes first")
 		}
@@ -123,11 +123,11 @@ var _ = Describe("gardenlet is the client", func() {
 		By("rolling the certificates out")
 		users.Begin("a new peer CA: the certificates")
 		Expect(component.Deploy(ctx)).To(Succeed())
-		Expect(component.Wait(ctx)).To(Succeed(), story.State)
+		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		expectNoFailures(users.End(ctx))
-		for _, volumes := range story.Mounted(ctx, etcd) {
+		for _, volumes := range ns.Mounted(ctx, etcd) {
 			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
 		}
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })

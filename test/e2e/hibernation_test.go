@@ -21,45 +21,45 @@ import (
 
 var _ = Describe("Hibernation", func() {
 	It("ends all pods, keeps the volume, and has every key after waking up", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "hibernation")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns := seed.NewNamespace(ctx, "hibernation")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 50)
-		claim := story.Claim(ctx, etcd)
+		claim := ns.Claim(ctx, etcd)
 
 		By("hibernating")
-		hibernate(ctx, story, etcd)
-		Expect(story.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the volume is kept")
+		hibernate(ctx, ns, etcd)
+		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the volume is kept")
 
 		By("waking up through the scale subresource")
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
-		Expect(story.Client.SubResource("scale").Update(ctx, etcd, client.WithSubResourceBody(scale))).To(Succeed())
-		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(ns.Client.SubResource("scale").Update(ctx, etcd, client.WithSubResourceBody(scale))).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.Spec.Replicas).To(BeEquivalentTo(1))
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		Expect(story.Claim(ctx, etcd).UID).To(Equal(claim.UID))
+		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
 		ledger.ExpectComplete(ctx)
 
 		By("being deleted while it hibernates")
-		hibernate(ctx, story, etcd)
-		Expect(story.Client.Delete(ctx, etcd)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
-		expectLeft(ctx, story, "PersistentVolumeClaim main-main-0")
-	}, SpecTimeout(storyTimeout))
+		hibernate(ctx, ns, etcd)
+		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+		expectLeft(ctx, ns, "PersistentVolumeClaim main-main-0")
+	}, SpecTimeout(specTimeout))
 })
 
 // hibernate asks for no members, and waits until none runs and the status says so.
-func hibernate(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func hibernate(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
-	story.Eventually(ctx, etcd, func(g Gomega) {
+	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+	ns.Eventually(ctx, etcd, func(g Gomega) {
 		pods := &corev1.PodList{}
-		g.Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
+		g.Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())
 		g.Expect(pods.Items).To(BeEmpty())
 
 		g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
@@ -69,7 +69,7 @@ func hibernate(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.
 		g.Expect(framework.Condition(etcd, "AllMembersReady").Reason).To(Equal("NotChecked"))
 
 		statefulSet := &appsv1.StatefulSet{}
-		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 		g.Expect(statefulSet.Spec.Replicas).To(HaveValue(BeZero()))
 	})
 }

@@ -20,44 +20,44 @@ func withoutTLS(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false
 
 var _ = Describe("An existing cluster", func() {
 	It("is joined by the members of another Etcd, which then have every key", SpecPriority(5), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "join")
+		ns := seed.NewNamespace(ctx, "join")
 		existing := fixture.Etcd(fixture.WithName("existing"), withoutTLS)
 		joining := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withoutTLS, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
 				Members: []druidv1alpha1.BootstrapExistingMember{{
-					Name: "existing-0", PeerURLs: []string{fmt.Sprintf("http://existing-0.existing-peer.%s.svc:2380", story.Namespace)},
+					Name: "existing-0", PeerURLs: []string{fmt.Sprintf("http://existing-0.existing-peer.%s.svc:2380", ns.Name)},
 				}},
-				ClientEndpoints: []string{fmt.Sprintf("http://existing-client.%s.svc:2379", story.Namespace)},
+				ClientEndpoints: []string{fmt.Sprintf("http://existing-client.%s.svc:2379", ns.Name)},
 			}
 		})
 
 		By("waiting for the cluster, without which the members would form one of their own")
-		story.Create(ctx, joining)
-		story.Eventually(ctx, joining, func(g Gomega) {
+		ns.Create(ctx, joining)
+		ns.Eventually(ctx, joining, func(g Gomega) {
 			g.Expect(framework.Condition(joining, "Progressing")).To(And(
 				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("the existing cluster to serve at http://existing-client.")),
 			))
 		})
-		_, found := story.FindPod(ctx, joining)
+		_, found := ns.FindPod(ctx, joining)
 		Expect(found).To(BeFalse())
 
 		By("joining it")
-		story.Create(ctx, existing)
-		story.EventuallyReady(ctx, existing)
-		ledger := story.Ledger(existing)
+		ns.Create(ctx, existing)
+		ns.EventuallyReady(ctx, existing)
+		ledger := ns.Ledger(existing)
 		ledger.Write(ctx, 50)
-		story.EventuallyReady(ctx, joining)
-		story.Eventually(ctx, joining, func(g Gomega) {
+		ns.EventuallyReady(ctx, joining)
+		ns.Eventually(ctx, joining, func(g Gomega) {
 			g.Expect(framework.Condition(joining, "BootstrappedWithExistingCluster")).To(HaveField("Status", BeEquivalentTo("True")))
 			g.Expect(joining.Status.BootstrapWithExistingCluster).NotTo(BeNil())
 			g.Expect(joining.Status.BootstrapWithExistingCluster.Members).To(HaveExactElements(HaveField("Name", "existing-0")))
 			g.Expect(joining.Status.Members).To(HaveLen(3))
 		})
-		story.Ledger(joining).ExpectContained(ctx, ledger.Written())
+		ns.Ledger(joining).ExpectContained(ctx, ledger.Written())
 
 		By("being one cluster with it")
-		later := story.Ledger(joining)
+		later := ns.Ledger(joining)
 		later.Write(ctx, 5)
-		story.Ledger(existing).ExpectContained(ctx, later.Written())
-	}, SpecTimeout(storyTimeout))
+		ns.Ledger(existing).ExpectContained(ctx, later.Written())
+	}, SpecTimeout(specTimeout))
 })

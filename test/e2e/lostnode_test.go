@@ -17,30 +17,30 @@ import (
 )
 
 // loseNode follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
-func loseNode(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func loseNode(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	ledger := story.Ledger(etcd)
+	ledger := ns.Ledger(etcd)
 	ledger.Write(ctx, 20)
 
-	pod := awayFromFirstNode(ctx, story)
-	words := map[string]string{"NAMESPACE": story.Namespace, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
+	pod := awayFromFirstNode(ctx, ns)
+	words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
 	const page = "operations/losing-a-member.md"
 	DeferCleanup(giveBack, pod.Spec.NodeName)
-	story.Follow(ctx, page, "The node does not come back", words)
+	ns.Follow(ctx, page, "The node does not come back", words)
 	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
-	Expect(story.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
+	Expect(ns.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
 	ledger.ExpectComplete(ctx)
 
-	story.Follow(ctx, page, "The node is back after all", words)
+	ns.Follow(ctx, page, "The node is back after all", words)
 	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
 }
 
 // awayFromFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
-func awayFromFirstNode(ctx context.Context, story *framework.Story) *corev1.Pod {
+func awayFromFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.Pod {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}
-	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
+	Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
 
 	for i := range pods.Items {
 		if pods.Items[i].Spec.NodeName != "n1" && pods.Items[i].Name != "main-0" {

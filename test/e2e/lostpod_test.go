@@ -12,21 +12,21 @@ import (
 
 var _ = Describe("A pod is lost", func() {
 	It("costs no acknowledged key", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "lost-pod")
+		ns := seed.NewNamespace(ctx, "lost-pod")
 		etcd := fixture.Etcd(fixture.WithName("main"))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 100)
 
-		pod := story.Pod(ctx, etcd)
-		story.Kill(ctx, pod)
-		story.EventuallyReplaced(ctx, etcd, pod)
+		pod := ns.Pod(ctx, etcd)
+		ns.Kill(ctx, pod)
+		ns.EventuallyReplaced(ctx, etcd, pod)
 
 		ledger.ExpectComplete(ctx)
 		By("taking writes again")
 		ledger.Write(ctx, 10)
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })

@@ -22,14 +22,14 @@ import (
 
 var _ = Describe("Secrets are missing", func() {
 	It("waits, names what is missing, and proceeds when it arrives", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "missing-secrets")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) {
+		ns := seed.NewNamespace(ctx, "missing-secrets")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "store"}
 		})
-		story.Create(ctx, etcd)
+		ns.Create(ctx, etcd)
 
 		By("naming each Secret and the field that names it, in the condition and in an event")
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			condition := framework.Condition(etcd, "SecretsAvailable")
 			g.Expect(condition.Status).To(BeEquivalentTo("False"))
 
@@ -42,47 +42,47 @@ var _ = Describe("Secrets are missing", func() {
 				g.Expect(condition.Message).To(And(ContainSubstring(name), ContainSubstring(field)))
 			}
 
-			g.Expect(eventMessages(ctx, story)).To(ContainElement(And(ContainSubstring("client-ca"), ContainSubstring("store"))))
+			g.Expect(eventMessages(ctx, ns)).To(ContainElement(And(ContainSubstring("client-ca"), ContainSubstring("store"))))
 		})
-		expectNothingStarted(ctx, story)
+		expectNothingStarted(ctx, ns)
 
 		By("going on waiting for what is still missing")
 		authority := framework.NewAuthority("e2e-clients")
-		story.Create(ctx,
+		ns.Create(ctx,
 			authority.Bundle("client-ca"),
-			authority.Server("client-server", framework.ServerNames("main", story.Namespace)...),
+			authority.Server("client-server", framework.ServerNames("main", ns.Name)...),
 			authority.Client("client-client"),
 		)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			condition := framework.Condition(etcd, "SecretsAvailable")
 			g.Expect(condition.Message).To(ContainSubstring("spec.backup.store.secretRef"))
 			g.Expect(condition.Message).NotTo(ContainSubstring("client-ca"))
 		})
-		expectNothingStarted(ctx, story)
+		expectNothingStarted(ctx, ns)
 
 		By("proceeding when the last one arrives")
-		story.Create(ctx, &corev1.Secret{
+		ns.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "store"},
 			Data:       map[string][]byte{"hostPath": []byte(seed.LocalStore)},
 		})
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		Expect(framework.Condition(etcd, "SecretsAvailable").Status).To(BeEquivalentTo("True"))
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
-		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
-	}, SpecTimeout(storyTimeout))
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
+		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
+	}, SpecTimeout(specTimeout))
 })
 
-func expectNothingStarted(ctx context.Context, story *framework.Story) {
+func expectNothingStarted(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
-	Expect(slices.DeleteFunc(objects(ctx, story), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
+	Expect(slices.DeleteFunc(objects(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
 }
 
 // eventMessages are the messages of all events in the namespace of the story.
-func eventMessages(ctx context.Context, story *framework.Story) []string {
+func eventMessages(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 
 	events := &corev1.EventList{}
-	Expect(story.Client.List(ctx, events, client.InNamespace(story.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, events, client.InNamespace(ns.Name))).To(Succeed())
 
 	messages := make([]string, 0, len(events.Items))
 	for _, event := range events.Items {

@@ -18,25 +18,25 @@ import (
 
 var _ = Describe("The older form of the manifest", func() {
 	It("becomes ready as it is, and writes its snapshots to a store that speaks S3", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "olderform")
-		store := story.ObjectStore(ctx)
+		ns := seed.NewNamespace(ctx, "olderform")
+		store := ns.ObjectStore(ctx)
 
 		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-older-form.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		etcd := &druidv1alpha1.Etcd{}
 		Expect(yaml.UnmarshalStrict(manifest, etcd)).To(Succeed())
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 10)
 		ledger.ExpectComplete(ctx)
 
-		eventuallySnapshot(ctx, story, etcd, "test-full-snap", 0)
+		eventuallySnapshot(ctx, ns, etcd, "test-full-snap", 0)
 		Expect(filepath.Glob(filepath.Join(store.Dir(ctx, "test"), "etcd-test", "v2", "Full-*"))).NotTo(BeEmpty())
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring("S3 container \"test\""))
 			g.Expect(framework.Condition(etcd, "FullSnapshotReady").Status).To(BeEquivalentTo("True"))
 		})
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })

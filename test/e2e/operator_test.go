@@ -27,7 +27,7 @@ import (
 // come to rest.
 var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	var (
-		story    *framework.Story
+		ns       *framework.TestNamespace
 		operator *framework.Operator
 		// serving become ready, idle have nothing that could be done for them.
 		serving, idle []*druidv1alpha1.Etcd
@@ -41,10 +41,10 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		operator, err = seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 
-		story = seed.Begin(ctx, "operator")
+		ns = seed.NewNamespace(ctx, "operator")
 		serving = []*druidv1alpha1.Etcd{
 			fixture.Etcd(fixture.WithName("main")),
-			fixture.Etcd(fixture.WithName("events"), withLocalStore(story), func(etcd *druidv1alpha1.Etcd) {
+			fixture.Etcd(fixture.WithName("events"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 				etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *") // none is due while nothing may happen
 			}),
 		}
@@ -59,44 +59,44 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
-			story.Report(ctx)
+			ns.Report(ctx)
 		}
 	})
 
 	It("finishes what it was killed in the middle of", func(ctx SpecContext) {
 		passing := fixture.Etcd(fixture.WithName("passing"))
-		story.Create(ctx, passing)
-		eventuallyRendered(ctx, story)
+		ns.Create(ctx, passing)
+		eventuallyRendered(ctx, ns)
 
 		for _, etcd := range serving {
-			story.Create(ctx, etcd)
+			ns.Create(ctx, etcd)
 		}
 
-		Expect(story.Client.Delete(ctx, passing)).To(Succeed())
+		Expect(ns.Client.Delete(ctx, passing)).To(Succeed())
 		operator.Kill(ctx)
 		operator.EventuallyLeads(ctx)
 
-		Eventually(func() bool { return story.IsGone(ctx, passing) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
+		Eventually(func() bool { return ns.IsGone(ctx, passing) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
 
 		for _, etcd := range serving {
-			story.EventuallyReady(ctx, etcd)
-			ledger := story.Ledger(etcd)
+			ns.EventuallyReady(ctx, etcd)
+			ledger := ns.Ledger(etcd)
 			ledger.Write(ctx, 5)
 			written = ledger.Revision
 		}
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 
 	It("writes nothing but its own leases while nothing happens", func(ctx SpecContext) {
 		// The last thing that happens to a new cluster is that snapshots hold what was written.
-		story.Eventually(ctx, serving[1], func(g Gomega) {
+		ns.Eventually(ctx, serving[1], func(g Gomega) {
 			g.Expect(framework.Condition(serving[1], "BackupReady").Status).To(BeEquivalentTo("True"))
-			g.Expect(max(lastRevision(ctx, story, "events-full-snap"), lastRevision(ctx, story, "events-delta-snap"))).To(BeNumerically(">=", written))
+			g.Expect(max(lastRevision(ctx, ns, "events-full-snap"), lastRevision(ctx, ns, "events-delta-snap"))).To(BeNumerically(">=", written))
 		})
 
 		for i, reason := range []string{"Reconciled", "Waiting", "InvalidSpec"} {
-			story.Create(ctx, idle[i])
-			story.Eventually(ctx, idle[i], func(g Gomega) {
+			ns.Create(ctx, idle[i])
+			ns.Eventually(ctx, idle[i], func(g Gomega) {
 				g.Expect(framework.Condition(idle[i], "Progressing").Reason).To(Equal(reason))
 				g.Expect(framework.Condition(idle[i], "SecretsAvailable").Status).NotTo(BeEmpty())
 			})
@@ -107,19 +107,19 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		Consistently(func(g Gomega) {
 			writes, err := window.Writes(user)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool { return isOwn(write) || isOfOthers(ctx, story, write) })).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(5*time.Second).Should(Succeed(), story.State)
+			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool { return isOwn(write) || isOfOthers(ctx, ns, write) })).To(BeEmpty())
+		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(5*time.Second).Should(Succeed(), ns.State)
 
 		for _, lease := range framework.Leases {
 			Expect(window.Writes(user)).To(ContainElement(And(HaveField("Name", lease), HaveField("Code", 200))), "its own leases are renewed, and recorded")
 		}
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 
 	It("rolls nothing when it starts with other default images, which count for what is new", func(ctx SpecContext) {
 		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
 		for _, etcd := range serving {
-			pods = append(pods, *story.Pod(ctx, etcd))
-			resources = append(resources, *managedResource(ctx, story, etcd))
+			pods = append(pods, *ns.Pod(ctx, etcd))
+			resources = append(resources, *managedResource(ctx, ns, etcd))
 		}
 
 		newer := "seed.local/etcd-wrapper:newer" // no node has it, so that a pod that were rolled would not come back
@@ -133,8 +133,8 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 		By("using the new image for a new Etcd")
 		another := fixture.Etcd(fixture.WithName("another"))
-		story.Create(ctx, another)
-		story.Eventually(ctx, another, func(g Gomega) {
+		ns.Create(ctx, another)
+		ns.Eventually(ctx, another, func(g Gomega) {
 			statefulSet := &appsv1.StatefulSet{}
 			g.Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(another), statefulSet)).To(Succeed())
 			g.Expect(statefulSet.Spec.Template.Spec.Containers).To(ContainElement(And(HaveField("Name", "etcd"), HaveField("Image", newer))))
@@ -143,9 +143,9 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		By("leaving the others as they are")
 		Consistently(func(g Gomega) {
 			for i, etcd := range serving {
-				g.Expect(managedResource(ctx, story, etcd)).To(And(HaveField("Spec", resources[i].Spec), HaveField("Annotations", resources[i].Annotations)))
+				g.Expect(managedResource(ctx, ns, etcd)).To(And(HaveField("Spec", resources[i].Spec), HaveField("Annotations", resources[i].Annotations)))
 
-				pod := story.Pod(ctx, etcd)
+				pod := ns.Pod(ctx, etcd)
 				g.Expect(pod.UID).To(Equal(pods[i].UID))
 				g.Expect(pod.Status.ContainerStatuses).To(HaveEach(HaveField("RestartCount", BeZero())))
 			}
@@ -155,38 +155,38 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool {
 				return write.Resource != "managedresources" || write.Name == "druid-another"
 			})).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), story.State)
+		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), ns.State)
 
 		for _, etcd := range serving {
 			Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 			Expect(framework.CheckReady(etcd)).To(Succeed())
 		}
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // eventuallyRendered waits until the operator has written the first ManagedResource of the story.
-func eventuallyRendered(ctx context.Context, story *framework.Story) {
+func eventuallyRendered(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		resources := &resourcesv1alpha1.ManagedResourceList{}
-		g.Expect(story.Client.List(ctx, resources, client.InNamespace(story.Namespace))).To(Succeed())
+		g.Expect(ns.Client.List(ctx, resources, client.InNamespace(ns.Name))).To(Succeed())
 		g.Expect(resources.Items).NotTo(BeEmpty())
-	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(100*time.Millisecond).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
 }
 
 // isOfOthers is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot
 // that is due. So it is in one that is being deleted, or gone by now, as those of stories that have just ended.
-func isOfOthers(ctx context.Context, story *framework.Story, write framework.Write) bool {
+func isOfOthers(ctx context.Context, ns *framework.TestNamespace, write framework.Write) bool {
 	GinkgoHelper()
-	if write.Namespace == "" || write.Namespace == story.Namespace {
+	if write.Namespace == "" || write.Namespace == ns.Name {
 		return false
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: write.Namespace}}
-	if story.IsGone(ctx, namespace) || namespace.DeletionTimestamp != nil {
+	if ns.IsGone(ctx, namespace) || namespace.DeletionTimestamp != nil {
 		return true
 	}
 	etcds := &druidv1alpha1.EtcdList{}
-	Expect(story.Client.List(ctx, etcds, client.InNamespace(write.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, etcds, client.InNamespace(write.Namespace))).To(Succeed())
 
 	return len(etcds.Items) > 0
 }

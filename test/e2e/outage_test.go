@@ -30,39 +30,39 @@ const outage = 5 * time.Minute
 
 var _ = Describe("The store is down", func() {
 	It("for five minutes under load, which a condition says and nothing else suffers from, and has all revisions afterwards", SpecPriority(10), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "outage")
-		objectStore := story.ObjectStore(ctx)
+		ns := seed.NewNamespace(ctx, "outage")
+		objectStore := ns.ObjectStore(ctx)
 		withS3 := func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: "demo/" + etcd.Name,
 				SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},
 			}
 		}
-		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(story), withS3)
-		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withLocalStore(story), withS3)
-		story.Create(ctx, one, three)
+		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(ns), withS3)
+		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withLocalStore(ns), withS3)
+		ns.Create(ctx, one, three)
 		ledgers := map[*druidv1alpha1.Etcd]*framework.Ledger{}
 		for _, etcd := range []*druidv1alpha1.Etcd{one, three} {
-			story.EventuallyReady(ctx, etcd)
-			ledgers[etcd] = story.Ledger(etcd)
+			ns.EventuallyReady(ctx, etcd)
+			ledgers[etcd] = ns.Ledger(etcd)
 			ledgers[etcd].Write(ctx, 20)
-			eventuallyHolds(ctx, story, objectStore, etcd, ledgers[etcd].Revision)
+			eventuallyHolds(ctx, ns, objectStore, etcd, ledgers[etcd].Revision)
 		}
-		before := vitals(ctx, story)
+		before := vitals(ctx, ns)
 		Expect(before).To(HaveLen(4))
 		// goOn writes, and expects that every pod is what it was: the same one, never restarted, and ready all the time.
 		goOn := func(g Gomega) {
 			for _, ledger := range ledgers {
 				ledger.Write(ctx, 10)
 			}
-			g.Expect(vitals(ctx, story)).To(Equal(before))
+			g.Expect(vitals(ctx, ns)).To(Equal(before))
 		}
 
 		objectStore.Stop(ctx)
 		By("going on for half of the time")
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), story.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), ns.State)
 		for etcd := range ledgers {
-			story.Eventually(ctx, etcd, func(g Gomega) {
+			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
 				g.Expect(framework.Condition(etcd, "BackupReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", MatchRegexp("A delta snapshot is due every 10s; the newest is of 20"))))
 				g.Expect(framework.CheckReady(etcd)).To(Succeed())
@@ -70,29 +70,29 @@ var _ = Describe("The store is down", func() {
 		}
 
 		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
-		story.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), story.State)
-		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
+		ns.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
 		By("having everything in the store soon after it is back, without anybody's help")
 		objectStore.Start(ctx)
 		for etcd, ledger := range ledgers {
-			eventuallyHolds(ctx, story, objectStore, etcd, ledger.Revision)
-			story.Eventually(ctx, etcd, func(g Gomega) {
+			eventuallyHolds(ctx, ns, objectStore, etcd, ledger.Revision)
+			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), framework.Condition(etcd, "BackupReady").Message)
 			})
-			story.EventuallyReady(ctx, etcd) // the single member has the change by now
+			ns.EventuallyReady(ctx, etcd) // the single member has the change by now
 			ledger.ExpectComplete(ctx)
 		}
 
 		By("restoring the single member from what the store has")
 		ledger := ledgers[one]
-		eventuallyHolds(ctx, story, objectStore, one, ledger.Revision)
-		pod := story.Pod(ctx, one)
-		empty(story.VolumeDir(ctx, one))
-		story.Kill(ctx, pod)
-		story.EventuallyReplaced(ctx, one, pod)
+		eventuallyHolds(ctx, ns, objectStore, one, ledger.Revision)
+		pod := ns.Pod(ctx, one)
+		empty(ns.VolumeDir(ctx, one))
+		ns.Kill(ctx, pod)
+		ns.EventuallyReplaced(ctx, one, pod)
 		ledger.ExpectComplete(ctx)
 	}, SpecTimeout(20*time.Minute))
 })
@@ -105,11 +105,11 @@ type vital struct {
 }
 
 // vitals are those of all members in the namespace of the story.
-func vitals(ctx context.Context, story *framework.Story) map[string]vital {
+func vitals(ctx context.Context, ns *framework.TestNamespace) map[string]vital {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}
-	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/component": "etcd-statefulset"})).To(Succeed())
+	Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/component": "etcd-statefulset"})).To(Succeed())
 
 	found := map[string]vital{}
 
@@ -133,13 +133,13 @@ func vitals(ctx context.Context, story *framework.Story) map[string]vital {
 
 // eventuallyHolds waits until the object store itself holds every revision of the Etcd up to this one: a full snapshot, and delta
 // snapshots from it on without a gap.
-func eventuallyHolds(ctx context.Context, story *framework.Story, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
+func eventuallyHolds(ctx context.Context, ns *framework.TestNamespace, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 
 	folder := filepath.Join(store.Dir(ctx, "test"), filepath.FromSlash(etcd.Spec.Backup.Store.Prefix))
 	Eventually(func(g Gomega) {
 		g.Expect(heldRevision(folder)).To(BeNumerically(">=", revision))
-	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
 }
 
 // snapshotName is the name of a snapshot: kind, first and last revision.

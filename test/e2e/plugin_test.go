@@ -26,13 +26,13 @@ import (
 
 var _ = Describe("kubectl etcd", func() {
 	It("tells an operator how a cluster is, what would be done with it, and what may not be seen", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "plugin")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns := seed.NewNamespace(ctx, "plugin")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		run := func(input io.Reader, args ...string) (int, string) {
 			out := &bytes.Buffer{}
-			code := app.Run(ctx, genericiooptions.IOStreams{In: input, Out: out, ErrOut: out}, append(args, "-n", story.Namespace))
+			code := app.Run(ctx, genericiooptions.IOStreams{In: input, Out: out, ErrOut: out}, append(args, "-n", ns.Name))
 			_, _ = GinkgoWriter.Write(out.Bytes()) // for who reads why a story failed
 
 			return code, out.String()
@@ -49,7 +49,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(status.Members[0].Version).NotTo(BeEmpty())
 
 		By("showing a viewer all but what a viewer may not see")
-		viewer := viewerIn(ctx, story)
+		viewer := viewerIn(ctx, ns)
 		code, text = run(nil, "status", "main", "--as", viewer)
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(And(ContainSubstring("NOT SEEN"), MatchRegexp(`is\s+forbidden,\s+and\s+4\s+more`)))
@@ -58,7 +58,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(text).To(ContainSubstring("you lack the rights"))
 
 		By("planning a larger cluster, and doing nothing")
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0) // before the first one the plan waits for it: the restart depends on the store
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // before the first one the plan waits for it: the restart depends on the store
 		larger := etcd.DeepCopy()
 		larger.Spec.Replicas = 3
 		larger.APIVersion, larger.Kind = "druid.gardener.cloud/v1alpha1", "Etcd"
@@ -67,19 +67,19 @@ var _ = Describe("kubectl etcd", func() {
 		code, text = run(bytes.NewReader(manifest), "plan", "-f", "-")
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(And(MatchRegexp(`main-1\s+joins\s+as\s+a\s+learner`), ContainSubstring("Nothing was done with main")))
-		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.Spec.Replicas).To(Equal(int32(1)))
 
 		By("suspending and resuming")
 		code, text = run(nil, "suspend")
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(ContainSubstring("resume main"))
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Reason).To(Equal("Suspended"))
 		})
 		code, text = run(nil, "resume")
 		Expect(code).To(Equal(0), text)
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
 		By("having tasks run to their end")
 		code, text = run(nil, "snapshot")
@@ -97,17 +97,17 @@ var _ = Describe("kubectl etcd", func() {
 
 		By("saying by the exit code that a cluster is not healthy")
 		waiting := fixture.Etcd(fixture.WithName("waiting"), fixture.WithClientTLS())
-		story.Create(ctx, waiting)
-		story.Eventually(ctx, waiting, func(g Gomega) {
+		ns.Create(ctx, waiting)
+		ns.Eventually(ctx, waiting, func(g Gomega) {
 			g.Expect(framework.Condition(waiting, "SecretsAvailable").Status).To(BeEquivalentTo("False"))
 		})
 		code, text = run(nil, "status", "waiting")
 		Expect(code).To(Equal(3), text)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // viewerIn is the name of a user who may look at everything in the namespace but Secrets.
-func viewerIn(ctx SpecContext, story *framework.Story) string {
+func viewerIn(ctx SpecContext, ns *framework.TestNamespace) string {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}
 	account.Name = "viewer"
@@ -118,17 +118,17 @@ func viewerIn(ctx SpecContext, story *framework.Story) string {
 	role.Name = "viewer"
 	binding := &rbacv1.RoleBinding{
 		RoleRef:  rbacv1.RoleRef{APIGroup: "rbac.authorization.k8s.io", Kind: "Role", Name: "viewer"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "viewer", Namespace: story.Namespace}},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "viewer", Namespace: ns.Name}},
 	}
 	binding.Name = "viewer"
-	story.Create(ctx, account, role, binding)
+	ns.Create(ctx, account, role, binding)
 
-	viewer := "system:serviceaccount:" + story.Namespace + ":viewer"
+	viewer := "system:serviceaccount:" + ns.Name + ":viewer"
 	Eventually(func(g Gomega) {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: viewer, ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: story.Namespace, Verb: "get", Group: "druid.gardener.cloud", Resource: "etcds",
+			Namespace: ns.Name, Verb: "get", Group: "druid.gardener.cloud", Resource: "etcds",
 		}}}
-		g.Expect(story.Client.Create(ctx, review)).To(Succeed())
+		g.Expect(ns.Client.Create(ctx, review)).To(Succeed())
 		g.Expect(review.Status.Allowed).To(BeTrue(), review.Status.Reason)
 	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), "the API server has seen the binding")
 

@@ -27,21 +27,21 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 	It("is registered for, taken over from its etcd-druid, and given back", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		story := seed.Begin(ctx, "predecessor")
-		removeLeftovers(ctx, story)
-		story.Cluster(ctx, "", nil)
-		entry := story.BackupEntry(ctx)
-		gardenlet := story.Gardenlet(ctx)
+		ns := seed.NewNamespace(ctx, "predecessor")
+		removeLeftovers(ctx, ns)
+		ns.Cluster(ctx, "", nil)
+		entry := ns.BackupEntry(ctx)
+		gardenlet := ns.Gardenlet(ctx)
 
 		// What of others is given back with it is no longer as they made it. The next `make up` makes the example anew.
 		others := &druidv1alpha1.EtcdList{}
 		DeferCleanup(func(ctx SpecContext) {
 			for i := range others.Items {
-				Expect(client.IgnoreNotFound(story.Client.Delete(ctx, &others.Items[i]))).To(Succeed())
+				Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &others.Items[i]))).To(Succeed())
 			}
 		})
 
-		installation := seed.Install(ctx, operator, "extension-"+story.Namespace)
+		installation := seed.Install(ctx, operator, "extension-"+ns.Name)
 		gardenlet.Bootstrap(ctx, "seed.local/busybox:1")
 		DeferCleanup(installation.Remove)
 
@@ -53,75 +53,75 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: entry + "/main"}
-		story.Create(ctx, etcd)
-		managed := client.ObjectKey{Namespace: story.Namespace, Name: "druid-main"}
+		ns.Create(ctx, etcd)
+		managed := client.ObjectKey{Namespace: ns.Name, Name: "druid-main"}
 		isManaged := func() bool {
-			return !apierrors.IsNotFound(story.Client.Get(ctx, managed, &resourcesv1alpha1.ManagedResource{}))
+			return !apierrors.IsNotFound(ns.Client.Get(ctx, managed, &resourcesv1alpha1.ManagedResource{}))
 		}
 		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(framework.Pause).Should(BeFalse())
 
 		By("taking over")
 		installation.Apply(ctx, map[string]any{"predecessor": "TakeOver"})
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		Expect(isManaged()).To(BeTrue())
 		Expect(installation.Ownership(ctx)).To(ContainElement("acting\n"), "one of the instances")
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 20)
-		ledger.TLS, err = story.Connection(ctx, etcd)
+		ledger.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 
 		By("rolling everything out that is on the seed, since nothing is given back by halves")
-		Expect(story.Client.List(ctx, others)).To(Succeed())
+		Expect(ns.Client.List(ctx, others)).To(Succeed())
 		for i := range others.Items {
-			story.Change(ctx, &others.Items[i], func(etcd *druidv1alpha1.Etcd) {
+			ns.Change(ctx, &others.Items[i], func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
 			})
 		}
 		for i := range others.Items {
-			story.Eventually(ctx, &others.Items[i], func(g Gomega) {
+			ns.Eventually(ctx, &others.Items[i], func(g Gomega) {
 				g.Expect(others.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
 				g.Expect(framework.CheckReady(&others.Items[i])).To(Succeed())
 			})
 		}
 
-		pod := story.Pod(ctx, etcd)
+		pod := ns.Pod(ctx, etcd)
 
 		By("giving back")
 		installation.Apply(ctx, map[string]any{"predecessor": "GiveBack"})
-		Eventually(isManaged).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), story.State)
+		Eventually(isManaged).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), ns.State)
 		Eventually(func(g Gomega) {
 			deployment := &appsv1.Deployment{}
-			g.Expect(story.Client.Get(ctx, framework.Predecessor, deployment)).To(Succeed())
+			g.Expect(ns.Client.Get(ctx, framework.Predecessor, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), "the etcd-druid is back")
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by"))))
 
-		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
 		Expect(etcd.Spec.Backup.Store.SecretRef).NotTo(BeNil())
-		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		ledger.ExpectComplete(ctx)
 		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS is still on")
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // removeLeftovers deletes the Etcds of stories that failed. What is wrong with them is in their reports, and would keep the whole
 // seed from being given back.
-func removeLeftovers(ctx context.Context, story *framework.Story) {
+func removeLeftovers(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
 	leftovers := func() []druidv1alpha1.Etcd {
 		GinkgoHelper()
 		etcds := &druidv1alpha1.EtcdList{}
-		Expect(story.Client.List(ctx, etcds)).To(Succeed())
+		Expect(ns.Client.List(ctx, etcds)).To(Succeed())
 
 		return slices.DeleteFunc(etcds.Items, func(etcd druidv1alpha1.Etcd) bool { return !strings.HasPrefix(etcd.Namespace, "e2e-") })
 	}
 	for _, etcd := range leftovers() {
 		before := etcd.DeepCopy()
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
-		Expect(client.IgnoreNotFound(story.Client.Patch(ctx, &etcd, client.MergeFrom(before)))).To(Succeed())
-		Expect(client.IgnoreNotFound(story.Client.Delete(ctx, &etcd))).To(Succeed())
+		Expect(client.IgnoreNotFound(ns.Client.Patch(ctx, &etcd, client.MergeFrom(before)))).To(Succeed())
+		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcd))).To(Succeed())
 	}
 	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeEmpty(), "of failed stories")
 }

@@ -27,84 +27,84 @@ const unprotectedAnnotation = "druid.gardener.cloud/disable-etcd-component-prote
 
 var _ = Describe("The objects of an Etcd", func() {
 	It("are protected against people, and changed and deleted by the operator", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "protection")
+		ns := seed.NewNamespace(ctx, "protection")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
 		})
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		pod, claim := story.Pod(ctx, etcd), story.Claim(ctx, etcd)
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-0"}}
+		pod, claim := ns.Pod(ctx, etcd), ns.Claim(ctx, etcd)
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-0"}}
 
 		By("refusing the administrator's attempts")
-		for _, object := range append(issuedSecrets(ctx, story), pod, claim, lease, statefulSet(ctx, story, etcd), managedResource(ctx, story, etcd),
-			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-config"}}) {
-			beRefused(story.Person.Delete(ctx, object))
-			beRefused(story.Person.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+		for _, object := range append(issuedSecrets(ctx, ns), pod, claim, lease, statefulSet(ctx, ns, etcd), managedResource(ctx, ns, etcd),
+			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-config"}}) {
+			beRefused(ns.Person.Delete(ctx, object))
+			beRefused(ns.Person.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
 		}
-		beRefused(story.Person.SubResource("scale").Patch(ctx, statefulSet(ctx, story, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
-		beRefused(story.Drainer.Delete(ctx, claim))
+		beRefused(ns.Person.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+		beRefused(ns.Drainer.Delete(ctx, claim))
 
 		By("letting the operator change what its spec asks for")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["story"] = "changed" })
-		pod = story.EventuallyReplaced(ctx, etcd, pod)
-		Expect(pod.Labels).To(HaveKeyWithValue("story", "changed"))
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["test"] = "changed" })
+		pod = ns.EventuallyReplaced(ctx, etcd, pod)
+		Expect(pod.Labels).To(HaveKeyWithValue("test", "changed"))
 
 		By("letting a drainer delete the pod")
-		Expect(story.Drainer.Delete(ctx, pod)).To(Succeed())
-		story.EventuallyReplaced(ctx, etcd, pod)
+		Expect(ns.Drainer.Delete(ctx, pod)).To(Succeed())
+		ns.EventuallyReplaced(ctx, etcd, pod)
 
 		By("letting people do what they like while the Etcd is annotated")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
 		})
-		Eventually(story.Person.Delete).WithArguments(ctx, lease).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
-		story.EventuallyReady(ctx, etcd)
+		Eventually(ns.Person.Delete).WithArguments(ctx, lease).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
+		ns.EventuallyReady(ctx, etcd)
 
 		By("letting the operator delete it all")
-		Expect(story.Person.Delete(ctx, etcd)).To(Succeed())
-		Eventually(func() bool { return story.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), story.State)
-		expectLeft(ctx, story)
-	}, SpecTimeout(storyTimeout))
+		Expect(ns.Person.Delete(ctx, etcd)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
+			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+		expectLeft(ctx, ns)
+	}, SpecTimeout(specTimeout))
 
 	It("let one node after the other be drained, and count no pod of a Job as a member", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "drain")
+		ns := seed.NewNamespace(ctx, "drain")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 20)
 
 		By("running a pod that is labelled as one that compacts snapshots")
 		compacting := compactingPod()
-		story.Create(ctx, compacting)
+		ns.Create(ctx, compacting)
 		Eventually(func(g Gomega) {
-			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
 			g.Expect(framework.IsPodReady(compacting)).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
-		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main"}}
+		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main"}}
 		Eventually(func(g Gomega) {
-			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
 			g.Expect(budget.Status).To(And(HaveField("ExpectedPods", int32(3)), HaveField("CurrentHealthy", int32(3)), HaveField("DisruptionsAllowed", int32(1))))
-		}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), story.State)
-		Expect(endpoints(ctx, story, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
+		}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		Expect(endpoints(ctx, ns, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
 
 		By("evicting the pods of a first node, and refusing those of a second until the first is back")
-		first, second := memberPod(ctx, story, 1), memberPod(ctx, story, 2) // the ledger writes through another
-		Expect(evict(ctx, story, first)).To(Succeed())
-		Expect(evict(ctx, story, second)).To(Satisfy(apierrors.IsTooManyRequests))
+		first, second := memberPod(ctx, ns, 1), memberPod(ctx, ns, 2) // the ledger writes through another
+		Expect(evict(ctx, ns, first)).To(Succeed())
+		Expect(evict(ctx, ns, second)).To(Satisfy(apierrors.IsTooManyRequests))
 		ledger.Write(ctx, 5) // a quorum serves
 
-		Eventually(evict).WithArguments(ctx, story, second).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
-		Expect(memberPod(ctx, story, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second was let go when the first was back")
+		Eventually(evict).WithArguments(ctx, ns, second).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		Expect(memberPod(ctx, ns, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second was let go when the first was back")
 
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 func beRefused(err error) {
@@ -113,11 +113,11 @@ func beRefused(err error) {
 }
 
 // issuedSecrets are the Secrets that the operator had issued, and that with which applications connect.
-func issuedSecrets(ctx context.Context, story *framework.Story) []client.Object {
+func issuedSecrets(ctx context.Context, ns *framework.TestNamespace) []client.Object {
 	GinkgoHelper()
 
 	secrets := &corev1.SecretList{}
-	Expect(story.Client.List(ctx, secrets, client.InNamespace(story.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, secrets, client.InNamespace(ns.Name))).To(Succeed())
 
 	kinds, found := map[string]bool{}, []client.Object{}
 	for i := range secrets.Items {
@@ -129,26 +129,26 @@ func issuedSecrets(ctx context.Context, story *framework.Story) []client.Object 
 	return found
 }
 
-func memberPod(ctx context.Context, story *framework.Story, ordinal int) *corev1.Pod {
+func memberPod(ctx context.Context, ns *framework.TestNamespace, ordinal int) *corev1.Pod {
 	GinkgoHelper()
 
 	pod := &corev1.Pod{}
-	Expect(client.IgnoreNotFound(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: []string{"main-0", "main-1", "main-2"}[ordinal]}, pod))).To(Succeed())
+	Expect(client.IgnoreNotFound(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: []string{"main-0", "main-1", "main-2"}[ordinal]}, pod))).To(Succeed())
 
 	return pod
 }
 
 // evict asks for what kubectl drain asks for.
-func evict(ctx context.Context, story *framework.Story, pod *corev1.Pod) error {
-	return story.Person.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
+func evict(ctx context.Context, ns *framework.TestNamespace, pod *corev1.Pod) error {
+	return ns.Person.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
 }
 
 // endpoints are the names of the pods behind a Service.
-func endpoints(ctx context.Context, story *framework.Story, service string) []string {
+func endpoints(ctx context.Context, ns *framework.TestNamespace, service string) []string {
 	GinkgoHelper()
 
 	slices := &discoveryv1.EndpointSliceList{}
-	Expect(story.Client.List(ctx, slices, client.InNamespace(story.Namespace), client.MatchingLabels{"kubernetes.io/service-name": service})).To(Succeed())
+	Expect(ns.Client.List(ctx, slices, client.InNamespace(ns.Name), client.MatchingLabels{"kubernetes.io/service-name": service})).To(Succeed())
 
 	names := []string{}
 	for _, slice := range slices.Items {

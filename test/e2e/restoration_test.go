@@ -24,20 +24,20 @@ import (
 
 var _ = Describe("The data directory is destroyed", func() {
 	It("is restored from the store with every key up to the last snapshot", SpecPriority(10), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "restoration")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns := seed.NewNamespace(ctx, "restoration")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
 		By("taking a full snapshot, and delta snapshots of what is written after it")
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 60)
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
 		ledger.Write(ctx, 60)
-		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
-		Expect(snapshots(story, "Full-")).NotTo(BeEmpty())
-		Expect(snapshots(story, "Incr-")).NotTo(BeEmpty())
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", ledger.Revision)
+		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
+		Expect(snapshots(ns, "Incr-")).NotTo(BeEmpty())
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			for _, conditionType := range []druidv1alpha1.ConditionType{"BackupReady", "FullSnapshotReady", "DeltaSnapshotReady"} {
 				g.Expect(framework.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
 			}
@@ -47,41 +47,41 @@ var _ = Describe("The data directory is destroyed", func() {
 		By("writing what no snapshot will have, and destroying everything on the volume")
 		ledger.Write(ctx, 5)
 
-		pod, directory := story.Pod(ctx, etcd), story.VolumeDir(ctx, etcd)
+		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		empty(directory)
-		story.Kill(ctx, pod)
-		pod = story.EventuallyReplaced(ctx, etcd, pod)
+		ns.Kill(ctx, pod)
+		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 
 		By("having every key of the store again")
-		Expect(story.Log(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
+		Expect(ns.Log(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		ledger.ExpectContained(ctx, inStore)
-		Expect(story.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))
+		Expect(ns.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))
 
 		By("taking snapshots again")
-		after := story.Ledger(etcd)
+		after := ns.Ledger(etcd)
 		after.Write(ctx, 1)
 		Eventually(func(g Gomega) {
-			g.Expect(max(lastRevision(ctx, story, "main-full-snap"), lastRevision(ctx, story, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))
-		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
-	}, SpecTimeout(storyTimeout))
+			g.Expect(max(lastRevision(ctx, ns, "main-full-snap"), lastRevision(ctx, ns, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))
+		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+	}, SpecTimeout(specTimeout))
 })
 
 // eventuallySnapshot waits until the lease says that a snapshot up to the revision was taken.
-func eventuallySnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
+func eventuallySnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
 	GinkgoHelper()
-	story.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(lastRevision(ctx, story, lease)).To(BeNumerically(">=", revision), "the revision in lease %s", lease)
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(lastRevision(ctx, ns, lease)).To(BeNumerically(">=", revision), "the revision in lease %s", lease)
 	})
 }
 
 // lastRevision is what the sidecar has written into a lease, -1 before the first snapshot.
-func lastRevision(ctx context.Context, story *framework.Story, name string) int64 {
+func lastRevision(ctx context.Context, ns *framework.TestNamespace, name string) int64 {
 	GinkgoHelper()
 
 	lease := &coordinationv1.Lease{}
-	Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: name}, lease)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, lease)).To(Succeed())
 
 	if lease.Spec.RenewTime == nil {
 		return -1
@@ -94,12 +94,12 @@ func lastRevision(ctx context.Context, story *framework.Story, name string) int6
 }
 
 // snapshots are the files in the store of the story whose name begins like this.
-func snapshots(story *framework.Story, prefix string) []string {
+func snapshots(ns *framework.TestNamespace, prefix string) []string {
 	GinkgoHelper()
 
 	var found []string
 
-	Expect(filepath.WalkDir(story.StoreDir(), func(path string, entry os.DirEntry, err error) error {
+	Expect(filepath.WalkDir(ns.StoreDir(), func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && strings.HasPrefix(entry.Name(), prefix) {
 			found = append(found, path)
 		}

@@ -23,94 +23,94 @@ import (
 
 var _ = Describe("Every volume is lost", func() {
 	It("restores three members from the store with all 20,000 keys, as the runbook says", SpecPriority(9), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "everyvolume")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(story), withSmallJobs)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": "main"}
+		ns := seed.NewNamespace(ctx, "everyvolume")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withSmallJobs)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		words := map[string]string{"NAMESPACE": ns.Name, "NAME": "main"}
 
 		By("writing across a full snapshot, delta snapshots, and their compaction")
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.WriteMany(ctx, 8000)
-		takeFullSnapshot(ctx, story, etcd)
+		takeFullSnapshot(ctx, ns, etcd)
 		ledger.WriteMany(ctx, 8000)
-		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", ledger.Revision)
 		compacted := ledger.Revision
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithAnnotation("druid.gardener.cloud/run-task", "compaction")(etcd)
 		})
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", compacted)
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", compacted)
 		ledger.WriteMany(ctx, 4000)
-		eventuallySnapshot(ctx, story, etcd, "main-delta-snap", ledger.Revision)
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", ledger.Revision)
 		inStore := ledger.Written()
 		Expect(inStore).To(HaveLen(20000))
 
 		By("asking for a restore while it serves, which is ignored")
-		pod := story.Pod(ctx, etcd)
-		story.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", words)
-		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
-		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID))
+		pod := ns.Pod(ctx, etcd)
+		ns.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", words)
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
 		By("writing what no snapshot will have, and destroying everything on every volume")
 		ledger.Write(ctx, 5)
-		lost := destroy(ctx, story, etcd)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		lost := destroy(ctx, ns, etcd)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		})
 
 		By("restoring as the runbook says, with the first member interrupted in the middle of it")
-		story.Follow(ctx, "operations/losing-every-volume.md", "Look", words)
+		ns.Follow(ctx, "operations/losing-every-volume.md", "Look", words)
 		start := time.Now()
 		interrupted := make(chan bool, 1)
 		go func() {
 			defer GinkgoRecover()
-			interrupted <- interruptRestore(ctx, story, etcd, lost)
+			interrupted <- interruptRestore(ctx, ns, etcd, lost)
 		}()
-		story.Follow(ctx, "operations/losing-every-volume.md", "Restore", words)
-		story.EventuallyReady(ctx, etcd)
+		ns.Follow(ctx, "operations/losing-every-volume.md", "Restore", words)
+		ns.EventuallyReady(ctx, etcd)
 		Expect(<-interrupted).To(BeTrue(), "the restore was not seen")
 
 		ledger.ExpectContained(ctx, inStore)
-		Expect(story.VolumeDirs(ctx, etcd)).To(HaveLen(3))
-		reportRestore(ctx, story, etcd, time.Since(start))
-	}, SpecTimeout(storyTimeout+storyTimeout/2)) // the cluster is created and restored, and the first member restarts alone in both
+		Expect(ns.VolumeDirs(ctx, etcd)).To(HaveLen(3))
+		reportRestore(ctx, ns, etcd, time.Since(start))
+	}, SpecTimeout(specTimeout+specTimeout/2)) // the cluster is created and restored, and the first member restarts alone in both
 })
 
 // takeFullSnapshot has the sidecar take a full snapshot now.
-func takeFullSnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
-	config, err := story.Connection(ctx, etcd)
+	config, err := ns.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(askSidecar).WithContext(ctx).WithArguments(story, etcd, config, "/snapshot/full").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(200), story.State)
+	Eventually(askSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(200), ns.State)
 }
 
 // destroy empties all volumes and ends all pods, at once. It returns the folders of the volumes.
-func destroy(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) []string {
+func destroy(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
-	dirs := story.VolumeDirs(ctx, etcd)
+	dirs := ns.VolumeDirs(ctx, etcd)
 	Expect(dirs).To(HaveLen(int(etcd.Spec.Replicas)))
 
 	for _, dir := range dirs {
 		empty(dir)
 	}
 
-	Expect(story.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(0))).To(Succeed())
+	Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(0))).To(Succeed())
 
 	return dirs
 }
 
 // interruptRestore ends the first pod in the middle of its restore, on a volume that is none of those, and says whether it has
 // seen one.
-func interruptRestore(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, lost []string) bool {
-	pattern := filepath.Join(filepath.Dir(lost[0]), fmt.Sprintf("%s_%s-%s-0_*", story.Namespace, etcd.Name, etcd.Name), "new.etcd.part", "member")
+func interruptRestore(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lost []string) bool {
+	pattern := filepath.Join(filepath.Dir(lost[0]), fmt.Sprintf("%s_%s-%s-0_*", ns.Name, etcd.Name, etcd.Name), "new.etcd.part", "member")
 
 	for ctx.Err() == nil {
 		if found, _ := filepath.Glob(pattern); len(found) > 0 {
-			if pod, exists := story.FindPod(ctx, etcd); exists {
-				return client.IgnoreNotFound(story.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))) == nil
+			if pod, exists := ns.FindPod(ctx, etcd); exists {
+				return client.IgnoreNotFound(ns.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))) == nil
 			}
 		}
 
@@ -124,10 +124,10 @@ func interruptRestore(ctx context.Context, story *framework.Story, etcd *druidv1
 }
 
 // reportRestore prints how long it took.
-func reportRestore(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, all time.Duration) {
+func reportRestore(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, all time.Duration) {
 	GinkgoHelper()
 
-	info, err := os.Stat(filepath.Join(story.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db"))
+	info, err := os.Stat(filepath.Join(ns.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db"))
 	Expect(err).NotTo(HaveOccurred())
 
 	size := float64(info.Size()) / (1 << 20)

@@ -22,13 +22,13 @@ import (
 // Every write has to succeed within a second, so that no other scenario may run at the same time.
 var _ = Describe("The CAs are rotated", Serial, func() {
 	It("serves clients that trust the old CA, then both, then the new one: three members always, a single one but while it restarts", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "rotation")
-		story.Cluster(ctx, "", nil)
+		ns := seed.NewNamespace(ctx, "rotation")
+		ns.Cluster(ctx, "", nil)
 		rotations := []*rotation{{members: 1, name: "single"}, {members: 3, name: "main"}}
 		for _, r := range rotations {
-			r.story, r.etcd = story, &druidv1alpha1.Etcd{}
+			r.ns, r.etcd = ns, &druidv1alpha1.Etcd{}
 			r.etcd.Name, r.etcd.Spec.Labels, r.etcd.Spec.Replicas = r.name, map[string]string{"app": r.name}, r.members
-			story.Create(ctx, r.etcd)
+			ns.Create(ctx, r.etcd)
 		}
 		each := func(do func(*rotation)) {
 			GinkgoHelper()
@@ -36,21 +36,21 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 				do(r)
 			}
 		}
-		each(func(r *rotation) { story.EventuallyReady(ctx, r.etcd) })
+		each(func(r *rotation) { ns.EventuallyReady(ctx, r.etcd) })
 		initiatedAt := time.Now().Truncate(time.Second)
 
 		By("preparing")
 		each(func(r *rotation) {
 			r.before = r.connection(ctx)
-			r.clients = useAlways(ctx, story, r.etcd, r.before, "the CAs are rotated: preparing")
+			r.clients = useAlways(ctx, ns, r.etcd, r.before, "the CAs are rotated: preparing")
 		})
-		story.Cluster(ctx, "Preparing", &initiatedAt)
+		ns.Cluster(ctx, "Preparing", &initiatedAt)
 		each(func(r *rotation) {
 			r.eventually(ctx, func(before, now *tls.Config) bool {
 				return otherCA(before, now) && string(before.Certificates[0].Certificate[0]) != string(now.Certificates[0].Certificate[0])
 			})
 		})
-		each(func(r *rotation) { story.EventuallyReady(ctx, r.etcd) })
+		each(func(r *rotation) { ns.EventuallyReady(ctx, r.etcd) })
 
 		By("completing")
 		oldCA := map[string]*tls.Config{}
@@ -58,28 +58,28 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 			oldCA[r.name], r.before = r.before, r.connection(ctx)
 			r.clients.reconnect(r.before, "the CAs are rotated: completing")
 		})
-		story.Cluster(ctx, "Completing", &initiatedAt)
+		ns.Cluster(ctx, "Completing", &initiatedAt)
 		each(func(r *rotation) { r.eventually(ctx, otherCA) })
 		each(func(r *rotation) {
-			eventuallyRotated(ctx, story, r.etcd)
-			story.EventuallyReady(ctx, r.etcd)
+			eventuallyRotated(ctx, ns, r.etcd)
+			ns.EventuallyReady(ctx, r.etcd)
 			r.clients.end(ctx)
 		})
 
 		By("trusting the new CA alone")
-		story.Cluster(ctx, "Completed", &initiatedAt)
+		ns.Cluster(ctx, "Completed", &initiatedAt)
 		each(func(r *rotation) {
-			ledger := story.Ledger(r.etcd)
+			ledger := ns.Ledger(r.etcd)
 			ledger.TLS = r.connection(ctx)
 			ledger.Write(ctx, 10)
 			Expect(ledger.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "the old CA is trusted no longer")
 		})
-	}, SpecTimeout(storyTimeout+storyTimeout/2))
+	}, SpecTimeout(specTimeout+specTimeout/2))
 })
 
 // rotation is an Etcd whose CAs are rotated, with the clients that use it.
 type rotation struct {
-	story   *framework.Story
+	ns      *framework.TestNamespace
 	name    string
 	members int32
 	etcd    *druidv1alpha1.Etcd
@@ -91,7 +91,7 @@ type rotation struct {
 // connection returns the credentials that the Secret for applications holds now.
 func (r *rotation) connection(ctx context.Context) *tls.Config {
 	GinkgoHelper()
-	config, err := r.story.Connection(ctx, r.etcd)
+	config, err := r.ns.Connection(ctx, r.etcd)
 	Expect(err).NotTo(HaveOccurred())
 
 	return config
@@ -101,17 +101,17 @@ func (r *rotation) connection(ctx context.Context) *tls.Config {
 func (r *rotation) eventually(ctx context.Context, changed func(before, now *tls.Config) bool) {
 	GinkgoHelper()
 	Eventually(func() bool { return changed(r.before, r.connection(ctx)) }).WithContext(ctx).
-		WithTimeout(time.Duration(r.members)*framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), r.story.State)
+		WithTimeout(time.Duration(r.members)*framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), r.ns.State)
 }
 
 func otherCA(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
 
 // eventuallyRotated waits until the rotation is over. Its last roll begins after applications were told of what it comes to.
-func eventuallyRotated(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func eventuallyRotated(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	story.Eventually(ctx, etcd, func(g Gomega) {
+	ns.Eventually(ctx, etcd, func(g Gomega) {
 		mr := &resourcesv1alpha1.ManagedResource{}
-		g.Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: "druid-" + etcd.Name}, mr)).To(Succeed())
+		g.Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "druid-" + etcd.Name}, mr)).To(Succeed())
 		g.Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"]).NotTo(ContainSubstring(`"stage"`))
 	})
 }
@@ -126,21 +126,21 @@ type clients struct {
 
 // useAlways has clients use the Etcd with these credentials. Of several members every operation succeeds within a second; one
 // member may be gone while it restarts.
-func useAlways(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
+func useAlways(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
 	GinkgoHelper()
 	if etcd.Spec.Replicas == 1 {
-		only := useOnly(ctx, story, etcd, credentials)
+		only := useOnly(ctx, ns, etcd, credentials)
 
 		return clients{
 			reconnect: func(credentials *tls.Config, _ string) {
 				GinkgoHelper()
 				only.stop()
-				only = useOnly(ctx, story, etcd, credentials)
+				only = useOnly(ctx, ns, etcd, credentials)
 			},
 			end: func(context.Context) { GinkgoHelper(); only.stop() },
 		}
 	}
-	users := story.UseWith(ctx, etcd, credentials, phase)
+	users := ns.UseWith(ctx, etcd, credentials, phase)
 
 	return clients{
 		reconnect: func(credentials *tls.Config, phase string) {
@@ -169,15 +169,15 @@ func (u *user) stop() {
 
 // useOnly writes one key after the other with these credentials, and fails the story when a write fails that was retried for a
 // second, unless the only member is being restarted.
-func useOnly(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
+func useOnly(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &user{cancel: cancel, done: make(chan struct{})}
-	ledger := story.Ledger(etcd)
+	ledger := ns.Ledger(etcd)
 	go func() {
 		defer GinkgoRecover()
 		defer close(u.done)
 		for ctx.Err() == nil {
-			if err := writeToOne(ctx, story, etcd, ledger, credentials, u); err != nil && ctx.Err() == nil {
+			if err := writeToOne(ctx, ns, etcd, ledger, credentials, u); err != nil && ctx.Err() == nil {
 				Fail("a write failed: " + err.Error())
 			}
 		}
@@ -187,8 +187,8 @@ func useOnly(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Et
 }
 
 // writeToOne writes to the only member, and returns no error while it is being restarted.
-func writeToOne(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, ledger *framework.Ledger, credentials *tls.Config, u *user) error {
-	before, found := story.FindPod(ctx, etcd)
+func writeToOne(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, ledger *framework.Ledger, credentials *tls.Config, u *user) error {
+	before, found := ns.FindPod(ctx, etcd)
 	if !found || !framework.IsPodReady(before) {
 		return nil
 	}
@@ -198,7 +198,7 @@ func writeToOne(ctx context.Context, story *framework.Story, etcd *druidv1alpha1
 
 		return nil
 	}
-	if after, found := story.FindPod(ctx, etcd); !found || after.UID != before.UID || !framework.IsPodReady(after) {
+	if after, found := ns.FindPod(ctx, etcd); !found || after.UID != before.UID || !framework.IsPodReady(after) {
 		return nil
 	}
 

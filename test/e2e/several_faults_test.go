@@ -27,91 +27,91 @@ const (
 // has a member, with a volume that is lost with the node.
 var _ = Describe("Three members, of which", Serial, Ordered, func() {
 	var (
-		story *framework.Story
-		etcd  *druidv1alpha1.Etcd
+		ns   *framework.TestNamespace
+		etcd *druidv1alpha1.Etcd
 	)
 
 	BeforeAll(func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		operator.StayOn(ctx, "n1")
-		story = seed.Begin(ctx, "faults")
-		etcd = fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(story), onDifferentNodes)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns = seed.NewNamespace(ctx, "faults")
+		etcd = fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), onDifferentNodes)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		for _, node := range []string{"n1", "n2", "n3"} {
-			Expect(memberOn(ctx, story, node)).NotTo(BeEmpty(), node)
+			Expect(memberOn(ctx, ns, node)).NotTo(BeEmpty(), node)
 		}
-	}, NodeTimeout(storyTimeout))
+	}, NodeTimeout(specTimeout))
 
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
-			story.Report(ctx)
+			ns.Report(ctx)
 		}
 	})
 
 	It("one loses its process, its pod, its data, or its volume: the others are not touched", func(ctx SpecContext) {
-		users := story.Use(ctx, etcd, "the leader is lost suddenly")
+		users := ns.Use(ctx, etcd, "the leader is lost suddenly")
 
 		By("losing the leader's process without a word")
-		before, ids, victim := podsByName(ctx, story), memberIDs(etcd), leader(etcd)
-		story.Crash(new(before[victim]), "etcd")
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		before, ids, victim := podsByName(ctx, ns), memberIDs(etcd), leader(etcd)
+		ns.Crash(new(before[victim]), "etcd")
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(leads(etcd)).NotTo(BeElementOf("", victim))
-			g.Expect(restartsOf(podsByName(ctx, story)[victim])["etcd"]).To(BeNumerically(">", restartsOf(before[victim])["etcd"]))
+			g.Expect(restartsOf(podsByName(ctx, ns)[victim])["etcd"]).To(BeNumerically(">", restartsOf(before[victim])["etcd"]))
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
-		expectUntouched(ctx, story, before, victim)
+		expectUntouched(ctx, ns, before, victim)
 		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
 
 		By("losing a pod")
 		users.Begin("a pod is lost")
-		before, victim = podsByName(ctx, story), follower(etcd)
-		story.Kill(ctx, new(before[victim]))
-		took("a lost pod is in the condition after", eventuallyNamed(ctx, story, etcd, victim), detectionBound)
-		story.EventuallyReplaced(ctx, etcd, new(before[victim]))
-		expectUntouched(ctx, story, before, victim)
+		before, victim = podsByName(ctx, ns), follower(etcd)
+		ns.Kill(ctx, new(before[victim]))
+		took("a lost pod is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
+		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
+		expectUntouched(ctx, ns, before, victim)
 		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
 
 		By("losing the data of a member")
 		users.Begin("the data of a member is corrupted")
-		before, victim = podsByName(ctx, story), follower(etcd)
-		story.Corrupt(ctx, "main-"+victim)
-		story.Crash(new(before[victim]), "etcd")
-		took("a member with corrupt data is in the condition after", eventuallyNamed(ctx, story, etcd, victim), detectionBound)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		before, victim = podsByName(ctx, ns), follower(etcd)
+		ns.Corrupt(ctx, "main-"+victim)
+		ns.Crash(new(before[victim]), "etcd")
+		took("a member with corrupt data is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 			g.Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]), "it joined again")
 		})
-		expectUntouched(ctx, story, before, victim)
+		expectUntouched(ctx, ns, before, victim)
 
 		By("losing a volume")
 		users.Begin("the volume of a member is lost")
-		before, victim = podsByName(ctx, story), follower(etcd)
-		claim := story.ClaimNamed(ctx, "main-"+victim)
-		story.LoseVolume(ctx, claim.Name)
+		before, victim = podsByName(ctx, ns), follower(etcd)
+		claim := ns.ClaimNamed(ctx, "main-"+victim)
+		ns.LoseVolume(ctx, claim.Name)
 		began := time.Now()
-		story.Kill(ctx, new(before[victim]))
-		eventuallyReplacing(ctx, story, claim.Name, "2 of 3 healthy by a quorum read")
+		ns.Kill(ctx, new(before[victim]))
+		eventuallyReplacing(ctx, ns, claim.Name, "2 of 3 healthy by a quorum read")
 		took("the repair of a lost volume began after", time.Since(began), repairBound)
-		story.EventuallyReplaced(ctx, etcd, new(before[victim]))
-		Expect(story.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
-		expectUntouched(ctx, story, before, victim)
+		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
+		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
+		expectUntouched(ctx, ns, before, victim)
 
 		usages := users.End(ctx)
 		Expect(max(usages[0].WriteGap, usages[0].MembersGap)).To(BeNumerically("<", electionBound), usages[0].String())
 		expectNoFailures(usages[1:])
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 
 	It("two are cut off one after the other, and healed: they are the same voters, and nothing is deleted", func(ctx SpecContext) {
-		first, second := memberOn(ctx, story, "n3"), memberOn(ctx, story, "n2")
-		pods, claims, ids, replaced := podsByName(ctx, story), claimUIDs(ctx, story), memberIDs(etcd), len(events(ctx, story, "ReplacingVolume"))
-		users := story.Use(ctx, etcd, "one of three nodes is cut off")
+		first, second := memberOn(ctx, ns, "n3"), memberOn(ctx, ns, "n2")
+		pods, claims, ids, replaced := podsByName(ctx, ns), claimUIDs(ctx, ns), memberIDs(etcd), len(events(ctx, ns, "ReplacingVolume"))
+		users := ns.Use(ctx, etcd, "one of three nodes is cut off")
 		seed.Partition(ctx, "n3")
-		took("a member that fell silent is in the condition after", eventuallyNamed(ctx, story, etcd, first+" is Unknown (Unreachable)"), detectionBound)
+		took("a member that fell silent is in the condition after", eventuallyNamed(ctx, ns, etcd, first+" is Unknown (Unreachable)"), detectionBound)
 
 		By("waiting until the API server gives the node up")
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + first + " is NotReady"))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
@@ -120,51 +120,51 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		users.Begin("two of three nodes are cut off")
 		seed.Partition(ctx, "n2")
 		began := time.Now()
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "QuorumLost")))
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + second))
 		})
 		took("a lost quorum is in the condition after", time.Since(began), detectionBound)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
 		})
 
 		By("healing one after the other")
 		seed.Heal(ctx, "n3")
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
 		users.Begin("one of three nodes is healed")
 		seed.Heal(ctx, "n2")
-		story.EventuallyReady(ctx, etcd)
-		expectUntouched(ctx, story, pods, "")
-		Expect(claimUIDs(ctx, story)).To(Equal(claims))
+		ns.EventuallyReady(ctx, etcd)
+		expectUntouched(ctx, ns, pods, "")
+		Expect(claimUIDs(ctx, ns)).To(Equal(claims))
 		Expect(memberIDs(etcd)).To(Equal(ids))
-		Expect(events(ctx, story, "ReplacingVolume")).To(HaveLen(replaced))
+		Expect(events(ctx, ns, "ReplacingVolume")).To(HaveLen(replaced))
 
 		usages := users.End(ctx)
 		expectServedByMembers(usages[0], usages[2])
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 
 	It("one is gone for good with its node and volume, of which somebody tells: it joins again elsewhere", func(ctx SpecContext) {
-		victim, pods, ids := memberOn(ctx, story, "n3"), podsByName(ctx, story), memberIDs(etcd)
-		claim := story.ClaimNamed(ctx, "main-"+victim)
-		users := story.Use(ctx, etcd, "one of three nodes is gone for good")
+		victim, pods, ids := memberOn(ctx, ns, "n3"), podsByName(ctx, ns), memberIDs(etcd)
+		claim := ns.ClaimNamed(ctx, "main-"+victim)
+		users := ns.Use(ctx, etcd, "one of three nodes is gone for good")
 		seed.Partition(ctx, "n3")
-		eventuallyNamed(ctx, story, etcd, victim)
-		Expect(claim.UID).To(Equal(story.ClaimNamed(ctx, claim.Name).UID), "it may come back")
+		eventuallyNamed(ctx, ns, etcd, victim)
+		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "it may come back")
 		seed.GiveUp(ctx, "n3")
 		began := time.Now()
-		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(events(ctx, story, "FinalSnapshotTaken")).NotTo(BeEmpty()) })
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(events(ctx, ns, "FinalSnapshotTaken")).NotTo(BeEmpty()) })
 		took("the repair of a node that is gone begins, with a full snapshot that was verified, after", time.Since(began), repairBound)
-		eventuallyReplacing(ctx, story, claim.Name, "can be used on node n3 alone", "2 of 3 healthy by a quorum read", "full snapshot")
+		eventuallyReplacing(ctx, ns, claim.Name, "can be used on node n3 alone", "2 of 3 healthy by a quorum read", "full snapshot")
 		took("the volume that was lost with the node is replaced after", time.Since(began), repairBound)
-		story.EventuallyReplaced(ctx, etcd, new(pods[victim]))
-		after := podsByName(ctx, story)
+		ns.EventuallyReplaced(ctx, etcd, new(pods[victim]))
+		after := podsByName(ctx, ns)
 		Expect(after[victim].Spec.NodeName).NotTo(Equal("n3"))
-		Expect(story.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
-		expectUntouched(ctx, story, pods, victim)
+		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
+		expectUntouched(ctx, ns, pods, victim)
 		Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]))
 		expectServedByMembers(users.End(ctx)...)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })

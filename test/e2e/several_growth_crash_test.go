@@ -20,12 +20,12 @@ import (
 
 var _ = Describe("A cluster that grows from one member", func() {
 	It("stays one cluster and loses no key where etcd is killed at each stage, with a newer snapshot in the store than in its database", SpecPriority(10), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "growth-crash")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), onNodesOf(story))
-		allow(ctx, story, "n1")
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		ledger := story.Ledger(etcd)
+		ns := seed.NewNamespace(ctx, "growth-crash")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onNodesOf(ns))
+		allow(ctx, ns, "n1")
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 20)
 		members, err := ledger.Members(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -33,16 +33,16 @@ var _ = Describe("A cluster that grows from one member", func() {
 		kill := func(stage string) {
 			GinkgoHelper()
 			By("killing etcd of the first member " + stage)
-			pod := story.Pod(ctx, etcd)
-			story.CrashWithOlderDatabase(ctx, etcd, pod, func() {
+			pod := ns.Pod(ctx, etcd)
+			ns.CrashWithOlderDatabase(ctx, etcd, pod, func() {
 				ledger.Write(ctx, 5)
-				story.Eventually(ctx, etcd, func(g Gomega) {
-					saved := max(lastRevision(ctx, story, "main-full-snap"), lastRevision(ctx, story, "main-delta-snap"))
+				ns.Eventually(ctx, etcd, func(g Gomega) {
+					saved := max(lastRevision(ctx, ns, "main-full-snap"), lastRevision(ctx, ns, "main-delta-snap"))
 					g.Expect(saved).To(BeNumerically(">=", ledger.Revision))
 				})
 			})
-			story.Eventually(ctx, etcd, func(g Gomega) {
-				now := story.Pod(ctx, etcd)
+			ns.Eventually(ctx, etcd, func(g Gomega) {
+				now := ns.Pod(ctx, etcd)
 				g.Expect(framework.IsPodReady(now)).To(BeTrue())
 				g.Expect(now.UID).To(Equal(pod.UID), "its container restarts, and not its pod")
 				g.Expect(restartsOf(*now)["etcd"]).To(BeNumerically(">", restartsOf(*pod)["etcd"]))
@@ -52,28 +52,28 @@ var _ = Describe("A cluster that grows from one member", func() {
 			Expect(members.Header.ClusterId).To(Equal(cluster), "no second cluster was restored")
 			ledger.ExpectComplete(ctx)
 		}
-		first := story.Pod(ctx, etcd).UID
+		first := ns.Pod(ctx, etcd).UID
 
 		By("growing to three members, while no more than one pod can be scheduled")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
-		story.Eventually(ctx, etcd, func(g Gomega) {
-			pod, found := story.FindPod(ctx, etcd)
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			pod, found := ns.FindPod(ctx, etcd)
 			g.Expect(found).To(BeTrue())
 			g.Expect(pod.UID).NotTo(Equal(first), "it restarts with the size of the cluster")
 			g.Expect(framework.IsPodReady(pod)).To(BeTrue())
 		})
-		first = story.Pod(ctx, etcd).UID
+		first = ns.Pod(ctx, etcd).UID
 		kill("before a learner joins")
 
 		By("letting a second pod be scheduled")
-		allow(ctx, story, "n2")
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		allow(ctx, ns, "n2")
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			members, err := ledger.Members(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(members.Members).To(HaveLen(2))
 		})
 		kill("as soon as the second member has joined")
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			members, err := ledger.Members(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(members.Members).To(And(HaveLen(2), HaveEach(HaveField("IsLearner", BeFalse()))))
@@ -81,22 +81,22 @@ var _ = Describe("A cluster that grows from one member", func() {
 		kill("when the second member votes, and the third cannot start")
 
 		By("letting a third pod be scheduled")
-		allow(ctx, story, "n3")
-		story.EventuallyReady(ctx, etcd)
+		allow(ctx, ns, "n3")
+		ns.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
 		kill("when all members vote")
-		story.EventuallyReady(ctx, etcd)
-		Expect(story.Pod(ctx, etcd).UID).To(Equal(first), "the first member restarts no second time")
+		ns.EventuallyReady(ctx, etcd)
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(first), "the first member restarts no second time")
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout+storyTimeout/2)) // four restarts of one container, each after a longer back-off of the kubelet
+	}, SpecTimeout(specTimeout+specTimeout/2)) // four restarts of one container, each after a longer back-off of the kubelet
 })
 
 // onNodesOf lets pods run on nodes with the label of the story alone, one pod on each.
-func onNodesOf(story *framework.Story) func(*druidv1alpha1.Etcd) {
+func onNodesOf(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.SchedulingConstraints.Affinity = &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel(story), Operator: corev1.NodeSelectorOpExists}},
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: nodeLabel(ns), Operator: corev1.NodeSelectorOpExists}},
 			}}}},
 			PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{
 				TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/part-of": etcd.Name}},
@@ -105,19 +105,19 @@ func onNodesOf(story *framework.Story) func(*druidv1alpha1.Etcd) {
 	}
 }
 
-func nodeLabel(story *framework.Story) string { return "e2e.example.com/" + story.Namespace }
+func nodeLabel(ns *framework.TestNamespace) string { return "e2e.example.com/" + ns.Name }
 
 // allow gives the node the label of the story, until the story ends.
-func allow(ctx context.Context, story *framework.Story, name string) {
+func allow(ctx context.Context, ns *framework.TestNamespace, name string) {
 	GinkgoHelper()
 	change := func(ctx context.Context, change func(*corev1.Node)) {
 		GinkgoHelper()
 		node := &corev1.Node{}
-		Expect(story.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
 		before := node.DeepCopy()
 		change(node)
-		Expect(story.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
+		Expect(ns.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 	}
-	change(ctx, func(node *corev1.Node) { metav1.SetMetaDataLabel(&node.ObjectMeta, nodeLabel(story), "") })
-	DeferCleanup(change, func(node *corev1.Node) { delete(node.Labels, nodeLabel(story)) })
+	change(ctx, func(node *corev1.Node) { metav1.SetMetaDataLabel(&node.ObjectMeta, nodeLabel(ns), "") })
+	DeferCleanup(change, func(node *corev1.Node) { delete(node.Labels, nodeLabel(ns)) })
 }

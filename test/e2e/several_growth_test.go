@@ -24,68 +24,68 @@ var _ = Describe("A cluster grows", func() {
 	It("from one member with a store to three, with peer TLS switched on before, though the operator is killed meanwhile", Serial, func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		story := seed.Begin(ctx, "growth-tls")
+		ns := seed.NewNamespace(ctx, "growth-tls")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
-		story.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", story.Namespace)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", story.Namespace)...),
+		ns.Create(ctx,
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
 		)
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		credentials := framework.WithCertificate(clients.Trusting("main-client"), certificate)
-		users := story.UseWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
+		users := ns.UseWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
-		timeline := story.Watch(ctx, etcd)
-		first := story.Pod(ctx, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		timeline := ns.Watch(ctx, etcd)
+		first := ns.Pod(ctx, etcd)
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithPeerTLS()(etcd)
 			etcd.Spec.Replicas = 3
 		})
 
 		By("killing the operator as soon as the first member restarts with the new size")
-		story.Eventually(ctx, etcd, func(g Gomega) {
-			pod, found := story.FindPod(ctx, etcd)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			pod, found := ns.FindPod(ctx, etcd)
 			g.Expect(found && pod.UID != first.UID).To(BeTrue())
 		})
 		operator.Kill(ctx)
 		operator.EventuallyLeads(ctx)
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		timeline.End("from one member to three, with peer TLS")
 		Expect(voters(etcd)).To(Equal(3))
-		after := podsByName(ctx, story)
+		after := podsByName(ctx, ns)
 		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before a second one joins")
-		Expect(events(ctx, story, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
+		Expect(events(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
 		users.End(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // createThree creates a cluster of three members without a store, and measures it.
-func createThree(ctx context.Context, story *framework.Story) *druidv1alpha1.Etcd {
+func createThree(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-	timeline := story.Watch(ctx, etcd)
-	story.Create(ctx, etcd)
-	story.EventuallyReady(ctx, etcd)
+	timeline := ns.Watch(ctx, etcd)
+	ns.Create(ctx, etcd)
+	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members created")
-	Expect(events(ctx, story, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
+	Expect(events(ctx, ns, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
 	Expect(voters(etcd)).To(Equal(3))
 
 	return etcd
 }
 
 // growToFive grows the cluster from three members to five, and expects that no member restarts.
-func growToFive(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func growToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	users := story.Use(ctx, etcd, "from three members to five")
-	before := podsByName(ctx, story)
-	timeline := story.Watch(ctx, etcd)
-	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
-	story.EventuallyReady(ctx, etcd)
+	users := ns.Use(ctx, etcd, "from three members to five")
+	before := podsByName(ctx, ns)
+	timeline := ns.Watch(ctx, etcd)
+	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
+	ns.EventuallyReady(ctx, etcd)
 	timeline.End("from three members to five")
 	Expect(voters(etcd)).To(Equal(5))
-	after := podsByName(ctx, story)
+	after := podsByName(ctx, ns)
 	for name, pod := range before {
 		Expect(after[name].UID).To(Equal(pod.UID), "no member restarts")
 	}
@@ -124,10 +124,10 @@ func leads(etcd *druidv1alpha1.Etcd) string {
 }
 
 // events are the messages of all events of the reason in the story, in their order.
-func events(ctx context.Context, story *framework.Story, reason string) []string {
+func events(ctx context.Context, ns *framework.TestNamespace, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
-	Expect(story.Client.List(ctx, list, client.InNamespace(story.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, list, client.InNamespace(ns.Name))).To(Succeed())
 	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
 	var messages []string
 	for _, event := range list.Items {
@@ -139,10 +139,10 @@ func events(ctx context.Context, story *framework.Story, reason string) []string
 	return messages
 }
 
-func podsByName(ctx context.Context, story *framework.Story) map[string]corev1.Pod {
+func podsByName(ctx context.Context, ns *framework.TestNamespace) map[string]corev1.Pod {
 	GinkgoHelper()
 	pods := &corev1.PodList{}
-	Expect(story.Client.List(ctx, pods, client.InNamespace(story.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())
 	byName := map[string]corev1.Pod{}
 	for _, pod := range pods.Items {
 		byName[pod.Name] = pod
@@ -152,9 +152,9 @@ func podsByName(ctx context.Context, story *framework.Story) map[string]corev1.P
 }
 
 // replacedInOrder are the names of the pods that were made after these, the first made first.
-func replacedInOrder(ctx context.Context, story *framework.Story, before map[string]corev1.Pod) []string {
+func replacedInOrder(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod) []string {
 	GinkgoHelper()
-	after := podsByName(ctx, story)
+	after := podsByName(ctx, ns)
 	names := slices.DeleteFunc(slices.Collect(maps.Keys(after)), func(name string) bool { return after[name].UID == before[name].UID })
 	slices.SortFunc(names, func(a, b string) int {
 		first, second := after[a], after[b]

@@ -47,21 +47,21 @@ func follower(etcd *druidv1alpha1.Etcd) string {
 }
 
 // claimUIDs are the UIDs of the members' volume claims, by their names.
-func claimUIDs(ctx context.Context, story *framework.Story) map[string]types.UID {
+func claimUIDs(ctx context.Context, ns *framework.TestNamespace) map[string]types.UID {
 	GinkgoHelper()
 	uids := map[string]types.UID{}
 	for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
-		uids[name] = story.ClaimNamed(ctx, name).UID
+		uids[name] = ns.ClaimNamed(ctx, name).UID
 	}
 
 	return uids
 }
 
 // eventuallyNamed returns how long it took until the condition named the member.
-func eventuallyNamed(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, member string) time.Duration {
+func eventuallyNamed(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, member string) time.Duration {
 	GinkgoHelper()
 	began := time.Now()
-	story.Eventually(ctx, etcd, func(g Gomega) {
+	ns.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + member))
 	})
 
@@ -69,20 +69,20 @@ func eventuallyNamed(ctx context.Context, story *framework.Story, etcd *druidv1a
 }
 
 // eventuallyReplacing waits until the operator begins to replace the claim, for a reason that contains the texts.
-func eventuallyReplacing(ctx context.Context, story *framework.Story, claim string, texts ...string) {
+func eventuallyReplacing(ctx context.Context, ns *framework.TestNamespace, claim string, texts ...string) {
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{ContainSubstring(claim)}
 	for _, text := range texts {
 		matchers = append(matchers, ContainSubstring(text))
 	}
-	Eventually(events).WithContext(ctx).WithArguments(ctx, story, "ReplacingVolume").WithTimeout(framework.Patience).WithPolling(framework.Pause).
-		Should(ContainElement(And(matchers...)), story.State)
+	Eventually(events).WithContext(ctx).WithArguments(ctx, ns, "ReplacingVolume").WithTimeout(framework.Patience).WithPolling(framework.Pause).
+		Should(ContainElement(And(matchers...)), ns.State)
 }
 
 // expectUntouched expects that all pods but one are those of before, and that none of their containers restarted.
-func expectUntouched(ctx context.Context, story *framework.Story, before map[string]corev1.Pod, but string) {
+func expectUntouched(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod, but string) {
 	GinkgoHelper()
-	for name, pod := range podsByName(ctx, story) {
+	for name, pod := range podsByName(ctx, ns) {
 		if name == but {
 			continue
 		}
@@ -118,9 +118,9 @@ func onDifferentNodes(etcd *druidv1alpha1.Etcd) {
 }
 
 // memberOn is the name of the member whose pod runs on the node; empty when there is none.
-func memberOn(ctx context.Context, story *framework.Story, node string) string {
+func memberOn(ctx context.Context, ns *framework.TestNamespace, node string) string {
 	GinkgoHelper()
-	for name, pod := range podsByName(ctx, story) {
+	for name, pod := range podsByName(ctx, ns) {
 		if pod.Spec.NodeName == node {
 			return name
 		}

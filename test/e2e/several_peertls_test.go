@@ -22,80 +22,80 @@ import (
 
 var _ = Describe("Three members go on serving", func() {
 	It("when peer TLS is switched on, and off", Serial, func(ctx SpecContext) {
-		story := seed.Begin(ctx, "peer-tls")
+		ns := seed.NewNamespace(ctx, "peer-tls")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
-		story.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", story.Namespace)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", story.Namespace)...),
+		ns.Create(ctx,
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
 		)
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS())
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		users := story.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		users := ns.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
 
-		timeline := story.Watch(ctx, etcd)
-		story.Change(ctx, etcd, fixture.WithPeerTLS())
-		story.EventuallyReady(ctx, etcd)
+		timeline := ns.Watch(ctx, etcd)
+		ns.Change(ctx, etcd, fixture.WithPeerTLS())
+		ns.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched on")
-		Expect(peerTLS(ctx, story)).To(HaveEach("true"))
+		Expect(peerTLS(ctx, ns)).To(HaveEach("true"))
 
 		By("switching it off")
 		expectNoFailures(users.End(ctx))
-		users = story.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
-		before := podsByName(ctx, story)
-		timeline = story.Watch(ctx, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		users = ns.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
+		before := podsByName(ctx, ns)
+		timeline = ns.Watch(ctx, etcd)
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.PeerUrlTLS = nil
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/peer-tls", "off")
 		})
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched off")
-		Expect(peerTLS(ctx, story)).To(HaveEach("false"))
+		Expect(peerTLS(ctx, ns)).To(HaveEach("false"))
 		expectNoFailures(users.End(ctx))
-		Expect(replacedInOrder(ctx, story, before)).To(HaveLen(3))
-		for name, pod := range podsByName(ctx, story) {
+		Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(3))
+		for name, pod := range podsByName(ctx, ns) {
 			Expect(restarts(pod)).To(BeZero(), "%s is told before it starts", name)
 		}
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 
 	It("without TLS after they hibernated with it", SpecPriority(8), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "peer-tls-asleep")
+		ns := seed.NewNamespace(ctx, "peer-tls-asleep")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		ledger := story.Ledger(etcd)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 10)
-		Eventually(peerTLS).WithArguments(ctx, story).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveEach("true"))
-		hibernate(ctx, story, etcd)
+		Eventually(peerTLS).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveEach("true"))
+		hibernate(ctx, ns, etcd)
 
 		By("switching TLS off while no member runs")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
-		story.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation))) })
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation))) })
 
 		By("waking up, with TLS")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
-		story.Eventually(ctx, etcd, func(g Gomega) {
-			pods := podsByName(ctx, story)
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
+			pods := podsByName(ctx, ns)
 			g.Expect(pods).To(HaveLen(3))
 			for _, pod := range pods {
 				g.Expect(framework.IsPodReady(&pod)).To(BeTrue(), pod.Name)
 				Expect(restarts(pod)).To(BeZero(), "%s stops because its sidecar reads the configuration without TLS", pod.Name)
 			}
 		})
-		users := story.Use(ctx, etcd, "peer TLS is switched off while the members hibernate, and they wake up")
+		users := ns.Use(ctx, etcd, "peer TLS is switched off while the members hibernate, and they wake up")
 
 		By("replacing one member after the other")
 		for replaced := 1; replaced <= 3; replaced++ {
-			story.Eventually(ctx, etcd, func(g Gomega) {
-				without := slices.DeleteFunc(peerTLS(ctx, story), func(enabled string) bool { return enabled != "false" })
+			ns.Eventually(ctx, etcd, func(g Gomega) {
+				without := slices.DeleteFunc(peerTLS(ctx, ns), func(enabled string) bool { return enabled != "false" })
 				g.Expect(len(without)).To(BeNumerically(">=", replaced))
 			})
 		}
-		story.EventuallyReady(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 		expectShortGaps(users.End(ctx))
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // restarts counts how often containers of the pod were started again.
@@ -109,12 +109,12 @@ func restarts(pod corev1.Pod) int32 {
 }
 
 // peerTLS is what the sidecars of three members say about their peer URLs.
-func peerTLS(ctx context.Context, story *framework.Story) []string {
+func peerTLS(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 	var said []string
 	for _, name := range []string{"main-0", "main-1", "main-2"} {
 		lease := &coordinationv1.Lease{}
-		Expect(story.Client.Get(ctx, client.ObjectKey{Namespace: story.Namespace, Name: name}, lease)).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, lease)).To(Succeed())
 		said = append(said, lease.Annotations["member.etcd.gardener.cloud/tls-enabled"])
 	}
 

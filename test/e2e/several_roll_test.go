@@ -25,85 +25,85 @@ var beAboutTheImage = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring(
 
 var _ = Describe("Three members are changed", func() {
 	It("together when nobody serves, or nobody ever did", SpecPriority(6), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "roll-broken")
+		ns := seed.NewNamespace(ctx, "roll-broken")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		etcd.Spec.Etcd.Image = new(brokenImage)
-		story.Create(ctx, etcd)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Create(ctx, etcd)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
 		})
-		Expect(podsByName(ctx, story)).To(HaveLen(1))
+		Expect(podsByName(ctx, ns)).To(HaveLen(1))
 
 		By("correcting the image of a cluster that never formed")
 		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
-		story.Change(ctx, etcd, correct)
-		story.EventuallyReady(ctx, etcd)
-		ledger := story.Ledger(etcd)
+		ns.Change(ctx, etcd, correct)
+		ns.EventuallyReady(ctx, etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 10)
 
 		By("losing all pods while the image is broken")
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
 		})
 		// Together, since the operator deletes those that are left when nobody serves.
-		Expect(story.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("0 of 3 healthy")))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
 
 		By("correcting it")
-		story.Change(ctx, etcd, correct)
-		story.EventuallyReady(ctx, etcd)
+		ns.Change(ctx, etcd, correct)
+		ns.EventuallyReady(ctx, etcd)
 		ledger.ExpectComplete(ctx)
 
 		By("hibernating, and waking up")
-		hibernate(ctx, story, etcd)
-		story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
-		story.EventuallyReady(ctx, etcd)
+		hibernate(ctx, ns, etcd)
+		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		ns.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // changeOneAfterTheOther changes the resources, labels and configuration of three members, and then their image to one that does not exist.
-func changeOneAfterTheOther(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	users := story.Use(ctx, etcd, "resources, labels and configuration change")
+	users := ns.Use(ctx, etcd, "resources, labels and configuration change")
 
 	By("changing resources, labels and configuration")
-	before, moved := podsByName(ctx, story), len(events(ctx, story, "MovedLeader")) // while it formed
-	timeline := story.Watch(ctx, etcd)
-	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-		etcd.Spec.Labels["story"] = "changed"
+	before, moved := podsByName(ctx, ns), len(events(ctx, ns, "MovedLeader")) // while it formed
+	timeline := ns.Watch(ctx, etcd)
+	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		etcd.Spec.Labels["test"] = "changed"
 		etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
 		etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
 	})
-	story.EventuallyReady(ctx, etcd)
+	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members changed")
-	replaced := replacedInOrder(ctx, story, before)
+	replaced := replacedInOrder(ctx, ns, before)
 	Expect(replaced).To(HaveLen(3))
-	Eventually(events).WithContext(ctx).WithArguments(story, "MovedLeader").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveLen(moved+1), "once")
-	moves := events(ctx, story, "MovedLeader")
+	Eventually(events).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveLen(moved+1), "once")
+	moves := events(ctx, ns, "MovedLeader")
 	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
 
 	By("stopping at the first pod with a broken image, and saying so")
 	users.Begin("the image is broken, and corrected")
-	before = podsByName(ctx, story)
+	before = podsByName(ctx, ns)
 	image := etcd.Spec.Etcd.Image
-	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
-	story.Eventually(ctx, etcd, func(g Gomega) {
+	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+	ns.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
 		g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 	})
-	Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1))
-	Expect(events(ctx, story, "MovedLeader")).To(Equal(moves), "it was not the leader")
+	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1))
+	Expect(events(ctx, ns, "MovedLeader")).To(Equal(moves), "it was not the leader")
 
 	By("going on when it is corrected")
-	story.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
-	story.EventuallyReady(ctx, etcd)
-	Expect(replacedInOrder(ctx, story, before)).To(HaveLen(1), "the others run what is wanted again")
+	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
+	ns.EventuallyReady(ctx, etcd)
+	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the others run what is wanted again")
 	expectNoFailures(users.End(ctx))
 }

@@ -16,32 +16,32 @@ import (
 // as long as most of them.
 var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 	var (
-		story *framework.Story
-		etcd  *druidv1alpha1.Etcd
+		ns   *framework.TestNamespace
+		etcd *druidv1alpha1.Etcd
 	)
 
-	BeforeAll(func(ctx SpecContext) { story = seed.Begin(ctx, "three") })
+	BeforeAll(func(ctx SpecContext) { ns = seed.NewNamespace(ctx, "three") })
 
 	AfterEach(func(ctx SpecContext) {
 		if CurrentSpecReport().Failed() {
-			story.Report(ctx)
+			ns.Report(ctx)
 		}
 	})
 
-	It("is created", func(ctx SpecContext) { etcd = createThree(ctx, story) }, SpecTimeout(storyTimeout))
+	It("is created", func(ctx SpecContext) { etcd = createThree(ctx, ns) }, SpecTimeout(specTimeout))
 
 	It("rolls out a change to one member after the other, the leader last, and stops at a broken image", func(ctx SpecContext) {
-		changeOneAfterTheOther(ctx, story, etcd)
-	}, SpecTimeout(storyTimeout))
+		changeOneAfterTheOther(ctx, ns, etcd)
+	}, SpecTimeout(specTimeout))
 
 	It("has the member of a node that does not come back run elsewhere, as the runbook says, and uses the node again when it is back", func(ctx SpecContext) {
-		loseNode(ctx, story, etcd)
-	}, SpecTimeout(storyTimeout))
+		loseNode(ctx, ns, etcd)
+	}, SpecTimeout(specTimeout))
 
-	It("grows to five members without a restart", func(ctx SpecContext) { growToFive(ctx, story, etcd) }, SpecTimeout(storyTimeout))
+	It("grows to five members without a restart", func(ctx SpecContext) { growToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
 
 	It("defragments one member after the other, the leader last, and loses nothing", func(ctx SpecContext) {
-		defragment(ctx, story, etcd)
+		defragment(ctx, ns, etcd)
 		Expect(voters(etcd)).To(Equal(5))
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })

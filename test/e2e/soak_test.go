@@ -18,19 +18,19 @@ const soakRounds = 30
 
 var _ = Describe("A pod is lost again and again", Label("soak"), func() {
 	It("never costs an acknowledged key", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "soak-lost-pod")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		ns := seed.NewNamespace(ctx, "soak-lost-pod")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		for round := range soakRounds {
 			By(fmt.Sprintf("losing it for the %d. time", round+1))
 			ledger.Write(ctx, 20)
 
-			pod := story.Pod(ctx, etcd)
-			story.Kill(ctx, pod)
-			story.EventuallyReplaced(ctx, etcd, pod)
+			pod := ns.Pod(ctx, etcd)
+			ns.Kill(ctx, pod)
+			ns.EventuallyReplaced(ctx, etcd, pod)
 			ledger.ExpectComplete(ctx)
 		}
 	}, SpecTimeout(2*time.Hour))

@@ -32,15 +32,15 @@ var _ = Describe("Tasks", Serial, func() {
 	It("are done one after the other through a restart of the operator, and say what they came to", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		story := seed.Begin(ctx, "tasks")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(story), withSmallJobs)
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		ledger := story.Ledger(etcd)
+		ns := seed.NewNamespace(ctx, "tasks")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSmallJobs)
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		ledger := ns.Ledger(etcd)
 		ledger.Write(ctx, 50)
-		pod := story.Pod(ctx, etcd)
+		pod := ns.Pod(ctx, etcd)
 		// A sidecar that does not know yet that its member leads refuses, which would be one attempt.
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"))
 		})
 
@@ -52,15 +52,15 @@ var _ = Describe("Tasks", Serial, func() {
 			newTask("d-defragmentation", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}}),
 		}
 		for _, task := range tasks {
-			story.Create(ctx, task)
+			ns.Create(ctx, task)
 		}
 
 		By("killing the operator while they are on their way")
-		eventuallyTask(ctx, story, tasks[0], func(g Gomega) { g.Expect(tasks[0].Status.StartedAt).NotTo(BeNil()) })
+		eventuallyTask(ctx, ns, tasks[0], func(g Gomega) { g.Expect(tasks[0].Status.StartedAt).NotTo(BeNil()) })
 		operator.Kill(ctx)
 		operator.EventuallyLeads(ctx)
 		for _, task := range tasks {
-			eventuallySucceeded(ctx, story, task)
+			eventuallySucceeded(ctx, ns, task)
 			Expect(task.Status.LastErrors).To(BeEmpty())
 			GinkgoWriter.Printf("%s: %s\n", task.Name, task.Status.LastOperation.Description)
 		}
@@ -74,24 +74,24 @@ var _ = Describe("Tasks", Serial, func() {
 		Expect(tasks[0].Status.Snapshot.SizeBytes).To(HaveValue(BeNumerically(">", 0)))
 		Expect(tasks[2].Status.Snapshot.Name).To(HavePrefix("Full-"))
 		Expect(tasks[3].Status.Members).To(ConsistOf(HaveField("Name", "main-0")))
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			condition := framework.Condition(etcd, "LastSnapshotCompactionSucceeded")
 			g.Expect(condition.Status).To(BeEquivalentTo("True"), condition.Message)
-			g.Expect(story.IsGone(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: story.Namespace, Name: "main-compactor"}})).To(BeTrue())
+			g.Expect(ns.IsGone(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-compactor"}})).To(BeTrue())
 		})
 
 		By("taking one as the page about tasks says")
 		ledger.Write(ctx, 5)
-		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": etcd.Name}
+		words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 		const page = "operations/on-demand-snapshot.md"
-		Expect(story.Follow(ctx, page, "Take a full snapshot now", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
+		Expect(ns.Follow(ctx, page, "Take a full snapshot now", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 
 		By("asking for another by an annotation, as the page says")
 		ledger.Write(ctx, 5)
-		story.Follow(ctx, page, "Ask by an annotation", words)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		ns.Follow(ctx, page, "Ask by an annotation", words)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			made := &druidv1alpha1.EtcdOpsTaskList{}
-			g.Expect(story.Client.List(ctx, made, client.InNamespace(story.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
+			g.Expect(ns.Client.List(ctx, made, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
 			g.Expect(made.Items).To(HaveLen(1))
 			g.Expect(made.Items[0].Status.State).To(HaveValue(BeEquivalentTo("Succeeded")))
 			g.Expect(made.Items[0].Status.Snapshot.Revision).To(BeNumerically(">", tasks[0].Status.Snapshot.Revision))
@@ -99,33 +99,33 @@ var _ = Describe("Tasks", Serial, func() {
 		})
 
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
-		Expect(story.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
 		ledger.ExpectComplete(ctx)
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })
 
 // defragment defragments all members, and expects that the leader is the last. The leader is read before the task begins, so that the
 // members must not elect another one for lack of time.
-func defragment(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	ledger := story.Ledger(etcd)
+	ledger := ns.Ledger(etcd)
 	ledger.Write(ctx, 20)
 	var before string
-	story.Eventually(ctx, etcd, func(g Gomega) {
+	ns.Eventually(ctx, etcd, func(g Gomega) {
 		before = leads(etcd)
 		g.Expect(before).NotTo(BeEmpty())
 	})
 
 	task := newTask("defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
-	story.Create(ctx, task)
-	eventuallySucceeded(ctx, story, task)
+	ns.Create(ctx, task)
+	eventuallySucceeded(ctx, ns, task)
 	Expect(task.Status.Members).To(HaveLen(int(etcd.Spec.Replicas)))
 	Expect(task.Status.Members[etcd.Spec.Replicas-1].Name).To(Equal(before))
 	for _, member := range task.Status.Members {
 		GinkgoWriter.Printf("%s did not serve for %s: %d → %d bytes\n", member.Name, member.Stall.Duration, member.SizeBytesBefore, member.SizeBytesAfter)
 	}
 	ledger.ExpectComplete(ctx)
-	story.EventuallyReady(ctx, etcd)
+	ns.EventuallyReady(ctx, etcd)
 }
 
 func newTask(name string, config druidv1alpha1.EtcdOpsTaskConfig) *druidv1alpha1.EtcdOpsTask {
@@ -136,17 +136,17 @@ func newTask(name string, config druidv1alpha1.EtcdOpsTaskConfig) *druidv1alpha1
 }
 
 // eventuallyTask waits until the newest state of the task is as it should be.
-func eventuallyTask(ctx context.Context, story *framework.Story, task *druidv1alpha1.EtcdOpsTask, look func(Gomega)) {
+func eventuallyTask(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdOpsTask, look func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), story.State)
+	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
 }
 
-func eventuallySucceeded(ctx context.Context, story *framework.Story, task *druidv1alpha1.EtcdOpsTask) {
+func eventuallySucceeded(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdOpsTask) {
 	GinkgoHelper()
-	eventuallyTask(ctx, story, task, func(g Gomega) {
+	eventuallyTask(ctx, ns, task, func(g Gomega) {
 		g.Expect(task.Status.State).To(HaveValue(BeEquivalentTo("Succeeded")), "%v %v", task.Status.LastOperation, task.Status.LastErrors)
 	})
 }

@@ -21,21 +21,21 @@ import (
 
 var _ = Describe("Certificates are given", func() {
 	It("serves with TLS only, and with certificates of clients only", SpecPriority(3), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "tls")
+		ns := seed.NewNamespace(ctx, "tls")
 		clients, peers, backups := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers"), framework.NewAuthority("e2e-backups")
 		certificate := clients.Client("client-client")
-		story.Create(ctx,
-			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", story.Namespace)...), certificate,
-			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", story.Namespace)...),
-			backups.Bundle("backup-ca"), backups.Server("backup-server", framework.ServerNames("main", story.Namespace)...), backups.Client("backup-client"),
+		ns.Create(ctx,
+			clients.Bundle("client-ca"), clients.Server("client-server", framework.ServerNames("main", ns.Name)...), certificate,
+			peers.Bundle("peer-ca"), peers.Server("peer-server", framework.PeerNames("main", ns.Name)...),
+			backups.Bundle("backup-ca"), backups.Server("backup-server", framework.ServerNames("main", ns.Name)...), backups.Client("backup-client"),
 		)
 
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithTLS(), withLocalStore(story))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithTLS(), withLocalStore(ns))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
 
 		By("serving clients that have a certificate")
-		ledger := story.Ledger(etcd)
+		ledger := ns.Ledger(etcd)
 		withoutCertificate := clients.Trusting("main-client")
 		ledger.TLS = framework.WithCertificate(withoutCertificate, certificate)
 		ledger.Write(ctx, 10)
@@ -47,28 +47,28 @@ var _ = Describe("Certificates are given", func() {
 		Expect(ledger.TryWrite(ctx, framework.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
 
 		By("serving the sidecar's HTTP with its own certificate")
-		Eventually(latestSnapshot).WithContext(ctx).WithArguments(story, etcd, backups.Trusting("main-client")).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK))
-		_, err := latestSnapshot(ctx, story, etcd, clients.Trusting("main-client"))
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.Trusting("main-client")).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK))
+		_, err := latestSnapshot(ctx, ns, etcd, clients.Trusting("main-client"))
 		Expect(err).To(MatchError(ContainSubstring("certificate")))
 
 		By("taking snapshots")
-		eventuallySnapshot(ctx, story, etcd, "main-full-snap", 0)
-	}, SpecTimeout(storyTimeout))
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
+	}, SpecTimeout(specTimeout))
 })
 
 // latestSnapshot asks the sidecar for the latest snapshot and returns the status of its answer.
-func latestSnapshot(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
+func latestSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
 	GinkgoHelper()
 
-	return askSidecar(ctx, story, etcd, config, "/snapshot/latest")
+	return askSidecar(ctx, ns, etcd, config, "/snapshot/latest")
 }
 
 // askSidecar asks the sidecar of the first member for a path, connecting in this way. It refuses as long as it does not know who leads, and
 // while its snapshotter is not active, which may be so for a moment after the member is ready.
-func askSidecar(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
+func askSidecar(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
 	GinkgoHelper()
 
-	url := "https://" + net.JoinHostPort(story.Pod(ctx, etcd).Status.PodIP, "8080") + path
+	url := "https://" + net.JoinHostPort(ns.Pod(ctx, etcd).Status.PodIP, "8080") + path
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	Expect(err).NotTo(HaveOccurred())
 

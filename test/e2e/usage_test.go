@@ -24,12 +24,12 @@ var _ = Describe("A newcomer", func() {
 	It("has a first key within ten minutes on a bare cluster, and all else that the page promises", Serial, func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
 		bare := seed.Bare(ctx)
-		story := &framework.Story{Framework: bare, Namespace: "first"}
+		ns := &framework.TestNamespace{Framework: bare, Name: "first"}
 		store := filepath.Join(bare.LocalStore, "first-etcd")
 		Expect(os.RemoveAll(store)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) {
 			if CurrentSpecReport().Failed() {
-				story.Report(ctx)
+				ns.Report(ctx)
 			}
 
 			Expect(os.RemoveAll(store)).To(Succeed())
@@ -37,7 +37,7 @@ var _ = Describe("A newcomer", func() {
 		follow := func(section string) string {
 			GinkgoHelper()
 
-			return story.Follow(ctx, page, section, nil)
+			return ns.Follow(ctx, page, section, nil)
 		}
 
 		Expect(bare.Definitions(ctx)).To(BeEmpty(), "nobody has installed anything")
@@ -70,47 +70,47 @@ var _ = Describe("A newcomer", func() {
 
 		// Not earlier: that page lists no directory for Local stores, so that the operator would refuse the store of the Etcd from then on.
 		By("updating the operator as the page about the installation says")
-		story.Follow(ctx, "operations/installation.md", "In any other cluster", nil)
+		ns.Follow(ctx, "operations/installation.md", "In any other cluster", nil)
 		operator.EventuallyLeads(ctx)
 
 		follow("9. Uninstall")
 		Expect(bare.Definitions(ctx)).NotTo(BeEmpty(), "they stay, with all Etcds that there are")
 		Expect(bare.Webhooks(ctx)).To(BeEmpty(), "nobody would answer")
-		Expect(story.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
+		Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
 	}, SpecTimeout(15*time.Minute))
 
 	It("rotates the CAs, plans growth and completes names as the pages say", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "pages")
+		ns := seed.NewNamespace(ctx, "pages")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		words := map[string]string{"NAMESPACE": story.Namespace, "NAME": etcd.Name}
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 
-		Expect(story.Follow(ctx, "operations/kubectl-etcd.md", "Before you change something", words)).To(ContainSubstring("Nothing was done with main"))
-		Expect(story.Follow(ctx, "operations/kubectl-etcd.md", "Completion", words)).To(ContainSubstring("\nmain\n:4\n"))
-		Expect(story.Follow(ctx, "operations/waiting.md", "What it waits for", words)).To(ContainSubstring("Progressing=False Reconciled: "))
-		Expect(story.Follow(ctx, "operations/alerts.md", "First look", words)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
-		story.Follow(ctx, "operations/protection.md", "How to get past it", words)
-		story.EventuallyReady(ctx, etcd)
+		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Before you change something", words)).To(ContainSubstring("Nothing was done with main"))
+		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", words)).To(ContainSubstring("\nmain\n:4\n"))
+		Expect(ns.Follow(ctx, "operations/waiting.md", "What it waits for", words)).To(ContainSubstring("Progressing=False Reconciled: "))
+		Expect(ns.Follow(ctx, "operations/alerts.md", "First look", words)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
+		ns.Follow(ctx, "operations/protection.md", "How to get past it", words)
+		ns.EventuallyReady(ctx, etcd)
 		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
 
 		By("serving every metric that the page's alerts read")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
-		Expect(framework.MissingForAlerts("etcd", story.MemberMetrics(ctx, etcd))).To(BeEmpty())
+		Expect(framework.MissingForAlerts("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
 
-		ledger := story.Ledger(etcd)
-		old, err := story.Connection(ctx, etcd)
+		ledger := ns.Ledger(etcd)
+		old, err := ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 		ledger.TLS = old
 		ledger.Write(ctx, 10)
-		story.Follow(ctx, "usage/tls.md", "Rotation of the CAs", words)
-		story.EventuallyReady(ctx, etcd)
-		ledger.TLS, err = story.Connection(ctx, etcd)
+		ns.Follow(ctx, "usage/tls.md", "Rotation of the CAs", words)
+		ns.EventuallyReady(ctx, etcd)
+		ledger.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(ledger.TLS.RootCAs.Equal(old.RootCAs)).To(BeFalse())
 		ledger.ExpectComplete(ctx)
 		Expect(ledger.TryWrite(ctx, old)).NotTo(Succeed(), "the old CA is trusted no longer")
-	}, SpecTimeout(storyTimeout))
+	}, SpecTimeout(specTimeout))
 })

@@ -25,52 +25,52 @@ var _ = Describe("The volumes of three members", func() {
 	}
 
 	It("grow while they are used, and do not shrink", SpecPriority(7), func(ctx SpecContext) {
-		story := seed.Begin(ctx, "volumes")
+		ns := seed.NewNamespace(ctx, "volumes")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"))
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		before, former := podsByName(ctx, story), &appsv1.StatefulSet{}
-		Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), former)).To(Succeed())
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		before, former := podsByName(ctx, ns), &appsv1.StatefulSet{}
+		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), former)).To(Succeed())
 
-		users := story.Use(ctx, etcd, "volumes grow")
-		story.Change(ctx, etcd, capacity("2Gi"))
-		story.EventuallyReady(ctx, etcd)
-		story.Eventually(ctx, etcd, func(g Gomega) {
+		users := ns.Use(ctx, etcd, "volumes grow")
+		ns.Change(ctx, etcd, capacity("2Gi"))
+		ns.EventuallyReady(ctx, etcd)
+		ns.Eventually(ctx, etcd, func(g Gomega) {
 			for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
-				claim := story.ClaimNamed(ctx, name)
+				claim := ns.ClaimNamed(ctx, name)
 				g.Expect(claim.Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
 				g.Expect(claim.Status.Capacity.Storage().String()).To(Equal("2Gi"))
 			}
 			statefulSet := &appsv1.StatefulSet{}
-			g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
+			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 			g.Expect(statefulSet.UID).NotTo(Equal(former.UID))
 			g.Expect(statefulSet.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
 		})
 		expectShortGaps(users.End(ctx)) // no pod restarts, as is looked at next
-		expectUntouched(ctx, story, before, "")
+		expectUntouched(ctx, ns, before, "")
 
 		By("refusing that they shrink, until that is taken back")
-		story.Change(ctx, etcd, capacity("1Gi"))
-		story.Eventually(ctx, etcd, refusedFor(etcd, "no volume shrinks"))
-		expectQuiet(ctx, story, etcd)
-		story.Change(ctx, etcd, capacity("2Gi"))
-		story.EventuallyReady(ctx, etcd)
-		expectUntouched(ctx, story, before, "")
-	}, SpecTimeout(storyTimeout))
+		ns.Change(ctx, etcd, capacity("1Gi"))
+		ns.Eventually(ctx, etcd, refusedFor(etcd, "no volume shrinks"))
+		expectQuiet(ctx, ns, etcd)
+		ns.Change(ctx, etcd, capacity("2Gi"))
+		ns.EventuallyReady(ctx, etcd)
+		expectUntouched(ctx, ns, before, "")
+	}, SpecTimeout(specTimeout))
 
 	It("are refused to grow where their class does not allow it", func(ctx SpecContext) {
-		story := seed.Begin(ctx, "rigid")
+		ns := seed.NewNamespace(ctx, "rigid")
 		etcd := fixture.Etcd(fixture.WithName("main"), capacity("1Gi"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("local") })
-		story.Create(ctx, etcd)
-		story.EventuallyReady(ctx, etcd)
-		before := podsByName(ctx, story)
-		story.Change(ctx, etcd, capacity("2Gi"))
-		story.Eventually(ctx, etcd, refusedFor(etcd, `its StorageClass "local" does not exist or does not allow it`))
-		expectQuiet(ctx, story, etcd)
-		story.Change(ctx, etcd, capacity("1Gi"))
-		story.EventuallyReady(ctx, etcd)
-		expectUntouched(ctx, story, before, "")
-	}, SpecTimeout(storyTimeout))
+		ns.Create(ctx, etcd)
+		ns.EventuallyReady(ctx, etcd)
+		before := podsByName(ctx, ns)
+		ns.Change(ctx, etcd, capacity("2Gi"))
+		ns.Eventually(ctx, etcd, refusedFor(etcd, `its StorageClass "local" does not exist or does not allow it`))
+		expectQuiet(ctx, ns, etcd)
+		ns.Change(ctx, etcd, capacity("1Gi"))
+		ns.EventuallyReady(ctx, etcd)
+		expectUntouched(ctx, ns, before, "")
+	}, SpecTimeout(specTimeout))
 })
 
 // refusedFor is what the status of an Etcd shows whose author has to act.
@@ -81,15 +81,15 @@ func refusedFor(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 }
 
 // expectQuiet expects that nobody tries again what was refused: neither the Etcd is written, nor events.
-func expectQuiet(ctx context.Context, story *framework.Story, etcd *druidv1alpha1.Etcd) {
+func expectQuiet(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	Eventually(events).WithContext(ctx).WithArguments(story, "InvalidSpec").WithTimeout(framework.Soon).WithPolling(framework.Pause).ShouldNot(BeEmpty(), story.State)
-	refusals := len(events(ctx, story, "InvalidSpec"))
-	Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+	Eventually(events).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.Soon).WithPolling(framework.Pause).ShouldNot(BeEmpty(), ns.State)
+	refusals := len(events(ctx, ns, "InvalidSpec"))
+	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	version := etcd.ResourceVersion
 	Consistently(func(g Gomega) {
-		g.Expect(story.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		g.Expect(etcd.ResourceVersion).To(Equal(version))
-		g.Expect(events(ctx, story, "InvalidSpec")).To(HaveLen(refusals))
-	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.Pause).Should(Succeed(), story.State)
+		g.Expect(events(ctx, ns, "InvalidSpec")).To(HaveLen(refusals))
+	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.Pause).Should(Succeed(), ns.State)
 }

@@ -19,9 +19,9 @@ import (
 
 // Connection is how an application connects that mounts the Secret `<etcd>-connection`, under the name of the client
 // Service. Nil: there is no such Secret.
-func (s *Story) Connection(ctx context.Context, etcd *druidv1alpha1.Etcd) (*tls.Config, error) {
+func (ns *TestNamespace) Connection(ctx context.Context, etcd *druidv1alpha1.Etcd) (*tls.Config, error) {
 	secret := &corev1.Secret{}
-	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-connection"}, secret); err != nil {
+	if err := ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: etcd.Name + "-connection"}, secret); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, nil
 		}

@@ -24,7 +24,7 @@ import (
 
 // Crash ends a container of the pod without a warning, as the kernel does that is out of memory. The kubelet starts it again; where
 // it has ended by itself since the pod was read, nothing happens. The processes of the local seed's nodes are those of the machine.
-func (s *Story) Crash(pod *corev1.Pod, container string) {
+func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	GinkgoHelper()
 
 	var id string
@@ -54,33 +54,33 @@ func (s *Story) Crash(pod *corev1.Pod, container string) {
 
 // CrashWithOlderDatabase crashes etcd of the first member, and puts its database back as it was before meanwhile was called. Its log
 // has all that was written since, as where the kernel ends etcd before it has written its database.
-func (s *Story) CrashWithOlderDatabase(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *corev1.Pod, meanwhile func()) {
+func (ns *TestNamespace) CrashWithOlderDatabase(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *corev1.Pod, meanwhile func()) {
 	GinkgoHelper()
 
-	database := filepath.Join(s.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db")
+	database := filepath.Join(ns.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db")
 	older, err := os.ReadFile(database) // #nosec G304 -- a volume of this story
 	Expect(err).NotTo(HaveOccurred())
 
 	meanwhile()
-	s.Crash(pod, "etcd")
+	ns.Crash(pod, "etcd")
 	Expect(os.WriteFile(database, older, 0o600)).To(Succeed())
 }
 
 // ClaimNamed is a volume claim of the story, which must exist.
-func (s *Story) ClaimNamed(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
+func (ns *TestNamespace) ClaimNamed(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 
 	claim := &corev1.PersistentVolumeClaim{}
-	Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, claim)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, claim)).To(Succeed())
 
 	return claim
 }
 
 // Corrupt writes over the database and the log of the member whose volume claim this is.
-func (s *Story) Corrupt(ctx context.Context, claim string) {
+func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 	GinkgoHelper()
 
-	dir, found := s.dirOf(ctx, s.ClaimNamed(ctx, claim)), 0
+	dir, found := ns.dirOf(ctx, ns.ClaimNamed(ctx, claim)), 0
 	Expect(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Base(path) != "db" && filepath.Ext(path) != ".wal" {
 			return err
@@ -94,22 +94,22 @@ func (s *Story) Corrupt(ctx context.Context, claim string) {
 }
 
 // LoseVolume takes the volume of a claim away, as somebody does who deletes the disk. Its folder stays until the end of the spec.
-func (s *Story) LoseVolume(ctx context.Context, claim string) {
+func (ns *TestNamespace) LoseVolume(ctx context.Context, claim string) {
 	GinkgoHelper()
 
 	volume := &corev1.PersistentVolume{}
-	Expect(s.Client.Get(ctx, client.ObjectKey{Name: s.ClaimNamed(ctx, claim).Spec.VolumeName}, volume)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: ns.ClaimNamed(ctx, claim).Spec.VolumeName}, volume)).To(Succeed())
 	DeferCleanup(os.RemoveAll, volume.Spec.HostPath.Path)
-	Expect(client.IgnoreNotFound(s.Client.Delete(ctx, volume))).To(Succeed())
+	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, volume))).To(Succeed())
 	Eventually(func() error { // those who protect volumes in use put their finalizer back
-		if err := s.Client.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
+		if err := ns.Client.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
 			return client.IgnoreNotFound(err)
 		}
 
 		before := volume.DeepCopy()
 		volume.Finalizers = nil
 
-		return client.IgnoreNotFound(s.Client.Patch(ctx, volume, client.MergeFrom(before)))
+		return client.IgnoreNotFound(ns.Client.Patch(ctx, volume, client.MergeFrom(before)))
 	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause / 5).Should(Succeed())
-	Eventually(s.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(Soon).WithPolling(Pause / 5).Should(BeTrue())
+	Eventually(ns.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(Soon).WithPolling(Pause / 5).Should(BeTrue())
 }

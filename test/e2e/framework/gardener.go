@@ -28,7 +28,7 @@ import (
 
 // Cluster writes the Cluster of the story's namespace as gardenlet does, with the state of the rotation of CAs of its
 // shoot. It is deleted at the end of the story.
-func (s *Story) Cluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
+func (ns *TestNamespace) Cluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 
 	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
@@ -41,8 +41,8 @@ func (s *Story) Cluster(ctx context.Context, phase gardencorev1beta1.Credentials
 	raw, err := json.Marshal(shoot)
 	Expect(err).NotTo(HaveOccurred())
 
-	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
-	result, err := controllerutil.CreateOrUpdate(ctx, s.Client, cluster, func() error {
+	cluster := &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
+	result, err := controllerutil.CreateOrUpdate(ctx, ns.Client, cluster, func() error {
 		cluster.Spec.CloudProfile = runtime.RawExtension{Raw: []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"CloudProfile"}`)}
 		cluster.Spec.Seed = &runtime.RawExtension{Raw: []byte(`{"apiVersion":"core.gardener.cloud/v1beta1","kind":"Seed"}`)}
 		cluster.Spec.Shoot = runtime.RawExtension{Raw: raw}
@@ -52,20 +52,20 @@ func (s *Story) Cluster(ctx context.Context, phase gardencorev1beta1.Credentials
 	Expect(err).NotTo(HaveOccurred())
 
 	if result == controllerutil.OperationResultCreated {
-		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(s.Client.Delete(ctx, cluster))).To(Succeed()) })
+		DeferCleanup(func(ctx SpecContext) { Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, cluster))).To(Succeed()) })
 	}
 }
 
 // BackupEntry writes bucket and entry of the story as gardenlet does, and returns the name of the entry. The bucket is the
 // folder of the story. The controllers of an infrastructure run in this process until the end of the story.
-func (s *Story) BackupEntry(ctx context.Context) string {
+func (ns *TestNamespace) BackupEntry(ctx context.Context) string {
 	GinkgoHelper()
-	s.startProvider()
+	ns.startProvider()
 
-	name := s.Namespace + "--" + string(uuid.NewUUID())
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "entry"}}
+	name := ns.Name + "--" + string(uuid.NewUUID())
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "entry"}}
 	reference := corev1.SecretReference{Namespace: secret.Namespace, Name: secret.Name}
-	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}, Spec: extensionsv1alpha1.BackupBucketSpec{
+	bucket := &extensionsv1alpha1.BackupBucket{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}, Spec: extensionsv1alpha1.BackupBucketSpec{
 		DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: provider.Type}, Region: "local", SecretRef: reference,
 	}}
 	entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: extensionsv1alpha1.BackupEntrySpec{
@@ -73,24 +73,24 @@ func (s *Story) BackupEntry(ctx context.Context) string {
 	}}
 
 	for _, object := range []client.Object{secret, bucket, entry} {
-		Expect(s.Client.Create(ctx, object)).To(Succeed())
+		Expect(ns.Client.Create(ctx, object)).To(Succeed())
 	}
 
 	DeferCleanup(func(ctx SpecContext) {
 		for _, object := range []client.Object{entry, bucket} {
-			Expect(client.IgnoreNotFound(s.Client.Delete(ctx, object))).To(Succeed())
-			Eventually(func() bool { return s.IsGone(ctx, object) }).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), s.State)
+			Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, object))).To(Succeed())
+			Eventually(func() bool { return ns.IsGone(ctx, object) }).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), ns.State)
 		}
 	})
 
 	return name
 }
 
-func (s *Story) startProvider() {
+func (ns *TestNamespace) startProvider() {
 	GinkgoHelper()
 
-	mgr, err := manager.New(s.Config, manager.Options{
-		Scheme:  s.Client.Scheme(),
+	mgr, err := manager.New(ns.Config, manager.Options{
+		Scheme:  ns.Client.Scheme(),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -45,10 +45,10 @@ type Gardenlet struct {
 
 // Gardenlet makes what gardenlet finds on a seed: definitions, a class of priority, and the CAs in the story's namespace.
 // Definitions and class stay, for other stories may use them.
-func (s *Story) Gardenlet(ctx context.Context) *Gardenlet {
+func (ns *TestNamespace) Gardenlet(ctx context.Context) *Gardenlet {
 	GinkgoHelper()
 
-	seedClient, err := client.New(s.Config, client.Options{Scheme: kubernetes.SeedScheme})
+	seedClient, err := client.New(ns.Config, client.Options{Scheme: kubernetes.SeedScheme})
 	Expect(err).NotTo(HaveOccurred())
 	monitoring, err := prometheusoperator.NewCRDs(seedClient)
 	Expect(err).NotTo(HaveOccurred())
@@ -62,9 +62,9 @@ func (s *Story) Gardenlet(ctx context.Context) *Gardenlet {
 	}
 
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-500"}, Value: 999998500}
-	Expect(client.IgnoreAlreadyExists(s.Client.Create(ctx, class))).To(Succeed())
+	Expect(client.IgnoreAlreadyExists(ns.Client.Create(ctx, class))).To(Succeed())
 
-	gardenlet := &Gardenlet{Client: seedClient, namespace: s.Namespace}
+	gardenlet := &Gardenlet{Client: seedClient, namespace: ns.Name}
 	gardenlet.generateCAs(ctx, nil)
 
 	return gardenlet
@@ -124,14 +124,14 @@ func (g *Gardenlet) generateCAs(ctx context.Context, rotated map[string]time.Tim
 }
 
 // Mounted are the names of the Secrets that each pod of an Etcd mounts, by volume, in the order of the members.
-func (s *Story) Mounted(ctx context.Context, etcd *druidv1alpha1.Etcd) []map[string]string {
+func (ns *TestNamespace) Mounted(ctx context.Context, etcd *druidv1alpha1.Etcd) []map[string]string {
 	GinkgoHelper()
 
 	var mounted []map[string]string
 
 	for ordinal := range int(etcd.Spec.Replicas) {
 		pod := &corev1.Pod{}
-		Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: fmt.Sprintf("%s-%d", etcd.Name, ordinal)}, pod)).To(Succeed())
+		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: fmt.Sprintf("%s-%d", etcd.Name, ordinal)}, pod)).To(Succeed())
 
 		volumes := map[string]string{}
 		for _, volume := range pod.Spec.Volumes {
@@ -164,19 +164,19 @@ func (g *Gardenlet) Connection(etcd *druidv1alpha1.Etcd) *tls.Config {
 }
 
 // EventuallySecret waits for a Secret of the story's namespace.
-func (s *Story) EventuallySecret(ctx context.Context, name string) {
+func (ns *TestNamespace) EventuallySecret(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() error {
-		return s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, &corev1.Secret{})
+		return ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, &corev1.Secret{})
 	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Succeed())
 }
 
 // Claims are the UIDs of the volume claims in the story's namespace, by name.
-func (s *Story) Claims(ctx context.Context) map[string]types.UID {
+func (ns *TestNamespace) Claims(ctx context.Context) map[string]types.UID {
 	GinkgoHelper()
 
 	claims := &corev1.PersistentVolumeClaimList{}
-	Expect(s.Client.List(ctx, claims, client.InNamespace(s.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, claims, client.InNamespace(ns.Name))).To(Succeed())
 
 	uids := map[string]types.UID{}
 	for _, claim := range claims.Items {

@@ -39,14 +39,14 @@ type Ledger struct {
 	// Revision of the last acknowledged write.
 	Revision int64
 
-	story   *Story
+	ns      *TestNamespace
 	etcd    *druidv1alpha1.Etcd
 	written map[string]string
 }
 
 // Ledger returns an empty one.
-func (s *Story) Ledger(etcd *druidv1alpha1.Etcd) *Ledger {
-	return &Ledger{story: s, etcd: etcd, written: map[string]string{}}
+func (ns *TestNamespace) Ledger(etcd *druidv1alpha1.Etcd) *Ledger {
+	return &Ledger{ns: ns, etcd: etcd, written: map[string]string{}}
 }
 
 // Write writes so many new keys, and expects that each is acknowledged.
@@ -61,7 +61,7 @@ func (l *Ledger) Write(ctx context.Context, count int) {
 		value := fmt.Sprintf("%s at %s", key, time.Now().Format(time.RFC3339Nano))
 
 		response, err := put(ctx, client, key, value)
-		Expect(err).NotTo(HaveOccurred(), l.story.State)
+		Expect(err).NotTo(HaveOccurred(), l.ns.State)
 
 		l.written[key], l.Revision = value, response.Header.Revision
 	}
@@ -102,7 +102,7 @@ func (l *Ledger) WriteMany(ctx context.Context, count int) {
 		})
 	}
 
-	Expect(group.Wait()).To(Succeed(), l.story.State)
+	Expect(group.Wait()).To(Succeed(), l.ns.State)
 }
 
 // ExpectComplete expects that etcd has every acknowledged key with its value, and no others.
@@ -140,7 +140,7 @@ func (l *Ledger) readBelow(ctx context.Context, prefix string) map[string]string
 	defer cancel()
 
 	response, err := client.Get(call, prefix, clientv3.WithPrefix())
-	Expect(err).NotTo(HaveOccurred(), l.story.State)
+	Expect(err).NotTo(HaveOccurred(), l.ns.State)
 
 	found := map[string]string{}
 	for _, kv := range response.Kvs {
@@ -174,7 +174,7 @@ func (l *Ledger) credentials(ctx context.Context) *tls.Config {
 		return l.TLS
 	}
 
-	config, err := l.story.Connection(ctx, l.etcd)
+	config, err := l.ns.Connection(ctx, l.etcd)
 	Expect(err).NotTo(HaveOccurred())
 
 	return config
@@ -201,7 +201,7 @@ func (l *Ledger) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.C
 func (l *Ledger) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
-	return l.connectTo(ctx, l.story.Pod(ctx, l.etcd).Status.PodIP, config)
+	return l.connectTo(ctx, l.ns.Pod(ctx, l.etcd).Status.PodIP, config)
 }
 
 // connectTo connects to an address under a name that the member's certificate has. Nothing is dialled before the first request.

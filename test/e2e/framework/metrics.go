@@ -47,10 +47,10 @@ func (o *Operator) MissingForAlerts(ctx context.Context, server string) ([]strin
 }
 
 // MemberMetrics is what etcd in the first member serves to Prometheus.
-func (s *Story) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
+func (ns *TestNamespace) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 
-	config, err := s.Connection(ctx, etcd)
+	config, err := ns.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
 
 	scheme := "https"
@@ -58,7 +58,7 @@ func (s *Story) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.Etcd) str
 		scheme = "http"
 	}
 
-	served, err := scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(s.Pod(ctx, etcd).Status.PodIP, "2379")), config)
+	served, err := scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(ns.Pod(ctx, etcd).Status.PodIP, "2379")), config)
 	Expect(err).NotTo(HaveOccurred())
 
 	return served

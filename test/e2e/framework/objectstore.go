@@ -23,7 +23,7 @@ import (
 
 // ObjectStore is an object store that speaks S3, in the namespace of its story. It has the buckets test, source and target.
 type ObjectStore struct {
-	story *Story
+	ns *TestNamespace
 	// SecretName is the Secret with the credentials.
 	SecretName string
 }
@@ -32,11 +32,11 @@ type ObjectStore struct {
 var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-store.yaml")
 
 // ObjectStore starts one and waits until it serves.
-func (s *Story) ObjectStore(ctx context.Context) *ObjectStore {
+func (ns *TestNamespace) ObjectStore(ctx context.Context) *ObjectStore {
 	GinkgoHelper()
-	s.Create(ctx, Objects(objectStoreManifest)...)
+	ns.Create(ctx, Objects(objectStoreManifest)...)
 
-	store := &ObjectStore{story: s, SecretName: "etcd-backup"}
+	store := &ObjectStore{ns: ns, SecretName: "etcd-backup"}
 	store.eventuallyHas(ctx, 1)
 
 	return store
@@ -59,10 +59,10 @@ func (o *ObjectStore) Dir(ctx context.Context, bucket string) string {
 	GinkgoHelper()
 
 	claim := &corev1.PersistentVolumeClaim{}
-	Expect(o.story.Client.Get(ctx, client.ObjectKey{Namespace: o.story.Namespace, Name: "object-store"}, claim)).To(Succeed())
+	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Namespace: o.ns.Name, Name: "object-store"}, claim)).To(Succeed())
 
 	volume := &corev1.PersistentVolume{}
-	Expect(o.story.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
+	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
 	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
 
 	return filepath.Join(volume.Spec.HostPath.Path, bucket)
@@ -74,7 +74,7 @@ func (o *ObjectStore) scale(ctx context.Context, replicas int32) {
 	deployment := o.deployment(ctx)
 	before := deployment.DeepCopy()
 	deployment.Spec.Replicas = &replicas
-	Expect(o.story.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
+	Expect(o.ns.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
 	o.eventuallyHas(ctx, replicas)
 }
 
@@ -85,14 +85,14 @@ func (o *ObjectStore) eventuallyHas(ctx context.Context, replicas int32) {
 		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
 		g.Expect(deployment.Status.AvailableReplicas).To(Equal(replicas))
 		g.Expect(deployment.Status.Replicas).To(Equal(replicas))
-	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), o.story.State)
+	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), o.ns.State)
 }
 
 func (o *ObjectStore) deployment(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 
 	deployment := &appsv1.Deployment{}
-	Expect(o.story.Client.Get(ctx, client.ObjectKey{Namespace: o.story.Namespace, Name: "object-store"}, deployment)).To(Succeed())
+	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Namespace: o.ns.Name, Name: "object-store"}, deployment)).To(Succeed())
 
 	return deployment
 }

@@ -32,25 +32,25 @@ const (
 
 // State says in a few lines where the story stands: the Etcds' conditions and their pods. It never fails; what cannot be read is
 // said in its place.
-func (s *Story) State() string {
+func (ns *TestNamespace) State() string {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 
 	var out strings.Builder
 
 	etcds := &druidv1alpha1.EtcdList{}
-	if err := s.Client.List(ctx, etcds, client.InNamespace(s.Namespace)); err != nil {
+	if err := ns.Client.List(ctx, etcds, client.InNamespace(ns.Name)); err != nil {
 		return err.Error()
 	}
 
-	fmt.Fprintf(&out, "in namespace %s:\n", s.Namespace)
+	fmt.Fprintf(&out, "in namespace %s:\n", ns.Name)
 
 	for _, etcd := range etcds.Items {
 		writeEtcd(&out, &etcd)
 	}
 
 	pods := &corev1.PodList{}
-	if err := s.Client.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
+	if err := ns.Client.List(ctx, pods, client.InNamespace(ns.Name)); err != nil {
 		fmt.Fprintln(&out, err)
 	}
 
@@ -97,23 +97,23 @@ func writePod(out io.Writer, pod *corev1.Pod) {
 
 // Report prints what a person would look at: the Etcds and ManagedResources in full, leases, claims, events, the last lines of
 // every container's log, and those of the operator's.
-func (s *Story) Report(ctx context.Context) {
+func (ns *TestNamespace) Report(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
 
 	out := GinkgoWriter
-	fmt.Fprintf(out, "\n=== %s\n", s.State())
+	fmt.Fprintf(out, "\n=== %s\n", ns.State())
 
 	for _, list := range []client.ObjectList{&druidv1alpha1.EtcdList{}, &resourcesv1alpha1.ManagedResourceList{}, &coordinationv1.LeaseList{}, &corev1.PersistentVolumeClaimList{}} {
-		s.reportYAML(ctx, out, list)
+		ns.reportYAML(ctx, out, list)
 	}
 
-	s.reportEvents(ctx, out)
-	s.reportLogs(ctx, out)
+	ns.reportEvents(ctx, out)
+	ns.reportLogs(ctx, out)
 }
 
-func (s *Story) reportYAML(ctx context.Context, out io.Writer, list client.ObjectList) {
-	if err := s.Client.List(ctx, list, client.InNamespace(s.Namespace)); err != nil {
+func (ns *TestNamespace) reportYAML(ctx context.Context, out io.Writer, list client.ObjectList) {
+	if err := ns.Client.List(ctx, list, client.InNamespace(ns.Name)); err != nil {
 		fmt.Fprintln(out, err)
 		return
 	}
@@ -145,9 +145,9 @@ func withoutManagedFields(list client.ObjectList) client.ObjectList {
 	return list
 }
 
-func (s *Story) reportEvents(ctx context.Context, out io.Writer) {
+func (ns *TestNamespace) reportEvents(ctx context.Context, out io.Writer) {
 	events := &corev1.EventList{}
-	if err := s.Client.List(ctx, events, client.InNamespace(s.Namespace)); err != nil {
+	if err := ns.Client.List(ctx, events, client.InNamespace(ns.Name)); err != nil {
 		fmt.Fprintln(out, err)
 	}
 
@@ -159,23 +159,23 @@ func (s *Story) reportEvents(ctx context.Context, out io.Writer) {
 	}
 }
 
-func (s *Story) reportLogs(ctx context.Context, out io.Writer) {
+func (ns *TestNamespace) reportLogs(ctx context.Context, out io.Writer) {
 	pods := &corev1.PodList{}
-	if err := s.Client.List(ctx, pods, client.InNamespace(s.Namespace)); err != nil {
+	if err := ns.Client.List(ctx, pods, client.InNamespace(ns.Name)); err != nil {
 		fmt.Fprintln(out, err)
 	}
 
 	for _, pod := range pods.Items {
 		for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if status.RestartCount > 0 {
-				s.reportLog(ctx, out, &pod, corev1.PodLogOptions{Container: status.Name, Previous: true, TailLines: new(int64(logLines))})
+				ns.reportLog(ctx, out, &pod, corev1.PodLogOptions{Container: status.Name, Previous: true, TailLines: new(int64(logLines))})
 			}
 
-			s.reportLog(ctx, out, &pod, corev1.PodLogOptions{Container: status.Name, TailLines: new(int64(logLines))})
+			ns.reportLog(ctx, out, &pod, corev1.PodLogOptions{Container: status.Name, TailLines: new(int64(logLines))})
 		}
 	}
 
-	operator, err := s.Operator(ctx)
+	operator, err := ns.Operator(ctx)
 	if err != nil {
 		fmt.Fprintln(out, err)
 		return
@@ -187,12 +187,12 @@ func (s *Story) reportLogs(ctx context.Context, out io.Writer) {
 	}
 
 	for i := range operators {
-		s.reportLog(ctx, linesWith{out: out, text: s.Namespace}, &operators[i], corev1.PodLogOptions{TailLines: new(int64(2000))})
+		ns.reportLog(ctx, linesWith{out: out, text: ns.Name}, &operators[i], corev1.PodLogOptions{TailLines: new(int64(2000))})
 	}
 }
 
-func (s *Story) reportLog(ctx context.Context, out io.Writer, pod *corev1.Pod, options corev1.PodLogOptions) {
-	content, err := s.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &options).DoRaw(ctx)
+func (ns *TestNamespace) reportLog(ctx context.Context, out io.Writer, pod *corev1.Pod, options corev1.PodLogOptions) {
+	content, err := ns.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &options).DoRaw(ctx)
 	if err != nil {
 		content = []byte(err.Error() + "\n")
 	}

@@ -78,7 +78,7 @@ func readersFolder() string {
 
 // Follow does what a page of docs says below a heading, with the programs that the seed has in PATH, and returns what they have
 // printed. The words in capitals are replaced as a reader would; each has to be given.
-func (s *Story) Follow(ctx context.Context, page, section string, words map[string]string) string {
+func (ns *TestNamespace) Follow(ctx context.Context, page, section string, words map[string]string) string {
 	GinkgoHelper()
 
 	path := filepath.Join("..", "..", "docs", filepath.FromSlash(page))
@@ -96,11 +96,11 @@ func (s *Story) Follow(ctx context.Context, page, section string, words map[stri
 
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- what a page of the repository says
 	command.Dir = readersFolder()
-	command.Env = s.environment
+	command.Env = ns.environment
 	command.WaitDelay = time.Second // what a page leaves behind holds the output open
 	out, err := command.CombinedOutput()
 	_, _ = fmt.Fprintf(GinkgoWriter, "%s, %s:\n%s\n%s\n", page, section, strings.TrimSpace(script), out)
-	Expect(err).NotTo(HaveOccurred(), func() string { return fmt.Sprintf("%s, %s:\n%s\n%s", page, section, out, s.State()) })
+	Expect(err).NotTo(HaveOccurred(), func() string { return fmt.Sprintf("%s, %s:\n%s\n%s", page, section, out, ns.State()) })
 
 	return string(out)
 }

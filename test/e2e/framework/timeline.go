@@ -27,17 +27,17 @@ type Timeline struct {
 }
 
 // Watch begins a timeline of an Etcd of the story, which need not exist yet. It ends with the story at the latest.
-func (s *Story) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
+func (ns *TestNamespace) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
 	ctx, stop := context.WithCancel(ctx)
 	t := &Timeline{began: time.Now(), stop: stop}
-	key := client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name}
+	key := client.ObjectKey{Namespace: ns.Name, Name: etcd.Name}
 
 	t.done.Go(func() {
 		ticker := time.NewTicker(Pause / 2)
 		defer ticker.Stop()
 
 		for last := ""; ctx.Err() == nil; {
-			if seen := s.glance(ctx, key); seen != last && ctx.Err() == nil {
+			if seen := ns.glance(ctx, key); seen != last && ctx.Err() == nil {
 				last = seen
 				fmt.Fprintf(&t.text, "%6.1fs  %s\n", time.Since(t.began).Seconds(), seen)
 			}
@@ -68,9 +68,9 @@ func (t *Timeline) End(name string) time.Duration {
 }
 
 // glance is a line.
-func (s *Story) glance(ctx context.Context, key client.ObjectKey) string {
+func (ns *TestNamespace) glance(ctx context.Context, key client.ObjectKey) string {
 	etcd, pods := &druidv1alpha1.Etcd{}, &corev1.PodList{}
-	if s.Client.Get(ctx, key, etcd) != nil || s.Client.List(ctx, pods, client.InNamespace(key.Namespace)) != nil {
+	if ns.Client.Get(ctx, key, etcd) != nil || ns.Client.List(ctx, pods, client.InNamespace(key.Namespace)) != nil {
 		return "?"
 	}
 

@@ -41,9 +41,9 @@ const (
 // Users use an Etcd without pause, as applications do: one writes and one reads through the Service, and one writes knowing all
 // members. They record every operation.
 type Users struct {
-	story *Story
-	etcd  *druidv1alpha1.Etcd
-	done  sync.WaitGroup
+	ns   *TestNamespace
+	etcd *druidv1alpha1.Etcd
+	done sync.WaitGroup
 	// context lives as long as the users do, and ends with stop.
 	context context.Context
 	stop    context.CancelFunc
@@ -81,20 +81,20 @@ type Usage struct {
 
 // Use starts users of the Etcd, which must serve, and ends them with the story. They connect as the Secret for applications says.
 // What they meet with is counted for the phase.
-func (s *Story) Use(ctx context.Context, etcd *druidv1alpha1.Etcd, phase string) *Users {
+func (ns *TestNamespace) Use(ctx context.Context, etcd *druidv1alpha1.Etcd, phase string) *Users {
 	GinkgoHelper()
-	config, err := s.Connection(ctx, etcd)
+	config, err := ns.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
 
-	return s.UseWith(ctx, etcd, config, phase)
+	return ns.UseWith(ctx, etcd, config, phase)
 }
 
 // UseWith is Use with credentials; nil is without TLS.
-func (s *Story) UseWith(ctx context.Context, etcd *druidv1alpha1.Etcd, config *tls.Config, phase string) *Users {
+func (ns *TestNamespace) UseWith(ctx context.Context, etcd *druidv1alpha1.Etcd, config *tls.Config, phase string) *Users {
 	GinkgoHelper()
 
 	ctx, stop := context.WithCancel(ctx)
-	u := &Users{story: s, etcd: etcd.DeepCopy(), context: ctx, stop: stop, acked: map[string]bool{}}
+	u := &Users{ns: ns, etcd: etcd.DeepCopy(), context: ctx, stop: stop, acked: map[string]bool{}}
 	u.Connect(config)
 	u.Begin(phase)
 
@@ -120,11 +120,11 @@ func (u *Users) Connect(config *tls.Config) {
 	ctx := u.context
 
 	service := &corev1.Service{}
-	Expect(u.story.Client.Get(ctx, client.ObjectKey{Namespace: u.story.Namespace, Name: u.etcd.Name + "-client"}, service)).To(Succeed())
+	Expect(u.ns.Client.Get(ctx, client.ObjectKey{Namespace: u.ns.Name, Name: u.etcd.Name + "-client"}, service)).To(Succeed())
 
 	members := make([]string, max(u.etcd.Spec.Replicas, 3))
 	for ordinal := range members {
-		members[ordinal] = fmt.Sprintf("%s-%d.%s-peer.%s.svc", u.etcd.Name, ordinal, u.etcd.Name, u.story.Namespace)
+		members[ordinal] = fmt.Sprintf("%s-%d.%s-peer.%s.svc", u.etcd.Name, ordinal, u.etcd.Name, u.ns.Name)
 	}
 
 	clients := []*clientv3.Client{u.connect(ctx, config, service.Name), u.connect(ctx, config, members...)}
@@ -149,7 +149,7 @@ func (u *Users) Follow() {
 		defer ticker.Stop()
 
 		for before := u.config; u.context.Err() == nil; {
-			now, err := u.story.Connection(u.context, u.etcd)
+			now, err := u.ns.Connection(u.context, u.etcd)
 			if err == nil && now != nil && (before == nil || !now.RootCAs.Equal(before.RootCAs) || !bytes.Equal(now.Certificates[0].Certificate[0], before.Certificates[0].Certificate[0])) {
 				u.Connect(now)
 				before = now
@@ -194,14 +194,14 @@ func (u *Users) dial(ctx context.Context, endpoint string) (net.Conn, error) {
 	}
 
 	host, _, _ = strings.Cut(host, ".")
-	key := client.ObjectKey{Namespace: u.story.Namespace, Name: host}
+	key := client.ObjectKey{Namespace: u.ns.Name, Name: host}
 	service, pod := &corev1.Service{}, &corev1.Pod{}
 
 	if strings.HasSuffix(host, "-client") {
-		err = u.story.Client.Get(ctx, key, service)
+		err = u.ns.Client.Get(ctx, key, service)
 		host = service.Spec.ClusterIP
 	} else {
-		err = u.story.Client.Get(ctx, key, pod)
+		err = u.ns.Client.Get(ctx, key, pod)
 		host = pod.Status.PodIP
 	}
 
@@ -256,7 +256,7 @@ func (u *Users) End(ctx context.Context) []Usage {
 	defer u.lock.Unlock()
 	u.end(time.Now())
 
-	found := (&Ledger{story: u.story, etcd: u.etcd, TLS: u.config}).readBelow(ctx, usersKeys)
+	found := (&Ledger{ns: u.ns, etcd: u.etcd, TLS: u.config}).readBelow(ctx, usersKeys)
 	lost := maps.Clone(u.acked)
 	maps.DeleteFunc(lost, func(key string, _ bool) bool { _, is := found[key]; return is })
 

@@ -21,190 +21,190 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Story is the ground of one story: a namespace of its own.
-type Story struct {
+// TestNamespace is the ground of one story: a namespace of its own.
+type TestNamespace struct {
 	*Framework
-	// Namespace is the name of the namespace.
-	Namespace string
+	// Name is the name of the namespace.
+	Name string
 }
 
-// Begin makes the namespace. At the end of a story that went well everything in it is deleted; where it failed, what a person
+// NewNamespace makes the namespace. At the end of a story that went well everything in it is deleted; where it failed, what a person
 // would look at is printed, and the namespace stays for that person.
-func (f *Framework) Begin(ctx context.Context, name string) *Story {
+func (f *Framework) NewNamespace(ctx context.Context, name string) *TestNamespace {
 	GinkgoHelper()
 
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "e2e-" + name + "-"}}
 	Expect(f.Client.Create(ctx, namespace)).To(Succeed())
 
-	story := &Story{Framework: f, Namespace: namespace.Name}
-	DeferCleanup(story.end)
+	ns := &TestNamespace{Framework: f, Name: namespace.Name}
+	DeferCleanup(ns.cleanUp)
 
-	return story
+	return ns
 }
 
-func (s *Story) end(ctx SpecContext) {
+func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
-		s.Report(ctx)
-		_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is left as it is.\n", s.Namespace)
+		ns.Report(ctx)
+		_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is left as it is.\n", ns.Name)
 
 		return
 	}
 
-	etcds := s.etcds(ctx)
+	etcds := ns.etcds(ctx)
 	for i := range etcds {
-		Expect(client.IgnoreNotFound(s.Client.Delete(ctx, &etcds[i]))).To(Succeed())
+		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcds[i]))).To(Succeed())
 	}
 
-	Eventually(s.etcds).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeEmpty(), s.State)
-	Expect(client.IgnoreNotFound(s.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}))).To(Succeed())
-	Expect(os.RemoveAll(s.StoreDir())).To(Succeed())
+	Eventually(ns.etcds).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeEmpty(), ns.State)
+	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))).To(Succeed())
+	Expect(os.RemoveAll(ns.StoreDir())).To(Succeed())
 }
 
-func (s *Story) etcds(ctx context.Context) []druidv1alpha1.Etcd {
+func (ns *TestNamespace) etcds(ctx context.Context) []druidv1alpha1.Etcd {
 	GinkgoHelper()
 
 	etcds := &druidv1alpha1.EtcdList{}
-	Expect(s.Client.List(ctx, etcds, client.InNamespace(s.Namespace))).To(Succeed())
+	Expect(ns.Client.List(ctx, etcds, client.InNamespace(ns.Name))).To(Succeed())
 
 	return etcds.Items
 }
 
 // StoreDir is the folder with the snapshots of stores whose container is named after the story's namespace.
-func (s *Story) StoreDir() string { return filepath.Join(s.LocalStore, s.Namespace) }
+func (ns *TestNamespace) StoreDir() string { return filepath.Join(ns.LocalStore, ns.Name) }
 
 // Create creates objects in the namespace of the story.
-func (s *Story) Create(ctx context.Context, objects ...client.Object) {
+func (ns *TestNamespace) Create(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 
 	for _, object := range objects {
-		object.SetNamespace(s.Namespace)
-		Expect(s.Client.Create(ctx, object)).To(Succeed())
+		object.SetNamespace(ns.Name)
+		Expect(ns.Client.Create(ctx, object)).To(Succeed())
 	}
 }
 
 // Change reads the object anew and patches what change does to it.
-func (s *Story) Change(ctx context.Context, etcd *druidv1alpha1.Etcd, change func(*druidv1alpha1.Etcd)) {
+func (ns *TestNamespace) Change(ctx context.Context, etcd *druidv1alpha1.Etcd, change func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
-	Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 
 	before := etcd.DeepCopy()
 	change(etcd)
-	Expect(s.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
+	Expect(ns.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
 }
 
 // Eventually waits until look finds no fault with the Etcd, which is read anew each time. On failure it says in which state the
 // story is.
-func (s *Story) Eventually(ctx context.Context, etcd *druidv1alpha1.Etcd, look func(Gomega)) {
+func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etcd, look func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		g.Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), s.State)
+	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), ns.State)
 }
 
 // EventuallyReady waits until the Etcd is all that its newest generation asks for, and serves.
-func (s *Story) EventuallyReady(ctx context.Context, etcd *druidv1alpha1.Etcd) {
+func (ns *TestNamespace) EventuallyReady(ctx context.Context, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	s.Eventually(ctx, etcd, func(g Gomega) { g.Expect(CheckReady(etcd)).To(Succeed()) })
+	ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(CheckReady(etcd)).To(Succeed()) })
 }
 
 // EventuallyReplaced waits until a ready pod has taken the place of this one, and until the Etcd is ready with it.
-func (s *Story) EventuallyReplaced(ctx context.Context, etcd *druidv1alpha1.Etcd, former *corev1.Pod) *corev1.Pod {
+func (ns *TestNamespace) EventuallyReplaced(ctx context.Context, etcd *druidv1alpha1.Etcd, former *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 
 	pod := &corev1.Pod{}
 
-	s.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(s.Client.Get(ctx, client.ObjectKeyFromObject(former), pod)).To(Succeed())
+	ns.Eventually(ctx, etcd, func(g Gomega) {
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(former), pod)).To(Succeed())
 		g.Expect(pod.UID).NotTo(Equal(former.UID), "pod "+pod.Name+" is still the former one")
 		g.Expect(IsPodReady(pod)).To(BeTrue(), "pod "+pod.Name+" is not ready")
 	})
-	s.EventuallyReady(ctx, etcd)
+	ns.EventuallyReady(ctx, etcd)
 
 	return pod
 }
 
 // Pod is the pod of the Etcd's first member, which must exist.
-func (s *Story) Pod(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.Pod {
+func (ns *TestNamespace) Pod(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.Pod {
 	GinkgoHelper()
 
 	pod := &corev1.Pod{}
-	Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-0"}, pod)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: etcd.Name + "-0"}, pod)).To(Succeed())
 
 	return pod
 }
 
 // FindPod is the pod of the Etcd's first member, and false where there is none or nobody can tell.
-func (s *Story) FindPod(ctx context.Context, etcd *druidv1alpha1.Etcd) (*corev1.Pod, bool) {
+func (ns *TestNamespace) FindPod(ctx context.Context, etcd *druidv1alpha1.Etcd) (*corev1.Pod, bool) {
 	pod := &corev1.Pod{}
-	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-0"}, pod)
+	err := ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: etcd.Name + "-0"}, pod)
 
 	return pod, err == nil
 }
 
 // Kill deletes a pod and gives its processes a second to end.
-func (s *Story) Kill(ctx context.Context, pod *corev1.Pod) {
+func (ns *TestNamespace) Kill(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
-	Expect(s.Client.Delete(ctx, pod, client.GracePeriodSeconds(1), client.Preconditions{UID: &pod.UID})).To(Succeed())
+	Expect(ns.Client.Delete(ctx, pod, client.GracePeriodSeconds(1), client.Preconditions{UID: &pod.UID})).To(Succeed())
 }
 
 // Log is what a container of the pod has written since it was started last.
-func (s *Story) Log(ctx context.Context, pod *corev1.Pod, container string) string {
+func (ns *TestNamespace) Log(ctx context.Context, pod *corev1.Pod, container string) string {
 	GinkgoHelper()
 
-	content, err := s.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).DoRaw(ctx)
+	content, err := ns.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).DoRaw(ctx)
 	Expect(err).NotTo(HaveOccurred())
 
 	return string(content)
 }
 
 // Claim is the volume claim of the Etcd's first member, which must exist.
-func (s *Story) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.PersistentVolumeClaim {
+func (ns *TestNamespace) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 
 	claim := &corev1.PersistentVolumeClaim{}
-	Expect(s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: etcd.Name + "-" + etcd.Name + "-0"}, claim)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: etcd.Name + "-" + etcd.Name + "-0"}, claim)).To(Succeed())
 
 	return claim
 }
 
 // VolumeDir is the folder on the node that is the data volume of the Etcd's first member.
-func (s *Story) VolumeDir(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
+func (ns *TestNamespace) VolumeDir(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 
-	return s.dirOf(ctx, s.Claim(ctx, etcd))
+	return ns.dirOf(ctx, ns.Claim(ctx, etcd))
 }
 
 // VolumeDirs are the folders on the nodes that are the data volumes of all members.
-func (s *Story) VolumeDirs(ctx context.Context, etcd *druidv1alpha1.Etcd) []string {
+func (ns *TestNamespace) VolumeDirs(ctx context.Context, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
 	claims := &corev1.PersistentVolumeClaimList{}
-	Expect(s.Client.List(ctx, claims, client.InNamespace(s.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name})).To(Succeed())
+	Expect(ns.Client.List(ctx, claims, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name})).To(Succeed())
 
 	var dirs []string
 	for i := range claims.Items {
-		dirs = append(dirs, s.dirOf(ctx, &claims.Items[i]))
+		dirs = append(dirs, ns.dirOf(ctx, &claims.Items[i]))
 	}
 
 	return dirs
 }
 
-func (s *Story) dirOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
+func (ns *TestNamespace) dirOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
 	GinkgoHelper()
 
 	volume := &corev1.PersistentVolume{}
-	Expect(s.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
+	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
 	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
 
 	return volume.Spec.HostPath.Path
 }
 
 // IsGone says whether the object does not exist any more.
-func (s *Story) IsGone(ctx context.Context, object client.Object) bool {
+func (ns *TestNamespace) IsGone(ctx context.Context, object client.Object) bool {
 	GinkgoHelper()
 
-	err := s.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
+	err := ns.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 	Expect(client.IgnoreNotFound(err)).To(Succeed())
 
 	return apierrors.IsNotFound(err)
