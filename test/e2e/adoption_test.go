@@ -46,8 +46,8 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 			g.Expect(statefulSet.Status.ReadyReplicas).To(BeEquivalentTo(replicas))
 		})
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 20)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
 		pods, claims := podsOf(ctx, ns, replicas), claimsOf(ctx, ns, replicas)
 		var users *framework.Users
 		if replicas > 1 {
@@ -77,8 +77,8 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 			Expect(uid).NotTo(Equal(pods[name]), name+" was replaced")
 		}
 		Expect(claimsOf(ctx, ns, replicas)).To(Equal(claims))
-		ledger.ExpectComplete(ctx)
-		ledger.Write(ctx, 1)
+		writeLog.ExpectComplete(ctx)
+		writeLog.Write(ctx, 1)
 		if users != nil {
 			users.End(ctx) // nothing that was acknowledged is lost
 		}

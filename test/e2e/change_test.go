@@ -37,8 +37,8 @@ var _ = Describe("A running cluster", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
 		pod := ns.Pod(ctx, etcd)
 
 		By("holding back a change while it is suspended")
@@ -60,7 +60,7 @@ var _ = Describe("A running cluster", func() {
 		By("carrying it out when it is suspended no more")
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, suspendAnnotation) })
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 
 		By("carrying a change out that the operation annotation asks for, and removing the annotation")
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
@@ -70,7 +70,7 @@ var _ = Describe("A running cluster", func() {
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 		Expect(pod.Labels).To(HaveKeyWithValue("test", "changed"))
 		Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 
 		By("removing the annotation as well when there is nothing to do")
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
@@ -87,7 +87,7 @@ var _ = Describe("A running cluster", func() {
 		Expect(statefulSet(ctx, ns, etcd).UID).NotTo(Equal(former.UID))
 		Expect(statefulSet(ctx, ns, etcd).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("20Gi"))
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 
 	It("is corrected when somebody changes what was made for it", func(ctx SpecContext) {
@@ -96,8 +96,8 @@ var _ = Describe("A running cluster", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
 		pod := ns.Pod(ctx, etcd)
 		lease := func(name string) *coordinationv1.Lease {
 			return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: name}}
@@ -163,7 +163,7 @@ var _ = Describe("A running cluster", func() {
 		By("deleting the ManagedResource, and with it all but the volume and the leases")
 		Expect(ns.Client.Delete(ctx, managedResource(ctx, ns, etcd))).To(Succeed())
 		ns.EventuallyReplaced(ctx, etcd, pod)
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 

@@ -34,9 +34,9 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &source })
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 100)
-		eventuallyStored(ctx, ns, etcd, ledger.Revision)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 100)
+		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
 
 		By("waiting for the final snapshot")
 		task := &druidv1alpha1.EtcdCopyBackupsTask{
@@ -51,7 +51,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 			g.Expect(conditions.Find(task.Status.Conditions, "Progressing")).To(HaveValue(HaveField("Message", MatchRegexp("^Attempt 1 of 7 runs since .*; it copies when the newest full snapshot in the source is a final one$"))))
 		})
 		Expect(snapshots(ns, "")).To(BeEmpty())
-		ledger.Write(ctx, 100)
+		writeLog.Write(ctx, 100)
 		takeFinalSnapshot(ctx, ns, etcd)
 
 		By("copying")
@@ -67,7 +67,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &target })
 		ns.Create(ctx, copied)
 		ns.EventuallyReady(ctx, copied)
-		Expect(ns.Ledger(copied).Read(ctx)).To(Equal(ledger.Written()))
+		Expect(ns.NewWriteLog(copied).Read(ctx)).To(Equal(writeLog.Written()))
 
 		By("deleting the task, and its pods with it")
 		Expect(ns.Client.Delete(ctx, task)).To(Succeed())

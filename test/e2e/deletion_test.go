@@ -42,8 +42,8 @@ var _ = Describe("Deletion", func() {
 		ns.EventuallyReady(ctx, kept)
 		ns.EventuallyReady(ctx, dropped)
 
-		ledger := ns.Ledger(kept)
-		ledger.Write(ctx, 20)
+		writeLog := ns.NewWriteLog(kept)
+		writeLog.Write(ctx, 20)
 		claim := ns.Claim(ctx, kept)
 
 		By("deleting both")
@@ -58,7 +58,7 @@ var _ = Describe("Deletion", func() {
 		ns.Create(ctx, kept)
 		ns.EventuallyReady(ctx, kept)
 		Expect(ns.Claim(ctx, kept).UID).To(Equal(claim.UID))
-		ns.Ledger(kept).ExpectContained(ctx, ledger.Written())
+		ns.NewWriteLog(kept).ExpectContained(ctx, writeLog.Written())
 	}, SpecTimeout(specTimeout))
 
 	It("works while the namespace is being deleted", func(ctx SpecContext) {

@@ -41,14 +41,14 @@ var _ = Describe("The final snapshot", func() {
 			ns.EventuallyReady(ctx, etcd)
 			eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // the one that the sidecar begins with
 
-			ledger := ns.Ledger(etcd)
-			ledger.Write(ctx, 50)
-			Expect(newestFull(ns)).To(BeNumerically("<", ledger.Revision))
+			writeLog := ns.NewWriteLog(etcd)
+			writeLog.Write(ctx, 50)
+			Expect(newestFull(ns)).To(BeNumerically("<", writeLog.Revision))
 			began := time.Now()
 			hibernate(ctx, ns, etcd)
 			AddReportEntry("hibernated", time.Since(began).Round(time.Second).String(), ReportEntryVisibilityAlways)
 
-			Expect(newestFull(ns)).To(BeNumerically(">=", ledger.Revision))
+			Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision))
 			Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
 			Expect(snapshots(ns, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
 		},
@@ -62,8 +62,8 @@ var _ = Describe("The final snapshot", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 50)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 50)
 		pod, claim := ns.Pod(ctx, etcd), ns.Claim(ctx, etcd)
 
 		By("deleting it while the store takes nothing")
@@ -76,20 +76,20 @@ var _ = Describe("The final snapshot", func() {
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		Expect(framework.IsPodReady(ns.Pod(ctx, etcd))).To(BeTrue())
 		Expect(ns.Claim(ctx, etcd).DeletionTimestamp).To(BeNil())
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 
 		By("letting the store take snapshots again")
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) && ns.IsGone(ctx, claim) }).
 			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
-		Expect(newestFull(ns)).To(BeNumerically(">=", ledger.Revision))
+		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision))
 
 		By("making it anew from the store")
 		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Claim(ctx, etcd).UID).NotTo(Equal(claim.UID))
-		ns.Ledger(etcd).ExpectContained(ctx, ledger.Written())
+		ns.NewWriteLog(etcd).ExpectContained(ctx, writeLog.Written())
 
 		By("letting it go without a snapshot")
 		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
@@ -111,8 +111,8 @@ var _ = Describe("The final snapshot", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
 
 		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
 		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
@@ -125,7 +125,7 @@ var _ = Describe("The final snapshot", func() {
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
 		ns.EventuallyReady(ctx, etcd)
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 

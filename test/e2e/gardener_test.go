@@ -34,16 +34,16 @@ var _ = Describe("Gardener knows the rest", func() {
 		Expect(framework.Condition(etcd, "CertificatesValid").Reason).To(BeEquivalentTo("CertificatesValid"))
 
 		By("serving whoever mounts the Secret for applications")
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
-		ledger.ExpectComplete(ctx)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
+		writeLog.ExpectComplete(ctx)
 
 		By("refusing plaintext and clients without a certificate")
 		connection, err := ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 		anonymous := &tls.Config{ServerName: connection.ServerName, RootCAs: connection.RootCAs, MinVersion: tls.VersionTLS12}
-		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed())
-		Expect(ledger.TryWrite(ctx, anonymous)).NotTo(Succeed())
+		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed())
+		Expect(writeLog.TryWrite(ctx, anonymous)).NotTo(Succeed())
 		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, anonymous).WithTimeout(framework.Soon).WithPolling(framework.Pause).
 			Should(Equal(http.StatusOK), "the sidecar serves with TLS too")
 
@@ -69,9 +69,9 @@ var _ = Describe("Gardener knows the rest", func() {
 		Eventually(func() bool { return ns.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue())
 
 		Expect(ns.Pod(ctx, second).UID).To(Equal(pod.UID))
-		ledger := ns.Ledger(second)
-		ledger.TLS = before
-		ledger.Write(ctx, 5)
-		ledger.ExpectComplete(ctx)
+		writeLog := ns.NewWriteLog(second)
+		writeLog.TLS = before
+		writeLog.Write(ctx, 5)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })

@@ -50,10 +50,10 @@ var _ = Describe("gardenlet is the client", func() {
 			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-" + role}}
 			claims := ns.Claims(ctx)
 
-			ledger := ns.Ledger(etcd)
-			ledger.TLS = gardenlet.Connection(etcd)
-			ledger.Write(ctx, 20)
-			Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
+			writeLog := ns.NewWriteLog(etcd)
+			writeLog.TLS = gardenlet.Connection(etcd)
+			writeLog.Write(ctx, 20)
+			Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
 			out := &bytes.Buffer{}
 			streams := genericiooptions.IOStreams{Out: out, ErrOut: out}
 			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", ns.Name, "--", "endpoint", "health"})).To(Equal(0), out.String)
@@ -72,7 +72,7 @@ var _ = Describe("gardenlet is the client", func() {
 			By("waking up")
 			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-			ledger.ExpectComplete(ctx)
+			writeLog.ExpectComplete(ctx)
 			Expect(ns.Claims(ctx)).To(Equal(claims), "the volume is kept")
 
 			By("deploying once more without a change")
@@ -104,15 +104,15 @@ var _ = Describe("gardenlet is the client", func() {
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-main"}}
 		etcd.Spec.Replicas = 3
-		ledger := ns.Ledger(etcd)
-		ledger.TLS = gardenlet.Connection(etcd)
-		ledger.Write(ctx, 10)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.TLS = gardenlet.Connection(etcd)
+		writeLog.Write(ctx, 10)
 		mounted := ns.Mounted(ctx, etcd)
 
 		By("rolling the bundle out")
 		gardenlet.RotatePeerCA(ctx)
 		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
-		users := ns.UseWith(ctx, etcd, ledger.TLS, "a new peer CA: the bundle")
+		users := ns.UseWith(ctx, etcd, writeLog.TLS, "a new peer CA: the bundle")
 		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		for _, volumes := range ns.Mounted(ctx, etcd) {
@@ -128,6 +128,6 @@ var _ = Describe("gardenlet is the client", func() {
 		for _, volumes := range ns.Mounted(ctx, etcd) {
 			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
 		}
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })

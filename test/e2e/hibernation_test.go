@@ -26,8 +26,8 @@ var _ = Describe("Hibernation", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 50)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 50)
 		claim := ns.Claim(ctx, etcd)
 
 		By("hibernating")
@@ -42,7 +42,7 @@ var _ = Describe("Hibernation", func() {
 		ns.EventuallyReady(ctx, etcd)
 
 		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 
 		By("being deleted while it hibernates")
 		hibernate(ctx, ns, etcd)

@@ -19,8 +19,8 @@ import (
 // loseNode follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
 func loseNode(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	ledger := ns.Ledger(etcd)
-	ledger.Write(ctx, 20)
+	writeLog := ns.NewWriteLog(etcd)
+	writeLog.Write(ctx, 20)
 
 	pod := awayFromFirstNode(ctx, ns)
 	words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
@@ -29,7 +29,7 @@ func loseNode(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alp
 	ns.Follow(ctx, page, "The node does not come back", words)
 	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
 	Expect(ns.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
-	ledger.ExpectComplete(ctx)
+	writeLog.ExpectComplete(ctx)
 
 	ns.Follow(ctx, page, "The node is back after all", words)
 	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeFalse())

@@ -17,16 +17,16 @@ var _ = Describe("A pod is lost", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 100)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 100)
 
 		pod := ns.Pod(ctx, etcd)
 		ns.Kill(ctx, pod)
 		ns.EventuallyReplaced(ctx, etcd, pod)
 
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 		By("taking writes again")
-		ledger.Write(ctx, 10)
-		ledger.ExpectComplete(ctx)
+		writeLog.Write(ctx, 10)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })

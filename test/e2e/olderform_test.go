@@ -28,9 +28,9 @@ var _ = Describe("The older form of the manifest", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
-		ledger.ExpectComplete(ctx)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
+		writeLog.ExpectComplete(ctx)
 
 		eventuallySnapshot(ctx, ns, etcd, "test-full-snap", 0)
 		Expect(filepath.Glob(filepath.Join(store.Dir(ctx, "test"), "etcd-test", "v2", "Full-*"))).NotTo(BeEmpty())

@@ -81,9 +81,9 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 		for _, etcd := range serving {
 			ns.EventuallyReady(ctx, etcd)
-			ledger := ns.Ledger(etcd)
-			ledger.Write(ctx, 5)
-			written = ledger.Revision
+			writeLog := ns.NewWriteLog(etcd)
+			writeLog.Write(ctx, 5)
+			written = writeLog.Revision
 		}
 	}, SpecTimeout(specTimeout))
 

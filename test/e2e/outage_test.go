@@ -41,19 +41,19 @@ var _ = Describe("The store is down", func() {
 		one := fixture.Etcd(fixture.WithName("one"), withLocalStore(ns), withS3)
 		three := fixture.Etcd(fixture.WithName("three"), fixture.WithReplicas(3), withLocalStore(ns), withS3)
 		ns.Create(ctx, one, three)
-		ledgers := map[*druidv1alpha1.Etcd]*framework.Ledger{}
+		writeLogs := map[*druidv1alpha1.Etcd]*framework.WriteLog{}
 		for _, etcd := range []*druidv1alpha1.Etcd{one, three} {
 			ns.EventuallyReady(ctx, etcd)
-			ledgers[etcd] = ns.Ledger(etcd)
-			ledgers[etcd].Write(ctx, 20)
-			eventuallyHolds(ctx, ns, objectStore, etcd, ledgers[etcd].Revision)
+			writeLogs[etcd] = ns.NewWriteLog(etcd)
+			writeLogs[etcd].Write(ctx, 20)
+			eventuallyHolds(ctx, ns, objectStore, etcd, writeLogs[etcd].Revision)
 		}
 		before := vitals(ctx, ns)
 		Expect(before).To(HaveLen(4))
 		// goOn writes, and expects that every pod is what it was: the same one, never restarted, and ready all the time.
 		goOn := func(g Gomega) {
-			for _, ledger := range ledgers {
-				ledger.Write(ctx, 10)
+			for _, writeLog := range writeLogs {
+				writeLog.Write(ctx, 10)
 			}
 			g.Expect(vitals(ctx, ns)).To(Equal(before))
 		}
@@ -61,7 +61,7 @@ var _ = Describe("The store is down", func() {
 		objectStore.Stop(ctx)
 		By("going on for half of the time")
 		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), ns.State)
-		for etcd := range ledgers {
+		for etcd := range writeLogs {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
 				g.Expect(framework.Condition(etcd, "BackupReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", MatchRegexp("A delta snapshot is due every 10s; the newest is of 20"))))
@@ -77,23 +77,23 @@ var _ = Describe("The store is down", func() {
 
 		By("having everything in the store soon after it is back, without anybody's help")
 		objectStore.Start(ctx)
-		for etcd, ledger := range ledgers {
-			eventuallyHolds(ctx, ns, objectStore, etcd, ledger.Revision)
+		for etcd, writeLog := range writeLogs {
+			eventuallyHolds(ctx, ns, objectStore, etcd, writeLog.Revision)
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), framework.Condition(etcd, "BackupReady").Message)
 			})
 			ns.EventuallyReady(ctx, etcd) // the single member has the change by now
-			ledger.ExpectComplete(ctx)
+			writeLog.ExpectComplete(ctx)
 		}
 
 		By("restoring the single member from what the store has")
-		ledger := ledgers[one]
-		eventuallyHolds(ctx, ns, objectStore, one, ledger.Revision)
+		writeLog := writeLogs[one]
+		eventuallyHolds(ctx, ns, objectStore, one, writeLog.Revision)
 		pod := ns.Pod(ctx, one)
 		empty(ns.VolumeDir(ctx, one))
 		ns.Kill(ctx, pod)
 		ns.EventuallyReplaced(ctx, one, pod)
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(20*time.Minute))
 })
 

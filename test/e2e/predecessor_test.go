@@ -65,9 +65,9 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(isManaged()).To(BeTrue())
 		Expect(installation.Ownership(ctx)).To(ContainElement("acting\n"), "one of the instances")
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 20)
-		ledger.TLS, err = ns.Connection(ctx, etcd)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 
 		By("rolling everything out that is on the seed, since nothing is given back by halves")
@@ -101,8 +101,8 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		Expect(etcd.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
 		Expect(etcd.Spec.Backup.Store.SecretRef).NotTo(BeNil())
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
-		ledger.ExpectComplete(ctx)
-		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS is still on")
+		writeLog.ExpectComplete(ctx)
+		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS is still on")
 	}, SpecTimeout(specTimeout))
 })
 

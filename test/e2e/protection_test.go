@@ -76,8 +76,8 @@ var _ = Describe("The objects of an Etcd", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 20)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
 
 		By("running a pod that is labelled as one that compacts snapshots")
 		compacting := compactingPod()
@@ -94,16 +94,16 @@ var _ = Describe("The objects of an Etcd", func() {
 		Expect(endpoints(ctx, ns, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
 
 		By("evicting the pods of a first node, and refusing those of a second until the first is back")
-		first, second := memberPod(ctx, ns, 1), memberPod(ctx, ns, 2) // the ledger writes through another
+		first, second := memberPod(ctx, ns, 1), memberPod(ctx, ns, 2) // the write log uses the first member
 		Expect(evict(ctx, ns, first)).To(Succeed())
 		Expect(evict(ctx, ns, second)).To(Satisfy(apierrors.IsTooManyRequests))
-		ledger.Write(ctx, 5) // a quorum serves
+		writeLog.Write(ctx, 5) // a quorum serves
 
 		Eventually(evict).WithArguments(ctx, ns, second).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
 		Expect(memberPod(ctx, ns, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second was let go when the first was back")
 
 		ns.EventuallyReady(ctx, etcd)
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 

@@ -52,8 +52,8 @@ var _ = Describe("A spec cannot be carried out", func() {
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Affinity = affinity("Exists") })
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 1)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 1)
 
 		By("naming the field of a change")
 		resource, pod := managedResource(ctx, ns, etcd), ns.Pod(ctx, etcd)
@@ -62,7 +62,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 		})
 		eventuallyRefused(ctx, ns, etcd, "tolerations")
 		Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(resource.Spec), "it never reaches the ManagedResource")
-		ledger.Write(ctx, 1)
+		writeLog.Write(ctx, 1)
 
 		By("healing the change, which comes to nothing")
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Tolerations = nil })

@@ -30,11 +30,11 @@ var _ = Describe("The data directory is destroyed", func() {
 		ns.EventuallyReady(ctx, etcd)
 
 		By("taking a full snapshot, and delta snapshots of what is written after it")
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 60)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 60)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
-		ledger.Write(ctx, 60)
-		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", ledger.Revision)
+		writeLog.Write(ctx, 60)
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
 		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
 		Expect(snapshots(ns, "Incr-")).NotTo(BeEmpty())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -42,10 +42,10 @@ var _ = Describe("The data directory is destroyed", func() {
 				g.Expect(framework.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
 			}
 		})
-		inStore := ledger.Written()
+		inStore := writeLog.Written()
 
 		By("writing what no snapshot will have, and destroying everything on the volume")
-		ledger.Write(ctx, 5)
+		writeLog.Write(ctx, 5)
 
 		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
@@ -56,11 +56,11 @@ var _ = Describe("The data directory is destroyed", func() {
 		By("having every key of the store again")
 		Expect(ns.Log(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
-		ledger.ExpectContained(ctx, inStore)
+		writeLog.ExpectContained(ctx, inStore)
 		Expect(ns.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))
 
 		By("taking snapshots again")
-		after := ns.Ledger(etcd)
+		after := ns.NewWriteLog(etcd)
 		after.Write(ctx, 1)
 		Eventually(func(g Gomega) {
 			g.Expect(max(lastRevision(ctx, ns, "main-full-snap"), lastRevision(ctx, ns, "main-delta-snap"))).To(BeNumerically(">=", after.Revision))

@@ -30,19 +30,19 @@ var _ = Describe("Every volume is lost", func() {
 		words := map[string]string{"NAMESPACE": ns.Name, "NAME": "main"}
 
 		By("writing across a full snapshot, delta snapshots, and their compaction")
-		ledger := ns.Ledger(etcd)
-		ledger.WriteMany(ctx, 8000)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.WriteMany(ctx, 8000)
 		takeFullSnapshot(ctx, ns, etcd)
-		ledger.WriteMany(ctx, 8000)
-		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", ledger.Revision)
-		compacted := ledger.Revision
+		writeLog.WriteMany(ctx, 8000)
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
+		compacted := writeLog.Revision
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithAnnotation("druid.gardener.cloud/run-task", "compaction")(etcd)
 		})
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", compacted)
-		ledger.WriteMany(ctx, 4000)
-		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", ledger.Revision)
-		inStore := ledger.Written()
+		writeLog.WriteMany(ctx, 4000)
+		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
+		inStore := writeLog.Written()
 		Expect(inStore).To(HaveLen(20000))
 
 		By("asking for a restore while it serves, which is ignored")
@@ -52,7 +52,7 @@ var _ = Describe("Every volume is lost", func() {
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
 		By("writing what no snapshot will have, and destroying everything on every volume")
-		ledger.Write(ctx, 5)
+		writeLog.Write(ctx, 5)
 		lost := destroy(ctx, ns, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
@@ -71,7 +71,7 @@ var _ = Describe("Every volume is lost", func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(<-interrupted).To(BeTrue(), "the restore was not seen")
 
-		ledger.ExpectContained(ctx, inStore)
+		writeLog.ExpectContained(ctx, inStore)
 		Expect(ns.VolumeDirs(ctx, etcd)).To(HaveLen(3))
 		reportRestore(ctx, ns, etcd, time.Since(start))
 	}, SpecTimeout(specTimeout+specTimeout/2)) // the cluster is created and restored, and the first member restarts alone in both

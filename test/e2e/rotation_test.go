@@ -69,10 +69,10 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 		By("trusting the new CA alone")
 		ns.Cluster(ctx, "Completed", &initiatedAt)
 		each(func(r *rotation) {
-			ledger := ns.Ledger(r.etcd)
-			ledger.TLS = r.connection(ctx)
-			ledger.Write(ctx, 10)
-			Expect(ledger.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "the old CA is trusted no longer")
+			writeLog := ns.NewWriteLog(r.etcd)
+			writeLog.TLS = r.connection(ctx)
+			writeLog.Write(ctx, 10)
+			Expect(writeLog.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "the old CA is trusted no longer")
 		})
 	}, SpecTimeout(specTimeout+specTimeout/2))
 })
@@ -172,12 +172,12 @@ func (u *user) stop() {
 func useOnly(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &user{cancel: cancel, done: make(chan struct{})}
-	ledger := ns.Ledger(etcd)
+	writeLog := ns.NewWriteLog(etcd)
 	go func() {
 		defer GinkgoRecover()
 		defer close(u.done)
 		for ctx.Err() == nil {
-			if err := writeToOne(ctx, ns, etcd, ledger, credentials, u); err != nil && ctx.Err() == nil {
+			if err := writeToOne(ctx, ns, etcd, writeLog, credentials, u); err != nil && ctx.Err() == nil {
 				Fail("a write failed: " + err.Error())
 			}
 		}
@@ -187,12 +187,12 @@ func useOnly(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alph
 }
 
 // writeToOne writes to the only member, and returns no error while it is being restarted.
-func writeToOne(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, ledger *framework.Ledger, credentials *tls.Config, u *user) error {
+func writeToOne(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog, credentials *tls.Config, u *user) error {
 	before, found := ns.FindPod(ctx, etcd)
 	if !found || !framework.IsPodReady(before) {
 		return nil
 	}
-	err := ledger.TryWriteFor(ctx, before, credentials, time.Second)
+	err := writeLog.TryWriteFor(ctx, before, credentials, time.Second)
 	if err == nil {
 		u.written.Add(1)
 

@@ -29,9 +29,9 @@ var _ = Describe("The runbooks", func() {
 		})
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 20)
-		eventuallyStored(ctx, ns, etcd, ledger.Revision)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
 
 		words := map[string]string{
 			"NAMESPACE": ns.Name, "NAME": "main",
@@ -42,15 +42,15 @@ var _ = Describe("The runbooks", func() {
 		copied := snapshots(ns, "Full-")
 		Expect(copied).NotTo(BeEmpty())
 
-		ledger.Write(ctx, 20)
+		writeLog.Write(ctx, 20)
 		ns.Follow(ctx, page, "Switch", words)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(`Local container "` + ns.Name))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 
 		Expect(ns.Follow(ctx, page, "Look", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 		Expect(len(snapshots(ns, "Full-"))).To(BeNumerically(">", len(copied)))
-		Expect(newestFull(ns)).To(BeNumerically(">=", ledger.Revision), "what was written after the copy is in the new store")
+		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision), "what was written after the copy is in the new store")
 		Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the lease tells of the new store")
 
 		ns.Follow(ctx, page, "Clean up", words)
@@ -64,8 +64,8 @@ var _ = Describe("The runbooks", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 20)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
 
 		words := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": "2"}
 		const page = "operations/losing-a-member.md"
@@ -77,6 +77,6 @@ var _ = Describe("The runbooks", func() {
 		Expect(after).To(HaveLen(3))
 		Expect(after).To(ContainElements(before[0], before[1]))
 		Expect(after).NotTo(ContainElement(before[2]))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })

@@ -25,9 +25,9 @@ var _ = Describe("A cluster that grows from one member", func() {
 		allow(ctx, ns, "n1")
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 20)
-		members, err := ledger.Members(ctx)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 20)
+		members, err := writeLog.Members(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		cluster := members.Header.ClusterId
 		kill := func(stage string) {
@@ -35,10 +35,10 @@ var _ = Describe("A cluster that grows from one member", func() {
 			By("killing etcd of the first member " + stage)
 			pod := ns.Pod(ctx, etcd)
 			ns.CrashWithOlderDatabase(ctx, etcd, pod, func() {
-				ledger.Write(ctx, 5)
+				writeLog.Write(ctx, 5)
 				ns.Eventually(ctx, etcd, func(g Gomega) {
 					saved := max(lastRevision(ctx, ns, "main-full-snap"), lastRevision(ctx, ns, "main-delta-snap"))
-					g.Expect(saved).To(BeNumerically(">=", ledger.Revision))
+					g.Expect(saved).To(BeNumerically(">=", writeLog.Revision))
 				})
 			})
 			ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -47,10 +47,10 @@ var _ = Describe("A cluster that grows from one member", func() {
 				g.Expect(now.UID).To(Equal(pod.UID), "its container restarts, and not its pod")
 				g.Expect(restartsOf(*now)["etcd"]).To(BeNumerically(">", restartsOf(*pod)["etcd"]))
 			})
-			members, err := ledger.Members(ctx)
+			members, err := writeLog.Members(ctx)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(members.Header.ClusterId).To(Equal(cluster), "no second cluster was restored")
-			ledger.ExpectComplete(ctx)
+			writeLog.ExpectComplete(ctx)
 		}
 		first := ns.Pod(ctx, etcd).UID
 
@@ -68,13 +68,13 @@ var _ = Describe("A cluster that grows from one member", func() {
 		By("letting a second pod be scheduled")
 		allow(ctx, ns, "n2")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			members, err := ledger.Members(ctx)
+			members, err := writeLog.Members(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(members.Members).To(HaveLen(2))
 		})
 		kill("as soon as the second member has joined")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			members, err := ledger.Members(ctx)
+			members, err := writeLog.Members(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(members.Members).To(And(HaveLen(2), HaveEach(HaveField("IsLearner", BeFalse()))))
 		})
@@ -87,7 +87,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 		kill("when all members vote")
 		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(first), "the first member restarts no second time")
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout+specTimeout/2)) // four restarts of one container, each after a longer back-off of the kubelet
 })
 

@@ -64,8 +64,8 @@ var _ = Describe("Three members go on serving", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
 		Eventually(peerTLS).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveEach("true"))
 		hibernate(ctx, ns, etcd)
 
@@ -94,7 +94,7 @@ var _ = Describe("Three members go on serving", func() {
 		}
 		ns.EventuallyReady(ctx, etcd)
 		expectShortGaps(users.End(ctx))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 

@@ -38,8 +38,8 @@ var _ = Describe("Three members are changed", func() {
 		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
 		ns.Change(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 10)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 10)
 
 		By("losing all pods while the image is broken")
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
@@ -56,14 +56,14 @@ var _ = Describe("Three members are changed", func() {
 		By("correcting it")
 		ns.Change(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 
 		By("hibernating, and waking up")
 		hibernate(ctx, ns, etcd)
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 

@@ -23,15 +23,15 @@ var _ = Describe("A pod is lost again and again", Label("soak"), func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		ledger := ns.Ledger(etcd)
+		writeLog := ns.NewWriteLog(etcd)
 		for round := range soakRounds {
 			By(fmt.Sprintf("losing it for the %d. time", round+1))
-			ledger.Write(ctx, 20)
+			writeLog.Write(ctx, 20)
 
 			pod := ns.Pod(ctx, etcd)
 			ns.Kill(ctx, pod)
 			ns.EventuallyReplaced(ctx, etcd, pod)
-			ledger.ExpectComplete(ctx)
+			writeLog.ExpectComplete(ctx)
 		}
 	}, SpecTimeout(2*time.Hour))
 })

@@ -36,8 +36,8 @@ var _ = Describe("Tasks", Serial, func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		ledger := ns.Ledger(etcd)
-		ledger.Write(ctx, 50)
+		writeLog := ns.NewWriteLog(etcd)
+		writeLog.Write(ctx, 50)
 		pod := ns.Pod(ctx, etcd)
 		// A sidecar that does not know yet that its member leads refuses, which would be one attempt.
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -81,13 +81,13 @@ var _ = Describe("Tasks", Serial, func() {
 		})
 
 		By("taking one as the page about tasks says")
-		ledger.Write(ctx, 5)
+		writeLog.Write(ctx, 5)
 		words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 		const page = "operations/on-demand-snapshot.md"
 		Expect(ns.Follow(ctx, page, "Take a full snapshot now", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 
 		By("asking for another by an annotation, as the page says")
-		ledger.Write(ctx, 5)
+		writeLog.Write(ctx, 5)
 		ns.Follow(ctx, page, "Ask by an annotation", words)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			made := &druidv1alpha1.EtcdOpsTaskList{}
@@ -100,7 +100,7 @@ var _ = Describe("Tasks", Serial, func() {
 
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
-		ledger.ExpectComplete(ctx)
+		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
@@ -108,8 +108,8 @@ var _ = Describe("Tasks", Serial, func() {
 // members must not elect another one for lack of time.
 func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	ledger := ns.Ledger(etcd)
-	ledger.Write(ctx, 20)
+	writeLog := ns.NewWriteLog(etcd)
+	writeLog.Write(ctx, 20)
 	var before string
 	ns.Eventually(ctx, etcd, func(g Gomega) {
 		before = leads(etcd)
@@ -124,7 +124,7 @@ func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1a
 	for _, member := range task.Status.Members {
 		GinkgoWriter.Printf("%s did not serve for %s: %d → %d bytes\n", member.Name, member.Stall.Duration, member.SizeBytesBefore, member.SizeBytesAfter)
 	}
-	ledger.ExpectComplete(ctx)
+	writeLog.ExpectComplete(ctx)
 	ns.EventuallyReady(ctx, etcd)
 }
 

@@ -35,16 +35,16 @@ var _ = Describe("Certificates are given", func() {
 		ns.EventuallyReady(ctx, etcd)
 
 		By("serving clients that have a certificate")
-		ledger := ns.Ledger(etcd)
+		writeLog := ns.NewWriteLog(etcd)
 		withoutCertificate := clients.Trusting("main-client")
-		ledger.TLS = framework.WithCertificate(withoutCertificate, certificate)
-		ledger.Write(ctx, 10)
-		ledger.ExpectComplete(ctx)
+		writeLog.TLS = framework.WithCertificate(withoutCertificate, certificate)
+		writeLog.Write(ctx, 10)
+		writeLog.ExpectComplete(ctx)
 
 		By("serving nobody else")
-		Expect(ledger.TryWrite(ctx, nil)).NotTo(Succeed(), "without TLS")
-		Expect(ledger.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a certificate of its own")
-		Expect(ledger.TryWrite(ctx, framework.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
+		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "without TLS")
+		Expect(writeLog.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a certificate of its own")
+		Expect(writeLog.TryWrite(ctx, framework.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
 
 		By("serving the sidecar's HTTP with its own certificate")
 		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.Trusting("main-client")).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK))

@@ -73,7 +73,7 @@ func scrape(ctx context.Context, url string, config *tls.Config) (string, error)
 	transport := &http.Transport{TLSClientConfig: config}
 	defer transport.CloseIdleConnections()
 
-	response, err := (&http.Client{Transport: transport, Timeout: callTimeout}).Do(request)
+	response, err := (&http.Client{Transport: transport, Timeout: requestTimeout}).Do(request)
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// putTimeout is how long a write may take with all its attempts, each of which has callTimeout.
+// putTimeout is how long a write may take with all its attempts, each of which has requestTimeout.
 const putTimeout = 30 * time.Second
 
 // put writes the key, and writes the same again as long as nobody knows whether it was written, as when the leader is elected in the
@@ -46,7 +46,7 @@ func put(ctx context.Context, client *clientv3.Client, key, value string) (*clie
 }
 
 func putOnce(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	return client.Put(call, key, value)

@@ -256,7 +256,7 @@ func (u *Users) End(ctx context.Context) []Usage {
 	defer u.lock.Unlock()
 	u.end(time.Now())
 
-	found := (&Ledger{ns: u.ns, etcd: u.etcd, TLS: u.config}).readBelow(ctx, usersKeys)
+	found := (&WriteLog{ns: u.ns, etcd: u.etcd, TLS: u.config}).readPrefix(ctx, usersKeys)
 	lost := maps.Clone(u.acked)
 	maps.DeleteFunc(lost, func(key string, _ bool) bool { _, is := found[key]; return is })
 

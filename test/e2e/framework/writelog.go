@@ -26,14 +26,14 @@ import (
 )
 
 const (
-	keys = "story/"
-	// callTimeout is how long one request to etcd may take, attemptTimeout one that is not meant to succeed.
-	callTimeout    = 10 * time.Second
+	keyPrefix = "write/"
+	// requestTimeout is how long one request to etcd may take, attemptTimeout one that is not meant to succeed.
+	requestTimeout = 10 * time.Second
 	attemptTimeout = 3 * time.Second
 )
 
 // Ledger remembers every key that an etcd has acknowledged to the story, so that it can ask for all of them later.
-type Ledger struct {
+type WriteLog struct {
 	// TLS is how to connect. Nil: as the Secret for applications says, and without TLS where there is none.
 	TLS *tls.Config
 	// Revision of the last acknowledged write.
@@ -44,20 +44,20 @@ type Ledger struct {
 	written map[string]string
 }
 
-// Ledger returns an empty one.
-func (ns *TestNamespace) Ledger(etcd *druidv1alpha1.Etcd) *Ledger {
-	return &Ledger{ns: ns, etcd: etcd, written: map[string]string{}}
+// NewWriteLog returns an empty one.
+func (ns *TestNamespace) NewWriteLog(etcd *druidv1alpha1.Etcd) *WriteLog {
+	return &WriteLog{ns: ns, etcd: etcd, written: map[string]string{}}
 }
 
 // Write writes so many new keys, and expects that each is acknowledged.
-func (l *Ledger) Write(ctx context.Context, count int) {
+func (l *WriteLog) Write(ctx context.Context, count int) {
 	GinkgoHelper()
 
 	client := l.connect(ctx, l.credentials(ctx))
 	defer client.Close()
 
 	for range count {
-		key := fmt.Sprintf("%s%06d", keys, len(l.written))
+		key := fmt.Sprintf("%s%06d", keyPrefix, len(l.written))
 		value := fmt.Sprintf("%s at %s", key, time.Now().Format(time.RFC3339Nano))
 
 		response, err := put(ctx, client, key, value)
@@ -68,7 +68,7 @@ func (l *Ledger) Write(ctx context.Context, count int) {
 }
 
 // WriteMany writes so many new keys with values of 512 bytes, many at a time, and expects that each is acknowledged.
-func (l *Ledger) WriteMany(ctx context.Context, count int) {
+func (l *WriteLog) WriteMany(ctx context.Context, count int) {
 	GinkgoHelper()
 
 	const writers = 16
@@ -85,7 +85,7 @@ func (l *Ledger) WriteMany(ctx context.Context, count int) {
 	for writer := range writers {
 		group.Go(func() error {
 			for i := writer; i < count; i += writers {
-				key := fmt.Sprintf("%s%06d", keys, offset+i)
+				key := fmt.Sprintf("%s%06d", keyPrefix, offset+i)
 				value := fmt.Sprintf("%s at %s%s", key, time.Now().Format(time.RFC3339Nano), strings.Repeat(".", 460))
 
 				response, err := put(ctx, client, key, value)
@@ -106,13 +106,13 @@ func (l *Ledger) WriteMany(ctx context.Context, count int) {
 }
 
 // ExpectComplete expects that etcd has every acknowledged key with its value, and no others.
-func (l *Ledger) ExpectComplete(ctx context.Context) {
+func (l *WriteLog) ExpectComplete(ctx context.Context) {
 	GinkgoHelper()
 	Expect(l.Read(ctx)).To(Equal(l.written))
 }
 
 // ExpectContained expects that etcd has all these keys with their values, whatever else it has.
-func (l *Ledger) ExpectContained(ctx context.Context, written map[string]string) {
+func (l *WriteLog) ExpectContained(ctx context.Context, written map[string]string) {
 	GinkgoHelper()
 
 	found := l.Read(ctx)
@@ -121,22 +121,22 @@ func (l *Ledger) ExpectContained(ctx context.Context, written map[string]string)
 }
 
 // Written returns a copy of what was acknowledged so far.
-func (l *Ledger) Written() map[string]string { return maps.Clone(l.written) }
+func (l *WriteLog) Written() map[string]string { return maps.Clone(l.written) }
 
 // Read returns all keys of the story and their values, by a linearizable read.
-func (l *Ledger) Read(ctx context.Context) map[string]string {
+func (l *WriteLog) Read(ctx context.Context) map[string]string {
 	GinkgoHelper()
 
-	return l.readBelow(ctx, keys)
+	return l.readPrefix(ctx, keyPrefix)
 }
 
-func (l *Ledger) readBelow(ctx context.Context, prefix string) map[string]string {
+func (l *WriteLog) readPrefix(ctx context.Context, prefix string) map[string]string {
 	GinkgoHelper()
 
 	client := l.connect(ctx, l.credentials(ctx))
 	defer client.Close()
 
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	response, err := client.Get(call, prefix, clientv3.WithPrefix())
@@ -152,7 +152,7 @@ func (l *Ledger) readBelow(ctx context.Context, prefix string) map[string]string
 
 // TryWrite writes one key that does not count, connecting in this way and no other (nil: without TLS), and returns what went wrong. It
 // does not try again.
-func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
+func (l *WriteLog) TryWrite(ctx context.Context, config *tls.Config) error {
 	GinkgoHelper()
 
 	client := l.connect(ctx, config)
@@ -167,7 +167,7 @@ func (l *Ledger) TryWrite(ctx context.Context, config *tls.Config) error {
 }
 
 // credentials are TLS, else what the Secret for applications has; nil where there is none.
-func (l *Ledger) credentials(ctx context.Context) *tls.Config {
+func (l *WriteLog) credentials(ctx context.Context) *tls.Config {
 	GinkgoHelper()
 
 	if l.TLS != nil {
@@ -182,7 +182,7 @@ func (l *Ledger) credentials(ctx context.Context) *tls.Config {
 
 // TryWriteFor writes one key that does not count to the pod, connecting in this way, and tries again until the time is over.
 // It returns the last error.
-func (l *Ledger) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
+func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
 	client := l.connectTo(ctx, pod.Status.PodIP, config)
 	defer client.Close()
 
@@ -198,14 +198,14 @@ func (l *Ledger) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.C
 }
 
 // connect connects to the pod of the first member, whose address changes with the pod.
-func (l *Ledger) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
+func (l *WriteLog) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
 	return l.connectTo(ctx, l.ns.Pod(ctx, l.etcd).Status.PodIP, config)
 }
 
 // connectTo connects to an address under a name that the member's certificate has. Nothing is dialled before the first request.
-func (l *Ledger) connectTo(ctx context.Context, podIP string, config *tls.Config) *clientv3.Client {
+func (l *WriteLog) connectTo(ctx context.Context, podIP string, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
 	scheme, address := "http://", net.JoinHostPort(podIP, "2379")
@@ -228,13 +228,13 @@ func (l *Ledger) connectTo(ctx context.Context, podIP string, config *tls.Config
 }
 
 // Members are the members of the cluster, by a quorum read. The header has the cluster's ID.
-func (l *Ledger) Members(ctx context.Context) (*clientv3.MemberListResponse, error) {
+func (l *WriteLog) Members(ctx context.Context) (*clientv3.MemberListResponse, error) {
 	GinkgoHelper()
 
 	client := l.connect(ctx, l.credentials(ctx))
 	defer client.Close()
 
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	return client.MemberList(call)
