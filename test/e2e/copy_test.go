@@ -61,7 +61,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		Expect(snapshots(ns, "Full-")).NotTo(BeEmpty())
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("copies").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 
 		By("restoring three members from the copy")
 		copied := fixture.Etcd(fixture.WithName("copied"), fixture.WithReplicas(3), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &target })
@@ -71,7 +71,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 
 		By("deleting the task, and its pods with it")
 		Expect(ns.Client.Delete(ctx, task)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, task) }).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeTrue())
+		Eventually(func() bool { return ns.IsGone(ctx, task) }).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeTrue())
 	}, SpecTimeout(specTimeout))
 })
 
@@ -88,7 +88,7 @@ func eventuallyCopy(ctx context.Context, ns *framework.TestNamespace, task *drui
 	Eventually(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), func() string {
+	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), func() string {
 		return ns.State() + format.Object(task.Status, 1)
 	})
 }
@@ -106,5 +106,5 @@ func takeFinalSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *d
 		}
 
 		return status, nil
-	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK), ns.State)
+	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(http.StatusOK), ns.State)
 }

@@ -50,7 +50,7 @@ var _ = Describe("Deletion", func() {
 		Expect(ns.Client.Delete(ctx, kept)).To(Succeed())
 		Expect(ns.Client.Delete(ctx, dropped)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, kept) && ns.IsGone(ctx, dropped) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		expectLeft(ctx, ns, append(before, "PersistentVolumeClaim kept-kept-0")...)
 
 		By("making the Etcd anew on the volume that was retained")
@@ -70,7 +70,7 @@ var _ = Describe("Deletion", func() {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}
 		Expect(ns.Client.Delete(ctx, namespace)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, namespace) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 	}, SpecTimeout(specTimeout))
 })
 
@@ -109,7 +109,7 @@ func expectLeft(ctx context.Context, ns *framework.TestNamespace, left ...string
 
 	found := slices.DeleteFunc(objects(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
 	Expect(found).To(ConsistOf(left), "when an Etcd is gone, so is everything of it")
-	Eventually(objects).WithContext(ctx).WithArguments(ns).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(ConsistOf(left))
+	Eventually(objects).WithContext(ctx).WithArguments(ns).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(ConsistOf(left))
 }
 
 func isOfEveryNamespace(kind, name string) bool {

@@ -44,7 +44,7 @@ func TestE2E(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	var err error
 
-	seed, err = framework.Find(ctx)
+	seed, err = framework.Connect(ctx)
 	Expect(err).NotTo(HaveOccurred())
 })
 

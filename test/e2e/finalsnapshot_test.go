@@ -81,7 +81,7 @@ var _ = Describe("The final snapshot", func() {
 		By("letting the store take snapshots again")
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) && ns.IsGone(ctx, claim) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision))
 
 		By("making it anew from the store")
@@ -99,7 +99,7 @@ var _ = Describe("The final snapshot", func() {
 		})
 		ns.Follow(ctx, "operations/final-snapshot.md", "When a deletion waits", map[string]string{"NAMESPACE": ns.Name, "NAME": "main"})
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		claims := &corev1.PersistentVolumeClaimList{}
 		Expect(ns.Client.List(ctx, claims, client.InNamespace(ns.Name))).To(Succeed())
 		Expect(claims.Items).To(BeEmpty())

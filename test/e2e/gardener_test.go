@@ -44,7 +44,7 @@ var _ = Describe("Gardener knows the rest", func() {
 		anonymous := &tls.Config{ServerName: connection.ServerName, RootCAs: connection.RootCAs, MinVersion: tls.VersionTLS12}
 		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed())
 		Expect(writeLog.TryWrite(ctx, anonymous)).NotTo(Succeed())
-		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, anonymous).WithTimeout(framework.Soon).WithPolling(framework.Pause).
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, anonymous).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).
 			Should(Equal(http.StatusOK), "the sidecar serves with TLS too")
 
 		By("writing snapshots to the bucket of the entry")
@@ -66,7 +66,7 @@ var _ = Describe("Gardener knows the rest", func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		Expect(ns.Client.Delete(ctx, first)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue())
+		Eventually(func() bool { return ns.IsGone(ctx, first) }).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue())
 
 		Expect(ns.Pod(ctx, second).UID).To(Equal(pod.UID))
 		writeLog := ns.NewWriteLog(second)

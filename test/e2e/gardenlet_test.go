@@ -60,17 +60,17 @@ var _ = Describe("gardenlet is the client", func() {
 			Expect(out.String()).To(ContainSubstring("is healthy"))
 			if isBackedUp {
 				Eventually(filepath.Glob).WithArguments(filepath.Join(ns.StoreDir(), entry, "etcd-main", "*", "Full-*")).
-					WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).ShouldNot(BeEmpty())
+					WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty())
 			}
 
 			By("hibernating")
-			Eventually(component.Scale).WithArguments(ctx, int32(0)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
+			Eventually(component.Scale).WithArguments(ctx, int32(0)).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 			Eventually(func() bool { _, found := ns.FindPod(ctx, etcd); return found }).
-				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), ns.State)
+				WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeFalse(), ns.State)
 
 			By("waking up")
-			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
+			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 			writeLog.ExpectComplete(ctx)
 			Expect(ns.Claims(ctx)).To(Equal(claims), "the volume is kept")
@@ -84,7 +84,7 @@ var _ = Describe("gardenlet is the client", func() {
 			By("destroying")
 			Expect(component.Destroy(ctx)).To(Succeed())
 			Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
-				WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+				WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		},
 		Entry("an Etcd of the class normal, without backups", SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
 		Entry("an Etcd of the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),

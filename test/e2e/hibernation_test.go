@@ -48,7 +48,7 @@ var _ = Describe("Hibernation", func() {
 		hibernate(ctx, ns, etcd)
 		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		expectLeft(ctx, ns, "PersistentVolumeClaim main-main-0")
 	}, SpecTimeout(specTimeout))
 })

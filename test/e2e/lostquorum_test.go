@@ -38,11 +38,11 @@ var _ = Describe("Two of three members lose their volumes", func() {
 				ContainSubstring("the data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("nothing is attempted")))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
-		Eventually(events).WithContext(ctx).WithArguments(ns, "QuorumLost").WithTimeout(framework.Soon).WithPolling(framework.Pause).ShouldNot(BeEmpty(), ns.State)
+		Eventually(events).WithContext(ctx).WithArguments(ns, "QuorumLost").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
 		Consistently(func(g Gomega) {
 			g.Expect(claimUIDs(ctx, ns)).To(Equal(claims))
 			g.Expect(podsByName(ctx, ns)["main-0"].UID).To(Equal(pods["main-0"].UID))
 			g.Expect(events(ctx, ns, "ReplacingVolume")).To(BeEmpty())
-		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	}, SpecTimeout(specTimeout))
 })

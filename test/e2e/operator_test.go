@@ -77,7 +77,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		operator.EventuallyLeads(ctx)
 
 		Eventually(func() bool { return ns.IsGone(ctx, passing) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 
 		for _, etcd := range serving {
 			ns.EventuallyReady(ctx, etcd)
@@ -171,7 +171,7 @@ func eventuallyRendered(ctx context.Context, ns *framework.TestNamespace) {
 		resources := &resourcesv1alpha1.ManagedResourceList{}
 		g.Expect(ns.Client.List(ctx, resources, client.InNamespace(ns.Name))).To(Succeed())
 		g.Expect(resources.Items).NotTo(BeEmpty())
-	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
+	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
 }
 
 // isOfOthers is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot

@@ -60,7 +60,7 @@ var _ = Describe("The store is down", func() {
 
 		objectStore.Stop(ctx)
 		By("going on for half of the time")
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		for etcd := range writeLogs {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
@@ -71,7 +71,7 @@ var _ = Describe("The store is down", func() {
 
 		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
 		ns.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
@@ -139,7 +139,7 @@ func eventuallyHolds(ctx context.Context, ns *framework.TestNamespace, store *fr
 	folder := filepath.Join(store.Dir(ctx, "test"), filepath.FromSlash(etcd.Spec.Backup.Store.Prefix))
 	Eventually(func(g Gomega) {
 		g.Expect(heldRevision(folder)).To(BeNumerically(">=", revision))
-	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 
 // snapshotName is the name of a snapshot: kind, first and last revision.

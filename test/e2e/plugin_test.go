@@ -130,7 +130,7 @@ func viewerIn(ctx SpecContext, ns *framework.TestNamespace) string {
 		}}}
 		g.Expect(ns.Client.Create(ctx, review)).To(Succeed())
 		g.Expect(review.Status.Allowed).To(BeTrue(), review.Status.Reason)
-	}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), "the API server has seen the binding")
+	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "the API server has seen the binding")
 
 	return viewer
 }

@@ -47,7 +47,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 
 		By("standing by for the etcd-druid")
 		installation.Apply(ctx, map[string]any{})
-		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).
+		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by: Deployment garden/etcd-druid"))))
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
@@ -58,7 +58,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		isManaged := func() bool {
 			return !apierrors.IsNotFound(ns.Client.Get(ctx, managed, &resourcesv1alpha1.ManagedResource{}))
 		}
-		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(framework.Pause).Should(BeFalse())
+		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(framework.PollInterval).Should(BeFalse())
 
 		By("taking over")
 		installation.Apply(ctx, map[string]any{"predecessor": "TakeOver"})
@@ -88,13 +88,13 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 
 		By("giving back")
 		installation.Apply(ctx, map[string]any{"predecessor": "GiveBack"})
-		Eventually(isManaged).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeFalse(), ns.State)
+		Eventually(isManaged).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeFalse(), ns.State)
 		Eventually(func(g Gomega) {
 			deployment := &appsv1.Deployment{}
 			g.Expect(ns.Client.Get(ctx, framework.Predecessor, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-		}).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), "the etcd-druid is back")
-		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).
+		}).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "the etcd-druid is back")
+		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by"))))
 
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
@@ -123,5 +123,5 @@ func removeLeftovers(ctx context.Context, ns *framework.TestNamespace) {
 		Expect(client.IgnoreNotFound(ns.Client.Patch(ctx, &etcd, client.MergeFrom(before)))).To(Succeed())
 		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcd))).To(Succeed())
 	}
-	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeEmpty(), "of failed stories")
+	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeEmpty(), "of failed stories")
 }

@@ -40,10 +40,10 @@ var _ = Describe("The objects of an Etcd", func() {
 		By("refusing the administrator's attempts")
 		for _, object := range append(issuedSecrets(ctx, ns), pod, claim, lease, statefulSet(ctx, ns, etcd), managedResource(ctx, ns, etcd),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-config"}}) {
-			beRefused(ns.Person.Delete(ctx, object))
-			beRefused(ns.Person.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+			beRefused(ns.Admin.Delete(ctx, object))
+			beRefused(ns.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
 		}
-		beRefused(ns.Person.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+		beRefused(ns.Admin.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
 		beRefused(ns.Drainer.Delete(ctx, claim))
 
 		By("letting the operator change what its spec asks for")
@@ -59,14 +59,14 @@ var _ = Describe("The objects of an Etcd", func() {
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
 		})
-		Eventually(ns.Person.Delete).WithArguments(ctx, lease).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed())
+		Eventually(ns.Admin.Delete).WithArguments(ctx, lease).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
 		ns.EventuallyReady(ctx, etcd)
 
 		By("letting the operator delete it all")
-		Expect(ns.Person.Delete(ctx, etcd)).To(Succeed())
+		Expect(ns.Admin.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
-			WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), ns.State)
+			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		expectLeft(ctx, ns)
 	}, SpecTimeout(specTimeout))
 
@@ -85,12 +85,12 @@ var _ = Describe("The objects of an Etcd", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(compacting), compacting)).To(Succeed())
 			g.Expect(framework.IsPodReady(compacting)).To(BeTrue())
-		}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main"}}
 		Eventually(func(g Gomega) {
 			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)).To(Succeed())
 			g.Expect(budget.Status).To(And(HaveField("ExpectedPods", int32(3)), HaveField("CurrentHealthy", int32(3)), HaveField("DisruptionsAllowed", int32(1))))
-		}).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(endpoints(ctx, ns, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
 
 		By("evicting the pods of a first node, and refusing those of a second until the first is back")
@@ -99,7 +99,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		Expect(evict(ctx, ns, second)).To(Satisfy(apierrors.IsTooManyRequests))
 		writeLog.Write(ctx, 5) // a quorum serves
 
-		Eventually(evict).WithArguments(ctx, ns, second).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+		Eventually(evict).WithArguments(ctx, ns, second).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(memberPod(ctx, ns, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second was let go when the first was back")
 
 		ns.EventuallyReady(ctx, etcd)
@@ -140,7 +140,7 @@ func memberPod(ctx context.Context, ns *framework.TestNamespace, ordinal int) *c
 
 // evict asks for what kubectl drain asks for.
 func evict(ctx context.Context, ns *framework.TestNamespace, pod *corev1.Pod) error {
-	return ns.Person.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
+	return ns.Admin.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
 }
 
 // endpoints are the names of the pods behind a Service.

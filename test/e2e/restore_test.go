@@ -83,7 +83,7 @@ func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 
 	config, err := ns.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(askSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(200), ns.State)
+	Eventually(askSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(200), ns.State)
 }
 
 // destroy empties all volumes and ends all pods, at once. It returns the folders of the volumes.

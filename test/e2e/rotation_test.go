@@ -101,7 +101,7 @@ func (r *rotation) connection(ctx context.Context) *tls.Config {
 func (r *rotation) eventually(ctx context.Context, changed func(before, now *tls.Config) bool) {
 	GinkgoHelper()
 	Eventually(func() bool { return changed(r.before, r.connection(ctx)) }).WithContext(ctx).
-		WithTimeout(time.Duration(r.members)*framework.Patience).WithPolling(framework.Pause).Should(BeTrue(), r.ns.State)
+		WithTimeout(time.Duration(r.members)*framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), r.ns.State)
 }
 
 func otherCA(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }

@@ -75,7 +75,7 @@ func eventuallyReplacing(ctx context.Context, ns *framework.TestNamespace, claim
 	for _, text := range texts {
 		matchers = append(matchers, ContainSubstring(text))
 	}
-	Eventually(events).WithContext(ctx).WithArguments(ctx, ns, "ReplacingVolume").WithTimeout(framework.Patience).WithPolling(framework.Pause).
+	Eventually(events).WithContext(ctx).WithArguments(ctx, ns, "ReplacingVolume").WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 		Should(ContainElement(And(matchers...)), ns.State)
 }
 

@@ -66,7 +66,7 @@ var _ = Describe("Three members go on serving", func() {
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 10)
-		Eventually(peerTLS).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveEach("true"))
+		Eventually(peerTLS).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveEach("true"))
 		hibernate(ctx, ns, etcd)
 
 		By("switching TLS off while no member runs")

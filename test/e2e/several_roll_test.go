@@ -84,7 +84,7 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	timeline.End("three members changed")
 	replaced := replacedInOrder(ctx, ns, before)
 	Expect(replaced).To(HaveLen(3))
-	Eventually(events).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(HaveLen(moved+1), "once")
+	Eventually(events).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "once")
 	moves := events(ctx, ns, "MovedLeader")
 	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
 

@@ -98,7 +98,7 @@ var _ = Describe("Tasks", Serial, func() {
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
 		})
 
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
@@ -141,7 +141,7 @@ func eventuallyTask(ctx context.Context, ns *framework.TestNamespace, task *drui
 	Eventually(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(framework.Patience).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 
 func eventuallySucceeded(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdOpsTask) {

@@ -47,7 +47,7 @@ var _ = Describe("Certificates are given", func() {
 		Expect(writeLog.TryWrite(ctx, framework.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
 
 		By("serving the sidecar's HTTP with its own certificate")
-		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.Trusting("main-client")).WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(Equal(http.StatusOK))
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.Trusting("main-client")).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(http.StatusOK))
 		_, err := latestSnapshot(ctx, ns, etcd, clients.Trusting("main-client"))
 		Expect(err).To(MatchError(ContainSubstring("certificate")))
 

@@ -97,7 +97,7 @@ var _ = Describe("A newcomer", func() {
 		By("serving every metric that the page's alerts read")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(framework.Soon).WithPolling(framework.Pause).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		Expect(framework.MissingForAlerts("etcd", ns.MemberMetrics(ctx, etcd))).To(BeEmpty())
 
 		writeLog := ns.NewWriteLog(etcd)

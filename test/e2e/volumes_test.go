@@ -83,7 +83,7 @@ func refusedFor(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 // expectQuiet expects that nobody tries again what was refused: neither the Etcd is written, nor events.
 func expectQuiet(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	Eventually(events).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.Soon).WithPolling(framework.Pause).ShouldNot(BeEmpty(), ns.State)
+	Eventually(events).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
 	refusals := len(events(ctx, ns, "InvalidSpec"))
 	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	version := etcd.ResourceVersion
@@ -91,5 +91,5 @@ func expectQuiet(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		g.Expect(etcd.ResourceVersion).To(Equal(version))
 		g.Expect(events(ctx, ns, "InvalidSpec")).To(HaveLen(refusals))
-	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.Pause).Should(Succeed(), ns.State)
+	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }

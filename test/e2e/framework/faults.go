@@ -110,6 +110,6 @@ func (ns *TestNamespace) LoseVolume(ctx context.Context, claim string) {
 		volume.Finalizers = nil
 
 		return client.IgnoreNotFound(ns.Client.Patch(ctx, volume, client.MergeFrom(before)))
-	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause / 5).Should(Succeed())
-	Eventually(ns.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(Soon).WithPolling(Pause / 5).Should(BeTrue())
+	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval / 5).Should(Succeed())
+	Eventually(ns.IsGone).WithContext(ctx).WithArguments(volume).WithTimeout(ReconcileTimeout).WithPolling(PollInterval / 5).Should(BeTrue())
 }

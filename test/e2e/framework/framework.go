@@ -31,27 +31,27 @@ import (
 )
 
 const (
-	// Patience is how long a story waits for a cluster to become what it should be: a member is ready after half a minute on
+	// ReadyTimeout is how long a story waits for a cluster to become what it should be: a member is ready after half a minute on
 	// an idle machine, and several start at once on two cores.
-	Patience = 4 * time.Minute
-	// Soon is how long a story waits for what is only a matter of reconciling.
-	Soon = time.Minute
-	// Pause is the time between two looks.
-	Pause = 500 * time.Millisecond
+	ReadyTimeout = 4 * time.Minute
+	// ReconcileTimeout is how long a story waits for what is only a matter of reconciling.
+	ReconcileTimeout = time.Minute
+	// PollInterval is the time between two looks.
+	PollInterval = 500 * time.Millisecond
 )
 
 // Users whom hack/seed names in the values of the chart: who may change the objects of Etcds, and who may delete their pods.
 const (
-	disturber = "seed:disturber"
-	drainer   = "seed:drainer"
+	exemptUser = "seed:exempt"
+	drainer    = "seed:drainer"
 )
 
 // Framework is a running seed with the operator on it.
 type Framework struct {
 	// Client reads and writes without a cache, with every right, as somebody who may change the objects of Etcds: stories do what nobody should.
 	Client client.Client
-	// Person reads and writes as the administrator, whom the protection keeps from the objects of Etcds.
-	Person client.Client
+	// Admin reads and writes as the administrator, whom the protection keeps from the objects of Etcds.
+	Admin client.Client
 	// Drainer reads and writes with every right as the user who drains nodes.
 	Drainer client.Client
 	// Config is how to connect as the administrator.
@@ -69,9 +69,9 @@ type Framework struct {
 	operatorNamespace string
 }
 
-// Find finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
+// Connect finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
 // no operator runs on it.
-func Find(ctx context.Context) (*Framework, error) {
+func Connect(ctx context.Context) (*Framework, error) {
 	l := &Framework{operatorNamespace: "extension-etcd-druid"}
 	var kubeconfig string
 
@@ -112,15 +112,15 @@ func (f *Framework) connect(kubeconfig string) error {
 		return err
 	}
 
-	if f.Client, err = f.as(disturber, scheme); err != nil {
+	if f.Client, err = f.impersonate(exemptUser, scheme); err != nil {
 		return fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
 	}
 
-	if f.Drainer, err = f.as(drainer, scheme); err != nil {
+	if f.Drainer, err = f.impersonate(drainer, scheme); err != nil {
 		return err
 	}
 
-	if f.Person, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if f.Admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		return err
 	}
 
@@ -129,8 +129,8 @@ func (f *Framework) connect(kubeconfig string) error {
 	return err
 }
 
-// as returns a client that has every right under the name of the user.
-func (f *Framework) as(user string, scheme *runtime.Scheme) (client.Client, error) {
+// impersonate returns a client that has every right under the name of the user.
+func (f *Framework) impersonate(user string, scheme *runtime.Scheme) (client.Client, error) {
 	config := rest.CopyConfig(f.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
 

@@ -79,7 +79,7 @@ func (ns *TestNamespace) BackupEntry(ctx context.Context) string {
 	DeferCleanup(func(ctx SpecContext) {
 		for _, object := range []client.Object{entry, bucket} {
 			Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, object))).To(Succeed())
-			Eventually(func() bool { return ns.IsGone(ctx, object) }).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), ns.State)
+			Eventually(func() bool { return ns.IsGone(ctx, object) }).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeTrue(), ns.State)
 		}
 	})
 

@@ -57,7 +57,7 @@ func (ns *TestNamespace) Gardenlet(ctx context.Context) *Gardenlet {
 
 	for _, definitions := range []component.DeployWaiter{monitoring, autoscaling} {
 		// Another story may write them at the same moment.
-		Eventually(definitions.Deploy).WithArguments(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Succeed())
+		Eventually(definitions.Deploy).WithArguments(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
 		Expect(definitions.Wait(ctx)).To(Succeed())
 	}
 
@@ -168,7 +168,7 @@ func (ns *TestNamespace) EventuallySecret(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() error {
 		return ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, &corev1.Secret{})
-	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Succeed())
+	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
 }
 
 // Claims are the UIDs of the volume claims in the story's namespace, by name.

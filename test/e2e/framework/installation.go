@@ -70,7 +70,7 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 		// No webhook of gardener-resource-manager mounts a token here.
 		"serviceAccount": map[string]any{"automountToken": true},
 		// gardener-resource-manager has a certificate here instead of its ServiceAccount, and what it applies is protected.
-		"protection": map[string]any{"exemptUsers": []any{"gardener-resource-manager", "seed:disturber"}, "drainers": []any{"seed:drainer"}},
+		"protection": map[string]any{"exemptUsers": []any{"gardener-resource-manager", "seed:exempt"}, "drainers": []any{"seed:drainer"}},
 		"gardener":   map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
 	}}
 
@@ -141,7 +141,7 @@ func (o *Operator) scale(ctx context.Context, replicas int32) {
 		err := o.Client.Get(ctx, o.Deployment, deployment)
 
 		return deployment.Status.Replicas, err
-	}).WithContext(ctx).WithTimeout(Soon).WithPolling(Pause).Should(Equal(replicas))
+	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Equal(replicas))
 }
 
 // Apply renders the chart with these values and writes the ManagedResource, as gardenlet does. gardener-resource-manager writes the same

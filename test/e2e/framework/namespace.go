@@ -55,7 +55,7 @@ func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcds[i]))).To(Succeed())
 	}
 
-	Eventually(ns.etcds).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(BeEmpty(), ns.State)
+	Eventually(ns.etcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)
 	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))).To(Succeed())
 	Expect(os.RemoveAll(ns.StoreDir())).To(Succeed())
 }
@@ -99,7 +99,7 @@ func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etc
 	Eventually(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		look(g)
-	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), ns.State)
+	}).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(Succeed(), ns.State)
 }
 
 // EventuallyReady waits until the Etcd is all that its newest generation asks for, and serves.

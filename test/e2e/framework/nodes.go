@@ -39,7 +39,7 @@ func (f *Framework) Heal(ctx context.Context, nodes ...string) {
 	}
 
 	for _, node := range nodes {
-		Eventually(f.isReady).WithContext(ctx).WithArguments(node).WithTimeout(Patience).WithPolling(Pause).Should(BeTrue(), node)
+		Eventually(f.isReady).WithContext(ctx).WithArguments(node).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeTrue(), node)
 	}
 }
 

@@ -85,7 +85,7 @@ func (o *ObjectStore) eventuallyHas(ctx context.Context, replicas int32) {
 		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
 		g.Expect(deployment.Status.AvailableReplicas).To(Equal(replicas))
 		g.Expect(deployment.Status.Replicas).To(Equal(replicas))
-	}).WithContext(ctx).WithTimeout(Patience).WithPolling(Pause).Should(Succeed(), o.ns.State)
+	}).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(Succeed(), o.ns.State)
 }
 
 func (o *ObjectStore) deployment(ctx context.Context) *appsv1.Deployment {

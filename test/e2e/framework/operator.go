@@ -76,7 +76,7 @@ func (o *Operator) Kill(ctx context.Context) {
 // EventuallyLeads waits until the Deployment is rolled out and one of its pods leads.
 func (o *Operator) EventuallyLeads(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(o.checkLeads).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(Pause).Should(Succeed())
+	Eventually(o.checkLeads).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(PollInterval).Should(Succeed())
 }
 
 func (o *Operator) checkLeads(ctx context.Context) error {

@@ -40,7 +40,7 @@ func put(ctx context.Context, client *clientv3.Client, key, value string) (*clie
 		select {
 		case <-ctx.Done():
 			return nil, failures
-		case <-time.After(Pause):
+		case <-time.After(PollInterval):
 		}
 	}
 }

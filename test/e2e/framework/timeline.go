@@ -33,7 +33,7 @@ func (ns *TestNamespace) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *T
 	key := client.ObjectKey{Namespace: ns.Name, Name: etcd.Name}
 
 	t.done.Go(func() {
-		ticker := time.NewTicker(Pause / 2)
+		ticker := time.NewTicker(PollInterval / 2)
 		defer ticker.Stop()
 
 		for last := ""; ctx.Err() == nil; {

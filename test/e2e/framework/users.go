@@ -145,7 +145,7 @@ func (u *Users) Follow() {
 	u.done.Go(func() {
 		defer GinkgoRecover()
 
-		ticker := time.NewTicker(2 * Pause)
+		ticker := time.NewTicker(2 * PollInterval)
 		defer ticker.Stop()
 
 		for before := u.config; u.context.Err() == nil; {

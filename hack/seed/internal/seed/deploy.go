@@ -31,9 +31,9 @@ const (
 
 	// resourceManagerUser is the common name of gardener-resource-manager's certificate.
 	resourceManagerUser = "gardener-resource-manager"
-	// disturber is the user as whom the end-to-end stories do what nobody should.
-	disturber = "seed:disturber"
-	// drainer is the user as whom the end-to-end stories delete pods of a node that is drained.
+	// exemptUser is the user whom the protection exempts. The end-to-end tests impersonate it to change the objects of Etcds.
+	exemptUser = "seed:exempt"
+	// drainer is the user who may delete pods of Etcds. The end-to-end tests impersonate it to drain a node.
 	drainer = "seed:drainer"
 )
 
@@ -125,7 +125,7 @@ func (s *Seed) writeValues(tag string) (string, error) {
 			"crds":                    map[string]any{"enabled": true},
 			"config":                  map[string]any{"localStore": map[string]any{"roots": []string{layout.LocalStore}}},
 			"embeddedResourceManager": map[string]any{"enabled": false},
-			"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, disturber}, "drainers": []string{drainer}},
+			"protection":              map[string]any{"exemptUsers": []string{resourceManagerUser, exemptUser}, "drainers": []string{drainer}},
 		})
 	}
 
