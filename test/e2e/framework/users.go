@@ -5,7 +5,6 @@
 package framework
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -137,30 +136,6 @@ func (u *Users) Connect(config *tls.Config) {
 	for _, client := range clients {
 		_ = client.Close()
 	}
-}
-
-// Follow makes the users read the Secret for applications again and again, and connect anew when it has changed, as applications do
-// that mount it.
-func (u *Users) Follow() {
-	u.done.Go(func() {
-		defer GinkgoRecover()
-
-		ticker := time.NewTicker(2 * PollInterval)
-		defer ticker.Stop()
-
-		for before := u.config; u.context.Err() == nil; {
-			now, err := u.ns.Connection(u.context, u.etcd)
-			if err == nil && now != nil && (before == nil || !now.RootCAs.Equal(before.RootCAs) || !bytes.Equal(now.Certificates[0].Certificate[0], before.Certificates[0].Certificate[0])) {
-				u.Connect(now)
-				before = now
-			}
-
-			select {
-			case <-u.context.Done():
-			case <-ticker.C:
-			}
-		}
-	})
 }
 
 // connect connects to hosts: the Service, or pods, whose addresses are looked up for each connection as a DNS server does.
