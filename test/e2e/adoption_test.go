@@ -49,9 +49,9 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
 		pods, claims := podsOf(ctx, ns, replicas), claimsOf(ctx, ns, replicas)
-		var users *framework.Users
+		var workload *framework.Workload
 		if replicas > 1 {
-			users = ns.UseWith(ctx, etcd, nil, "adoption")
+			workload = ns.StartWorkloadWith(ctx, etcd, nil, "adoption")
 		}
 
 		By("telling a person beforehand, whom the protection keeps from changing anything, that pods will restart")
@@ -79,8 +79,8 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		Expect(claimsOf(ctx, ns, replicas)).To(Equal(claims))
 		writeLog.ExpectComplete(ctx)
 		writeLog.Write(ctx, 1)
-		if users != nil {
-			users.End(ctx) // nothing that was acknowledged is lost
+		if workload != nil {
+			workload.Stop(ctx) // nothing that was acknowledged is lost
 		}
 	},
 		Entry("of one member", SpecPriority(8), 1),

@@ -59,8 +59,8 @@ var _ = ReportAfterSuite("the time of each story", func(report Report) {
 		fmt.Fprintf(&table, "%8s after %8s  %-8s %s\n", spec.RunTime.Round(time.Second), spec.StartTime.Sub(report.StartTime).Round(time.Second), spec.State, spec.FullText())
 	}
 
-	if usages := framework.UsageTable(report.SpecReports); usages != "" {
-		fmt.Printf("What clients met with that used an Etcd without pause (the longest time between two successes):\n%s", usages)
+	if phases := framework.PhaseTable(report.SpecReports); phases != "" {
+		fmt.Printf("What clients met with that used an Etcd without pause (the longest time between two successes):\n%s", phases)
 	}
 
 	fmt.Printf("Each story's time, and when it began:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))

@@ -112,7 +112,7 @@ var _ = Describe("gardenlet is the client", func() {
 		By("rolling the bundle out")
 		gardenlet.RotatePeerCA(ctx)
 		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
-		users := ns.UseWith(ctx, etcd, writeLog.TLS, "a new peer CA: the bundle")
+		workload := ns.StartWorkloadWith(ctx, etcd, writeLog.TLS, "a new peer CA: the bundle")
 		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		for _, volumes := range ns.Mounted(ctx, etcd) {
@@ -121,10 +121,10 @@ var _ = Describe("gardenlet is the client", func() {
 		}
 
 		By("rolling the certificates out")
-		users.Begin("a new peer CA: the certificates")
+		workload.StartPhase("a new peer CA: the certificates")
 		Expect(component.Deploy(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-		expectNoFailures(users.End(ctx))
+		expectNoFailures(workload.Stop(ctx))
 		for _, volumes := range ns.Mounted(ctx, etcd) {
 			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
 		}

@@ -140,15 +140,15 @@ func useAlways(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1al
 			end: func(context.Context) { GinkgoHelper(); only.stop() },
 		}
 	}
-	users := ns.UseWith(ctx, etcd, credentials, phase)
+	workload := ns.StartWorkloadWith(ctx, etcd, credentials, phase)
 
 	return clients{
 		reconnect: func(credentials *tls.Config, phase string) {
 			GinkgoHelper()
-			users.Begin(phase)
-			users.Connect(credentials)
+			workload.StartPhase(phase)
+			workload.Reconnect(credentials)
 		},
-		end: func(ctx context.Context) { GinkgoHelper(); expectNoFailures(users.End(ctx)) },
+		end: func(ctx context.Context) { GinkgoHelper(); expectNoFailures(workload.Stop(ctx)) },
 	}
 }
 

@@ -51,7 +51,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 	})
 
 	It("one loses its process, its pod, its data, or its volume: the others are not touched", func(ctx SpecContext) {
-		users := ns.Use(ctx, etcd, "the leader is lost suddenly")
+		workload := ns.StartWorkload(ctx, etcd, "the leader is lost suddenly")
 
 		By("losing the leader's process without a word")
 		before, ids, victim := podsByName(ctx, ns), memberIDs(etcd), leader(etcd)
@@ -65,7 +65,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
 
 		By("losing a pod")
-		users.Begin("a pod is lost")
+		workload.StartPhase("a pod is lost")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		ns.Kill(ctx, new(before[victim]))
 		took("a lost pod is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
@@ -74,7 +74,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
 
 		By("losing the data of a member")
-		users.Begin("the data of a member is corrupted")
+		workload.StartPhase("the data of a member is corrupted")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		ns.Corrupt(ctx, "main-"+victim)
 		ns.Crash(new(before[victim]), "etcd")
@@ -86,7 +86,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		expectUntouched(ctx, ns, before, victim)
 
 		By("losing a volume")
-		users.Begin("the volume of a member is lost")
+		workload.StartPhase("the volume of a member is lost")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		claim := ns.ClaimNamed(ctx, "main-"+victim)
 		ns.LoseVolume(ctx, claim.Name)
@@ -98,15 +98,15 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
 		expectUntouched(ctx, ns, before, victim)
 
-		usages := users.End(ctx)
-		Expect(max(usages[0].WriteGap, usages[0].MembersGap)).To(BeNumerically("<", electionBound), usages[0].String())
-		expectNoFailures(usages[1:])
+		phases := workload.Stop(ctx)
+		Expect(max(phases[0].WriteGap, phases[0].MembersGap)).To(BeNumerically("<", electionBound), phases[0].String())
+		expectNoFailures(phases[1:])
 	}, SpecTimeout(specTimeout))
 
 	It("two are cut off one after the other, and healed: they are the same voters, and nothing is deleted", func(ctx SpecContext) {
 		first, second := memberOn(ctx, ns, "n3"), memberOn(ctx, ns, "n2")
 		pods, claims, ids, replaced := podsByName(ctx, ns), claimUIDs(ctx, ns), memberIDs(etcd), len(events(ctx, ns, "ReplacingVolume"))
-		users := ns.Use(ctx, etcd, "one of three nodes is cut off")
+		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is cut off")
 		seed.Partition(ctx, "n3")
 		took("a member that fell silent is in the condition after", eventuallyNamed(ctx, ns, etcd, first+" is Unknown (Unreachable)"), detectionBound)
 
@@ -117,7 +117,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		})
 
 		By("losing the quorum")
-		users.Begin("two of three nodes are cut off")
+		workload.StartPhase("two of three nodes are cut off")
 		seed.Partition(ctx, "n2")
 		began := time.Now()
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -134,7 +134,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
-		users.Begin("one of three nodes is healed")
+		workload.StartPhase("one of three nodes is healed")
 		seed.Heal(ctx, "n2")
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, pods, "")
@@ -142,14 +142,14 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		Expect(memberIDs(etcd)).To(Equal(ids))
 		Expect(events(ctx, ns, "ReplacingVolume")).To(HaveLen(replaced))
 
-		usages := users.End(ctx)
-		expectServedByMembers(usages[0], usages[2])
+		phases := workload.Stop(ctx)
+		expectServedByMembers(phases[0], phases[2])
 	}, SpecTimeout(specTimeout))
 
 	It("one is gone for good with its node and volume, of which somebody tells: it joins again elsewhere", func(ctx SpecContext) {
 		victim, pods, ids := memberOn(ctx, ns, "n3"), podsByName(ctx, ns), memberIDs(etcd)
 		claim := ns.ClaimNamed(ctx, "main-"+victim)
-		users := ns.Use(ctx, etcd, "one of three nodes is gone for good")
+		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is gone for good")
 		seed.Partition(ctx, "n3")
 		eventuallyNamed(ctx, ns, etcd, victim)
 		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "it may come back")
@@ -165,6 +165,6 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
 		expectUntouched(ctx, ns, pods, victim)
 		Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]))
-		expectServedByMembers(users.End(ctx)...)
+		expectServedByMembers(workload.Stop(ctx)...)
 	}, SpecTimeout(specTimeout))
 })

@@ -35,7 +35,7 @@ var _ = Describe("A cluster grows", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		credentials := framework.WithCertificate(clients.Trusting("main-client"), certificate)
-		users := ns.UseWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
+		workload := ns.StartWorkloadWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
 		timeline := ns.Watch(ctx, etcd)
 		first := ns.Pod(ctx, etcd)
@@ -57,7 +57,7 @@ var _ = Describe("A cluster grows", func() {
 		after := podsByName(ctx, ns)
 		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before a second one joins")
 		Expect(events(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
-		users.End(ctx)
+		workload.Stop(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
@@ -78,7 +78,7 @@ func createThree(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha
 // growToFive grows the cluster from three members to five, and expects that no member restarts.
 func growToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	users := ns.Use(ctx, etcd, "from three members to five")
+	workload := ns.StartWorkload(ctx, etcd, "from three members to five")
 	before := podsByName(ctx, ns)
 	timeline := ns.Watch(ctx, etcd)
 	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
@@ -89,7 +89,7 @@ func growToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1a
 	for name, pod := range before {
 		Expect(after[name].UID).To(Equal(pod.UID), "no member restarts")
 	}
-	expectShortGaps(users.End(ctx))
+	expectShortGaps(workload.Stop(ctx))
 }
 
 // voters counts the members that the status calls ready, which learners are not.
@@ -167,19 +167,19 @@ func replacedInOrder(ctx context.Context, ns *framework.TestNamespace, before ma
 
 // expectNoFailures expects that every operation succeeded within a second, in every phase. It is for stories that have the machine
 // to themselves.
-func expectNoFailures(usages []framework.Usage) {
+func expectNoFailures(phases []framework.PhaseStats) {
 	GinkgoHelper()
-	for _, usage := range usages {
-		Expect(usage.Failed).To(BeZero(), usage.String())
-		Expect(usage.Writes).To(BeNumerically(">", 20), usage.String())
+	for _, stats := range phases {
+		Expect(stats.Failed).To(BeZero(), stats.String())
+		Expect(stats.Writes).To(BeNumerically(">", 20), stats.String())
 	}
 }
 
 // expectShortGaps is expectNoFailures for stories beside which others start members on the same two cores.
-func expectShortGaps(usages []framework.Usage) {
+func expectShortGaps(phases []framework.PhaseStats) {
 	GinkgoHelper()
-	for _, usage := range usages {
-		Expect(max(usage.WriteGap, usage.MembersGap)).To(BeNumerically("<", 10*time.Second), usage.String())
-		Expect(usage.Writes).To(BeNumerically(">", 20), usage.String())
+	for _, stats := range phases {
+		Expect(max(stats.WriteGap, stats.MembersGap)).To(BeNumerically("<", 10*time.Second), stats.String())
+		Expect(stats.Writes).To(BeNumerically(">", 20), stats.String())
 	}
 }

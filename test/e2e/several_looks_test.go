@@ -131,9 +131,9 @@ func memberOn(ctx context.Context, ns *framework.TestNamespace, node string) str
 
 // expectServedByMembers expects no longer gaps than an election of those who know all members. Behind a Service packets for a node
 // that is cut off are lost until its proxies know, which takes the API server most of a minute.
-func expectServedByMembers(usages ...framework.Usage) {
+func expectServedByMembers(phases ...framework.PhaseStats) {
 	GinkgoHelper()
-	for _, usage := range usages {
-		Expect(usage.MembersGap).To(BeNumerically("<", electionBound), usage.String())
+	for _, stats := range phases {
+		Expect(stats.MembersGap).To(BeNumerically("<", electionBound), stats.String())
 	}
 }

@@ -32,7 +32,7 @@ var _ = Describe("Three members go on serving", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS())
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		users := ns.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
+		workload := ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
 
 		timeline := ns.Watch(ctx, etcd)
 		ns.Change(ctx, etcd, fixture.WithPeerTLS())
@@ -41,8 +41,8 @@ var _ = Describe("Three members go on serving", func() {
 		Expect(peerTLS(ctx, ns)).To(HaveEach("true"))
 
 		By("switching it off")
-		expectNoFailures(users.End(ctx))
-		users = ns.UseWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
+		expectNoFailures(workload.Stop(ctx))
+		workload = ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
 		before := podsByName(ctx, ns)
 		timeline = ns.Watch(ctx, etcd)
 		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
@@ -52,7 +52,7 @@ var _ = Describe("Three members go on serving", func() {
 		ns.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched off")
 		Expect(peerTLS(ctx, ns)).To(HaveEach("false"))
-		expectNoFailures(users.End(ctx))
+		expectNoFailures(workload.Stop(ctx))
 		Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(3))
 		for name, pod := range podsByName(ctx, ns) {
 			Expect(restarts(pod)).To(BeZero(), "%s is told before it starts", name)
@@ -83,7 +83,7 @@ var _ = Describe("Three members go on serving", func() {
 				Expect(restarts(pod)).To(BeZero(), "%s stops because its sidecar reads the configuration without TLS", pod.Name)
 			}
 		})
-		users := ns.Use(ctx, etcd, "peer TLS is switched off while the members hibernate, and they wake up")
+		workload := ns.StartWorkload(ctx, etcd, "peer TLS is switched off while the members hibernate, and they wake up")
 
 		By("replacing one member after the other")
 		for replaced := 1; replaced <= 3; replaced++ {
@@ -93,7 +93,7 @@ var _ = Describe("Three members go on serving", func() {
 			})
 		}
 		ns.EventuallyReady(ctx, etcd)
-		expectShortGaps(users.End(ctx))
+		expectShortGaps(workload.Stop(ctx))
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })

@@ -70,7 +70,7 @@ var _ = Describe("Three members are changed", func() {
 // changeOneAfterTheOther changes the resources, labels and configuration of three members, and then their image to one that does not exist.
 func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	users := ns.Use(ctx, etcd, "resources, labels and configuration change")
+	workload := ns.StartWorkload(ctx, etcd, "resources, labels and configuration change")
 
 	By("changing resources, labels and configuration")
 	before, moved := podsByName(ctx, ns), len(events(ctx, ns, "MovedLeader")) // while it formed
@@ -89,7 +89,7 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
 
 	By("stopping at the first pod with a broken image, and saying so")
-	users.Begin("the image is broken, and corrected")
+	workload.StartPhase("the image is broken, and corrected")
 	before = podsByName(ctx, ns)
 	image := etcd.Spec.Etcd.Image
 	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
@@ -105,5 +105,5 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
 	ns.EventuallyReady(ctx, etcd)
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the others run what is wanted again")
-	expectNoFailures(users.End(ctx))
+	expectNoFailures(workload.Stop(ctx))
 }

@@ -32,7 +32,7 @@ var _ = Describe("The volumes of three members", func() {
 		before, former := podsByName(ctx, ns), &appsv1.StatefulSet{}
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), former)).To(Succeed())
 
-		users := ns.Use(ctx, etcd, "volumes grow")
+		workload := ns.StartWorkload(ctx, etcd, "volumes grow")
 		ns.Change(ctx, etcd, capacity("2Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -46,7 +46,7 @@ var _ = Describe("The volumes of three members", func() {
 			g.Expect(statefulSet.UID).NotTo(Equal(former.UID))
 			g.Expect(statefulSet.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
 		})
-		expectShortGaps(users.End(ctx)) // no pod restarts, as is looked at next
+		expectShortGaps(workload.Stop(ctx)) // no pod restarts, as is looked at next
 		expectUntouched(ctx, ns, before, "")
 
 		By("refusing that they shrink, until that is taken back")

@@ -72,29 +72,29 @@ type Framework struct {
 // Connect finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
 // no operator runs on it.
 func Connect(ctx context.Context) (*Framework, error) {
-	l := &Framework{operatorNamespace: "extension-etcd-druid"}
+	f := &Framework{operatorNamespace: "extension-etcd-druid"}
 	var kubeconfig string
 
 	for _, setting := range []struct {
 		name   string
 		target *string
 	}{
-		{"KUBECONFIG", &kubeconfig}, {"SEED_AUDIT_LOG", &l.AuditLog}, {"SEED_LOCAL_STORE", &l.LocalStore},
+		{"KUBECONFIG", &kubeconfig}, {"SEED_AUDIT_LOG", &f.AuditLog}, {"SEED_LOCAL_STORE", &f.LocalStore},
 	} {
 		if *setting.target = os.Getenv(setting.name); *setting.target == "" {
 			return nil, fmt.Errorf("%s is not set, so that there is no seed to tell the stories on: run them by `make test-e2e`, which starts the local seed and sets it", setting.name)
 		}
 	}
 
-	if err := l.connect(kubeconfig); err != nil {
+	if err := f.connect(kubeconfig); err != nil {
 		return nil, err
 	}
 
-	if _, err := l.Operator(ctx); err != nil {
+	if _, err := f.Operator(ctx); err != nil {
 		return nil, err
 	}
 
-	return l, nil
+	return f, nil
 }
 
 // connect makes the clients of the cluster.

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package framework
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/onsi/ginkgo/v2/types"
+)
+
+// phaseStatsEntry is the name of the entries of reports that hold a Usage: they get from the process of a story to the one that reports.
+const phaseStatsEntry = "workload"
+
+// String is a row of the table.
+func (s PhaseStats) String() string {
+	row := fmt.Sprintf("%9s %9s %9s %8s %7d %7d %6d %5d  %s", roundForTable(s.WriteGap), roundForTable(s.MembersGap), roundForTable(s.ReadGap), roundForTable(s.Took), s.Writes, s.Reads, s.Failed, s.Lost, s.Phase)
+	if s.LastError != "" {
+		row += "; last failure " + s.LastError
+	}
+
+	return row
+}
+
+func roundForTable(duration time.Duration) string {
+	if duration >= 10*time.Second {
+		return duration.Round(time.Second).String()
+	}
+
+	return duration.Round(time.Millisecond).String()
+}
+
+// PhaseTable is the table of what the users of all stories met with: the longest gaps first of all. Empty: there were none.
+func PhaseTable(reports types.SpecReports) string {
+	var table strings.Builder
+
+	for _, report := range reports {
+		for _, entry := range report.ReportEntries {
+			stats, here := entry.Value.GetRawValue().(PhaseStats) // those of other processes come as JSON
+			if entry.Name != phaseStatsEntry || !here && json.Unmarshal([]byte(entry.Value.AsJSON), &stats) != nil {
+				continue
+			}
+
+			stats.Phase = report.FullText() + ": " + stats.Phase
+			fmt.Fprintln(&table, stats)
+		}
+	}
+
+	if table.Len() == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("%9s %9s %9s %8s %7s %7s %6s %5s  %s\n", "write gap", "by member", "read gap", "took", "writes", "reads", ">1s", "lost", "test: phase") + table.String()
+}
