@@ -64,7 +64,7 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 			MatchRegexp(`(delete|evict) pod main-0`)))
 
 		By("adopting it")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			delete(etcd.Annotations, suspendAnnotation)
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
 		})

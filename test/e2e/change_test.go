@@ -43,7 +43,7 @@ var _ = Describe("A running cluster", func() {
 
 		By("holding back a change while it is suspended")
 		applied, generation := managedResource(ctx, ns, etcd), etcd.Generation
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, suspendAnnotation, "")
 			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
 		})
@@ -58,12 +58,12 @@ var _ = Describe("A running cluster", func() {
 		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Succeed(), ns.State)
 
 		By("carrying it out when it is suspended no more")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, suspendAnnotation) })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, suspendAnnotation) })
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 		writeLog.ExpectComplete(ctx)
 
 		By("carrying a change out that the operation annotation asks for, and removing the annotation")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
 			etcd.Spec.Labels["test"] = "changed"
 		})
@@ -73,7 +73,7 @@ var _ = Describe("A running cluster", func() {
 		writeLog.ExpectComplete(ctx)
 
 		By("removing the annotation as well when there is nothing to do")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, olderOperationAnnotation, "reconcile")
 		})
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey(olderOperationAnnotation)) })
@@ -82,7 +82,7 @@ var _ = Describe("A running cluster", func() {
 
 		By("making the StatefulSet anew around its pod for what cannot be changed in place")
 		former := statefulSet(ctx, ns, etcd)
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) })
 		ns.EventuallyReady(ctx, etcd)
 		Expect(statefulSet(ctx, ns, etcd).UID).NotTo(Equal(former.UID))
 		Expect(statefulSet(ctx, ns, etcd).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("20Gi"))

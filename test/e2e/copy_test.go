@@ -24,7 +24,7 @@ import (
 var _ = Describe("Snapshots are copied to another store", func() {
 	It("after the final one, and three members are restored from the copy", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "copy")
-		objectStore := ns.ObjectStore(ctx)
+		objectStore := ns.StartObjectStore(ctx)
 		source := druidv1alpha1.StoreSpec{
 			Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("source"), Prefix: "demo/main",
 			SecretRef: &corev1.SecretReference{Name: objectStore.SecretName},

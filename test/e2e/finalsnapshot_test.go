@@ -123,7 +123,7 @@ var _ = Describe("The final snapshot", func() {
 
 		By("waking up on the volume, with the store")
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))

@@ -21,8 +21,8 @@ import (
 var _ = Describe("Gardener knows the rest", func() {
 	It("encrypts and backs up an Etcd of ten lines", SpecPriority(3), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "tenlines")
-		ns.Cluster(ctx, "", nil)
-		entry := ns.BackupEntry(ctx)
+		ns.ApplyCluster(ctx, "", nil)
+		entry := ns.CreateBackupEntry(ctx)
 
 		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "35-etcd-gardener.yaml"))
 		Expect(err).NotTo(HaveOccurred())

@@ -27,8 +27,8 @@ var _ = Describe("gardenlet is the client", func() {
 	DescribeTable("deploys, hibernates, wakes up and destroys",
 		func(ctx SpecContext, role string, class gardeneretcd.Class, isBackedUp bool) {
 			ns := seed.NewNamespace(ctx, "gardenlet")
-			ns.Cluster(ctx, "", nil)
-			gardenlet := ns.Gardenlet(ctx)
+			ns.ApplyCluster(ctx, "", nil)
+			gardenlet := ns.NewGardenlet(ctx)
 			values := gardeneretcd.Values{
 				Role: role, Class: class, Replicas: new(int32(1)), StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
 				PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
@@ -36,7 +36,7 @@ var _ = Describe("gardenlet is the client", func() {
 			}
 			var entry string
 			if isBackedUp {
-				entry = ns.BackupEntry(ctx)
+				entry = ns.CreateBackupEntry(ctx)
 				ns.EventuallySecret(ctx, "etcd-backup")
 				values.BackupConfig = &gardeneretcd.BackupConfig{
 					Provider: "local", Container: ns.Name, SecretRefName: "etcd-backup", Prefix: entry, FullSnapshotSchedule: "12 1 * * *",
@@ -48,7 +48,7 @@ var _ = Describe("gardenlet is the client", func() {
 			Expect(component.Deploy(ctx)).To(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 			etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "etcd-" + role}}
-			claims := ns.Claims(ctx)
+			claims := ns.ClaimUIDs(ctx)
 
 			writeLog := ns.NewWriteLog(etcd)
 			writeLog.TLS = gardenlet.Connection(etcd)
@@ -73,7 +73,7 @@ var _ = Describe("gardenlet is the client", func() {
 			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 			writeLog.ExpectComplete(ctx)
-			Expect(ns.Claims(ctx)).To(Equal(claims), "the volume is kept")
+			Expect(ns.ClaimUIDs(ctx)).To(Equal(claims), "the volume is kept")
 
 			By("deploying once more without a change")
 			uid := ns.Pod(ctx, etcd).UID
@@ -92,8 +92,8 @@ var _ = Describe("gardenlet is the client", func() {
 
 	It("rolls out a new CA between three members, while the cluster serves", Serial, func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peerca")
-		ns.Cluster(ctx, "", nil)
-		gardenlet := ns.Gardenlet(ctx)
+		ns.ApplyCluster(ctx, "", nil)
+		gardenlet := ns.NewGardenlet(ctx)
 		values := gardeneretcd.Values{
 			Role: "main", Class: gardeneretcd.ClassImportant, Replicas: new(int32(3)), HighAvailabilityEnabled: true, StorageCapacity: "1Gi", DefragmentationSchedule: new("1 2 * * *"),
 			PriorityClassName: "gardener-system-500", RuntimeKubernetesVersion: semver.MustParse("1.34.0"),
@@ -107,7 +107,7 @@ var _ = Describe("gardenlet is the client", func() {
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.TLS = gardenlet.Connection(etcd)
 		writeLog.Write(ctx, 10)
-		mounted := ns.Mounted(ctx, etcd)
+		mounted := ns.MountedSecrets(ctx, etcd)
 
 		By("rolling the bundle out")
 		gardenlet.RotatePeerCA(ctx)
@@ -115,7 +115,7 @@ var _ = Describe("gardenlet is the client", func() {
 		workload := ns.StartWorkloadWith(ctx, etcd, writeLog.TLS, "a new peer CA: the bundle")
 		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
-		for _, volumes := range ns.Mounted(ctx, etcd) {
+		for _, volumes := range ns.MountedSecrets(ctx, etcd) {
 			Expect(volumes["etcd-peer-ca"]).NotTo(Equal(mounted[0]["etcd-peer-ca"]))
 			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the bundle comes first")
 		}
@@ -125,7 +125,7 @@ var _ = Describe("gardenlet is the client", func() {
 		Expect(component.Deploy(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		expectNoFailures(workload.Stop(ctx))
-		for _, volumes := range ns.Mounted(ctx, etcd) {
+		for _, volumes := range ns.MountedSecrets(ctx, etcd) {
 			Expect(volumes["etcd-peer-server-tls"]).NotTo(Equal(mounted[0]["etcd-peer-server-tls"]))
 		}
 		writeLog.ExpectComplete(ctx)

@@ -56,7 +56,7 @@ var _ = Describe("Hibernation", func() {
 // hibernate asks for no members, and waits until none runs and the status says so.
 func hibernate(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
 	ns.Eventually(ctx, etcd, func(g Gomega) {
 		pods := &corev1.PodList{}
 		g.Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name))).To(Succeed())

@@ -27,7 +27,7 @@ var _ = Describe("Two of three members lose their volumes", func() {
 		pods, claims := podsByName(ctx, ns), claimUIDs(ctx, ns)
 		losing := []string{"main-1", "main-2"}
 		for _, pod := range losing {
-			ns.LoseVolume(ctx, "main-"+pod) // which nobody looks at while its pod serves
+			ns.DeleteVolume(ctx, "main-"+pod) // which nobody looks at while its pod serves
 		}
 		for _, pod := range losing {
 			ns.Kill(ctx, new(pods[pod]))

@@ -19,7 +19,7 @@ import (
 var _ = Describe("The older form of the manifest", func() {
 	It("becomes ready as it is, and writes its snapshots to a store that speaks S3", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "olderform")
-		store := ns.ObjectStore(ctx)
+		store := ns.StartObjectStore(ctx)
 
 		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-older-form.yaml"))
 		Expect(err).NotTo(HaveOccurred())

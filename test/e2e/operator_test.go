@@ -74,7 +74,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 		Expect(ns.Client.Delete(ctx, passing)).To(Succeed())
 		operator.Kill(ctx)
-		operator.EventuallyLeads(ctx)
+		operator.EventuallyLeading(ctx)
 
 		Eventually(func() bool { return ns.IsGone(ctx, passing) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
@@ -125,7 +125,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		newer := "seed.local/etcd-wrapper:newer" // no node has it, so that a pod that were rolled would not come back
 
 		DeferCleanup(operator.Restart)
-		DeferCleanup(operator.UseImage(ctx, "etcd-wrapper", newer))
+		DeferCleanup(operator.OverrideImage(ctx, "etcd-wrapper", newer))
 
 		user := operator.User(ctx)
 		window := seed.OpenAuditWindow()
@@ -193,5 +193,5 @@ func isOfOthers(ctx context.Context, ns *framework.TestNamespace, write framewor
 
 // isOwn is true for the operator's own leases, and for the registration of its webhook, at which it looks every five minutes.
 func isOwn(write framework.Write) bool {
-	return write.IsOf("leases", framework.Leases...) || write.IsOf("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
+	return write.Matches("leases", framework.Leases...) || write.Matches("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
 }

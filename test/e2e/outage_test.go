@@ -31,7 +31,7 @@ const outage = 5 * time.Minute
 var _ = Describe("The store is down", func() {
 	It("for five minutes under load, which a condition says and nothing else suffers from, and has all revisions afterwards", SpecPriority(10), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "outage")
-		objectStore := ns.ObjectStore(ctx)
+		objectStore := ns.StartObjectStore(ctx)
 		withS3 := func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: "demo/" + etcd.Name,
@@ -70,7 +70,7 @@ var _ = Describe("The store is down", func() {
 		}
 
 		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
-		ns.Change(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
+		ns.Patch(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
 		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))

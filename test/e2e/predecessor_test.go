@@ -29,9 +29,9 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "predecessor")
 		removeLeftovers(ctx, ns)
-		ns.Cluster(ctx, "", nil)
-		entry := ns.BackupEntry(ctx)
-		gardenlet := ns.Gardenlet(ctx)
+		ns.ApplyCluster(ctx, "", nil)
+		entry := ns.CreateBackupEntry(ctx)
+		gardenlet := ns.NewGardenlet(ctx)
 
 		// What of others is given back with it is no longer as they made it. The next `make up` makes the example anew.
 		others := &druidv1alpha1.EtcdList{}
@@ -42,7 +42,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		})
 
 		installation := seed.Install(ctx, operator, "extension-"+ns.Name)
-		gardenlet.Bootstrap(ctx, "seed.local/busybox:1")
+		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1")
 		DeferCleanup(installation.Remove)
 
 		By("standing by for the etcd-druid")
@@ -73,7 +73,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		By("rolling everything out that is on the seed, since nothing is given back by halves")
 		Expect(ns.Client.List(ctx, others)).To(Succeed())
 		for i := range others.Items {
-			ns.Change(ctx, &others.Items[i], func(etcd *druidv1alpha1.Etcd) {
+			ns.Patch(ctx, &others.Items[i], func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
 			})
 		}
@@ -91,7 +91,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		Eventually(isManaged).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeFalse(), ns.State)
 		Eventually(func(g Gomega) {
 			deployment := &appsv1.Deployment{}
-			g.Expect(ns.Client.Get(ctx, framework.Predecessor, deployment)).To(Succeed())
+			g.Expect(ns.Client.Get(ctx, framework.EtcdDruid, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "the etcd-druid is back")
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).

@@ -47,7 +47,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		beRefused(ns.Drainer.Delete(ctx, claim))
 
 		By("letting the operator change what its spec asks for")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["test"] = "changed" })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["test"] = "changed" })
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 		Expect(pod.Labels).To(HaveKeyWithValue("test", "changed"))
 
@@ -56,11 +56,11 @@ var _ = Describe("The objects of an Etcd", func() {
 		ns.EventuallyReplaced(ctx, etcd, pod)
 
 		By("letting people do what they like while the Etcd is annotated")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
 		})
 		Eventually(ns.Admin.Delete).WithArguments(ctx, lease).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
 		ns.EventuallyReady(ctx, etcd)
 
 		By("letting the operator delete it all")

@@ -49,7 +49,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 		Expect(objects(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
 
 		By("healing it")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Affinity = affinity("Exists") })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Affinity = affinity("Exists") })
 		ns.EventuallyReady(ctx, etcd)
 
 		writeLog := ns.NewWriteLog(etcd)
@@ -57,7 +57,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 
 		By("naming the field of a change")
 		resource, pod := managedResource(ctx, ns, etcd), ns.Pod(ctx, etcd)
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.SchedulingConstraints.Tolerations = []corev1.Toleration{{Key: "key", Operator: "Perhaps"}}
 		})
 		eventuallyRefused(ctx, ns, etcd, "tolerations")
@@ -65,7 +65,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 		writeLog.Write(ctx, 1)
 
 		By("healing the change, which comes to nothing")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Tolerations = nil })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Tolerations = nil })
 		ns.EventuallyReady(ctx, etcd)
 		Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(resource.Spec))
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))

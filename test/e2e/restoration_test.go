@@ -54,7 +54,7 @@ var _ = Describe("The data directory is destroyed", func() {
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 
 		By("having every key of the store again")
-		Expect(ns.Log(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
+		Expect(ns.ContainerLog(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		writeLog.ExpectContained(ctx, inStore)
 		Expect(ns.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))

@@ -36,7 +36,7 @@ var _ = Describe("Every volume is lost", func() {
 		writeLog.WriteMany(ctx, 8000)
 		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
 		compacted := writeLog.Revision
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithAnnotation("druid.gardener.cloud/run-task", "compaction")(etcd)
 		})
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", compacted)

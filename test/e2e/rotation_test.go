@@ -23,7 +23,7 @@ import (
 var _ = Describe("The CAs are rotated", Serial, func() {
 	It("serves clients that trust the old CA, then both, then the new one: three members always, a single one but while it restarts", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rotation")
-		ns.Cluster(ctx, "", nil)
+		ns.ApplyCluster(ctx, "", nil)
 		rotations := []*rotation{{members: 1, name: "single"}, {members: 3, name: "main"}}
 		for _, r := range rotations {
 			r.ns, r.etcd = ns, &druidv1alpha1.Etcd{}
@@ -44,7 +44,7 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 			r.before = r.connection(ctx)
 			r.clients = useAlways(ctx, ns, r.etcd, r.before, "the CAs are rotated: preparing")
 		})
-		ns.Cluster(ctx, "Preparing", &initiatedAt)
+		ns.ApplyCluster(ctx, "Preparing", &initiatedAt)
 		each(func(r *rotation) {
 			r.eventually(ctx, func(before, now *tls.Config) bool {
 				return otherCA(before, now) && string(before.Certificates[0].Certificate[0]) != string(now.Certificates[0].Certificate[0])
@@ -58,7 +58,7 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 			oldCA[r.name], r.before = r.before, r.connection(ctx)
 			r.clients.reconnect(r.before, "the CAs are rotated: completing")
 		})
-		ns.Cluster(ctx, "Completing", &initiatedAt)
+		ns.ApplyCluster(ctx, "Completing", &initiatedAt)
 		each(func(r *rotation) { r.eventually(ctx, otherCA) })
 		each(func(r *rotation) {
 			eventuallyRotated(ctx, ns, r.etcd)
@@ -67,7 +67,7 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 		})
 
 		By("trusting the new CA alone")
-		ns.Cluster(ctx, "Completed", &initiatedAt)
+		ns.ApplyCluster(ctx, "Completed", &initiatedAt)
 		each(func(r *rotation) {
 			writeLog := ns.NewWriteLog(r.etcd)
 			writeLog.TLS = r.connection(ctx)

@@ -20,7 +20,7 @@ import (
 var _ = Describe("The runbooks", func() {
 	It("move a cluster to another store, with the snapshots that there are", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "moving")
-		objectStore := ns.ObjectStore(ctx)
+		objectStore := ns.StartObjectStore(ctx)
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
 				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("test"), Prefix: "demo/main",

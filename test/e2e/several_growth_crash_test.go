@@ -55,7 +55,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 		first := ns.Pod(ctx, etcd).UID
 
 		By("growing to three members, while no more than one pod can be scheduled")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			pod, found := ns.FindPod(ctx, etcd)
 			g.Expect(found).To(BeTrue())

@@ -34,12 +34,12 @@ var _ = Describe("A cluster grows", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		credentials := framework.WithCertificate(clients.Trusting("main-client"), certificate)
+		credentials := framework.WithCertificate(clients.ClientConfig("main-client"), certificate)
 		workload := ns.StartWorkloadWith(ctx, etcd, credentials, "from one member to three, with peer TLS")
 
-		timeline := ns.Watch(ctx, etcd)
+		timeline := ns.StartTimeline(ctx, etcd)
 		first := ns.Pod(ctx, etcd)
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithPeerTLS()(etcd)
 			etcd.Spec.Replicas = 3
 		})
@@ -50,7 +50,7 @@ var _ = Describe("A cluster grows", func() {
 			g.Expect(found && pod.UID != first.UID).To(BeTrue())
 		})
 		operator.Kill(ctx)
-		operator.EventuallyLeads(ctx)
+		operator.EventuallyLeading(ctx)
 		ns.EventuallyReady(ctx, etcd)
 		timeline.End("from one member to three, with peer TLS")
 		Expect(voters(etcd)).To(Equal(3))
@@ -65,7 +65,7 @@ var _ = Describe("A cluster grows", func() {
 func createThree(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
-	timeline := ns.Watch(ctx, etcd)
+	timeline := ns.StartTimeline(ctx, etcd)
 	ns.Create(ctx, etcd)
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members created")
@@ -80,8 +80,8 @@ func growToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1a
 	GinkgoHelper()
 	workload := ns.StartWorkload(ctx, etcd, "from three members to five")
 	before := podsByName(ctx, ns)
-	timeline := ns.Watch(ctx, etcd)
-	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
+	timeline := ns.StartTimeline(ctx, etcd)
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5 })
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("from three members to five")
 	Expect(voters(etcd)).To(Equal(5))

@@ -32,20 +32,20 @@ var _ = Describe("Three members go on serving", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS())
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		workload := ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched on")
+		workload := ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is switched on")
 
-		timeline := ns.Watch(ctx, etcd)
-		ns.Change(ctx, etcd, fixture.WithPeerTLS())
+		timeline := ns.StartTimeline(ctx, etcd)
+		ns.Patch(ctx, etcd, fixture.WithPeerTLS())
 		ns.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched on")
 		Expect(peerTLS(ctx, ns)).To(HaveEach("true"))
 
 		By("switching it off")
 		expectNoFailures(workload.Stop(ctx))
-		workload = ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.Trusting("main-client"), certificate), "peer TLS is switched off")
+		workload = ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is switched off")
 		before := podsByName(ctx, ns)
-		timeline = ns.Watch(ctx, etcd)
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+		timeline = ns.StartTimeline(ctx, etcd)
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.PeerUrlTLS = nil
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/peer-tls", "off")
 		})
@@ -70,11 +70,11 @@ var _ = Describe("Three members go on serving", func() {
 		hibernate(ctx, ns, etcd)
 
 		By("switching TLS off while no member runs")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation))) })
 
 		By("waking up, with TLS")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			pods := podsByName(ctx, ns)
 			g.Expect(pods).To(HaveLen(3))

@@ -36,13 +36,13 @@ var _ = Describe("Three members are changed", func() {
 
 		By("correcting the image of a cluster that never formed")
 		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
-		ns.Change(ctx, etcd, correct)
+		ns.Patch(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 10)
 
 		By("losing all pods while the image is broken")
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
 		})
@@ -54,13 +54,13 @@ var _ = Describe("Three members are changed", func() {
 		})
 
 		By("correcting it")
-		ns.Change(ctx, etcd, correct)
+		ns.Patch(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.ExpectComplete(ctx)
 
 		By("hibernating, and waking up")
 		hibernate(ctx, ns, etcd)
-		ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
+		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
 		writeLog.ExpectComplete(ctx)
@@ -74,8 +74,8 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 
 	By("changing resources, labels and configuration")
 	before, moved := podsByName(ctx, ns), len(events(ctx, ns, "MovedLeader")) // while it formed
-	timeline := ns.Watch(ctx, etcd)
-	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
+	timeline := ns.StartTimeline(ctx, etcd)
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Labels["test"] = "changed"
 		etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
 		etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("20m")}}
@@ -92,7 +92,7 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	workload.StartPhase("the image is broken, and corrected")
 	before = podsByName(ctx, ns)
 	image := etcd.Spec.Etcd.Image
-	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 	ns.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
 		g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
@@ -102,7 +102,7 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	Expect(events(ctx, ns, "MovedLeader")).To(Equal(moves), "it was not the leader")
 
 	By("going on when it is corrected")
-	ns.Change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
+	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
 	ns.EventuallyReady(ctx, etcd)
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the others run what is wanted again")
 	expectNoFailures(workload.Stop(ctx))

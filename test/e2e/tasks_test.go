@@ -58,7 +58,7 @@ var _ = Describe("Tasks", Serial, func() {
 		By("killing the operator while they are on their way")
 		eventuallyTask(ctx, ns, tasks[0], func(g Gomega) { g.Expect(tasks[0].Status.StartedAt).NotTo(BeNil()) })
 		operator.Kill(ctx)
-		operator.EventuallyLeads(ctx)
+		operator.EventuallyLeading(ctx)
 		for _, task := range tasks {
 			eventuallySucceeded(ctx, ns, task)
 			Expect(task.Status.LastErrors).To(BeEmpty())

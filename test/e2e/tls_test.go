@@ -36,7 +36,7 @@ var _ = Describe("Certificates are given", func() {
 
 		By("serving clients that have a certificate")
 		writeLog := ns.NewWriteLog(etcd)
-		withoutCertificate := clients.Trusting("main-client")
+		withoutCertificate := clients.ClientConfig("main-client")
 		writeLog.TLS = framework.WithCertificate(withoutCertificate, certificate)
 		writeLog.Write(ctx, 10)
 		writeLog.ExpectComplete(ctx)
@@ -44,11 +44,11 @@ var _ = Describe("Certificates are given", func() {
 		By("serving nobody else")
 		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "without TLS")
 		Expect(writeLog.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a certificate of its own")
-		Expect(writeLog.TryWrite(ctx, framework.WithCertificate(backups.Trusting("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
+		Expect(writeLog.TryWrite(ctx, framework.WithCertificate(backups.ClientConfig("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
 
 		By("serving the sidecar's HTTP with its own certificate")
-		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.Trusting("main-client")).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(http.StatusOK))
-		_, err := latestSnapshot(ctx, ns, etcd, clients.Trusting("main-client"))
+		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.ClientConfig("main-client")).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(http.StatusOK))
+		_, err := latestSnapshot(ctx, ns, etcd, clients.ClientConfig("main-client"))
 		Expect(err).To(MatchError(ContainSubstring("certificate")))
 
 		By("taking snapshots")

@@ -23,7 +23,7 @@ var _ = Describe("A newcomer", func() {
 	// It has a cluster of its own and disturbs nobody; alone, since its time is measured and the machine is small.
 	It("has a first key within ten minutes on a bare cluster, and all else that the page promises", Serial, func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
-		bare := seed.Bare(ctx)
+		bare := seed.StartBareCluster(ctx)
 		ns := &framework.TestNamespace{Framework: bare, Name: "first"}
 		store := filepath.Join(bare.LocalStore, "first-etcd")
 		Expect(os.RemoveAll(store)).To(Succeed())
@@ -40,8 +40,8 @@ var _ = Describe("A newcomer", func() {
 			return ns.Follow(ctx, page, section, nil)
 		}
 
-		Expect(bare.Definitions(ctx)).To(BeEmpty(), "nobody has installed anything")
-		Expect(bare.Webhooks(ctx)).To(BeEmpty())
+		Expect(bare.CustomResourceDefinitions(ctx)).To(BeEmpty(), "nobody has installed anything")
+		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty())
 
 		began := time.Now()
 		follow("1. Install the operator")
@@ -53,12 +53,12 @@ var _ = Describe("A newcomer", func() {
 		Expect(took).To(BeNumerically("<=", 10*time.Minute))
 
 		By("finding what the chart alone has brought")
-		Expect(bare.Definitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
-		Expect(bare.Webhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
+		Expect(bare.CustomResourceDefinitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
+		Expect(bare.ValidatingWebhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
 		operator, err := bare.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
-		operator.EventuallyLeads(ctx)
+		operator.EventuallyLeading(ctx)
 
 		By("going on as the page does")
 		Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
@@ -71,11 +71,11 @@ var _ = Describe("A newcomer", func() {
 		// Not earlier: that page lists no directory for Local stores, so that the operator would refuse the store of the Etcd from then on.
 		By("updating the operator as the page about the installation says")
 		ns.Follow(ctx, "operations/installation.md", "In any other cluster", nil)
-		operator.EventuallyLeads(ctx)
+		operator.EventuallyLeading(ctx)
 
 		follow("9. Uninstall")
-		Expect(bare.Definitions(ctx)).NotTo(BeEmpty(), "they stay, with all Etcds that there are")
-		Expect(bare.Webhooks(ctx)).To(BeEmpty(), "nobody would answer")
+		Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "they stay, with all Etcds that there are")
+		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "nobody would answer")
 		Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
 	}, SpecTimeout(15*time.Minute))
 

@@ -33,7 +33,7 @@ var _ = Describe("The volumes of three members", func() {
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), former)).To(Succeed())
 
 		workload := ns.StartWorkload(ctx, etcd, "volumes grow")
-		ns.Change(ctx, etcd, capacity("2Gi"))
+		ns.Patch(ctx, etcd, capacity("2Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			for _, name := range []string{"main-main-0", "main-main-1", "main-main-2"} {
@@ -50,10 +50,10 @@ var _ = Describe("The volumes of three members", func() {
 		expectUntouched(ctx, ns, before, "")
 
 		By("refusing that they shrink, until that is taken back")
-		ns.Change(ctx, etcd, capacity("1Gi"))
+		ns.Patch(ctx, etcd, capacity("1Gi"))
 		ns.Eventually(ctx, etcd, refusedFor(etcd, "no volume shrinks"))
 		expectQuiet(ctx, ns, etcd)
-		ns.Change(ctx, etcd, capacity("2Gi"))
+		ns.Patch(ctx, etcd, capacity("2Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))
@@ -64,10 +64,10 @@ var _ = Describe("The volumes of three members", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		before := podsByName(ctx, ns)
-		ns.Change(ctx, etcd, capacity("2Gi"))
+		ns.Patch(ctx, etcd, capacity("2Gi"))
 		ns.Eventually(ctx, etcd, refusedFor(etcd, `its StorageClass "local" does not exist or does not allow it`))
 		expectQuiet(ctx, ns, etcd)
-		ns.Change(ctx, etcd, capacity("1Gi"))
+		ns.Patch(ctx, etcd, capacity("1Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))

@@ -36,8 +36,8 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s %s/%s (%d)", w.At.Format("15:04:05"), w.Verb, w.Resource, w.Namespace, w.Name, w.Code)
 }
 
-// IsOf says whether the write is one of the named objects of the resource.
-func (w Write) IsOf(resource string, names ...string) bool {
+// Matches says whether the write is one of the named objects of the resource.
+func (w Write) Matches(resource string, names ...string) bool {
 	return w.Resource == resource && slices.Contains(names, w.Name)
 }
 
@@ -57,8 +57,8 @@ func (f *Framework) OpenAuditWindow() AuditWindow {
 	return AuditWindow{path: f.AuditLog, start: info.Size()}
 }
 
-// record is the part of an audit event that counts.
-type record struct {
+// auditEvent is the part of an audit event that counts.
+type auditEvent struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
 	User  struct {
@@ -98,7 +98,7 @@ func (a AuditWindow) Writes(user string) ([]Write, error) {
 			return writes, nil
 		}
 
-		var r record
+		var r auditEvent
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("reading the audit log: %w", err)
 		}
@@ -109,7 +109,7 @@ func (a AuditWindow) Writes(user string) ([]Write, error) {
 	}
 }
 
-func (r record) write() Write {
+func (r auditEvent) write() Write {
 	resource := r.ObjectRef.Resource
 	if r.ObjectRef.Subresource != "" {
 		resource += "/" + r.ObjectRef.Subresource

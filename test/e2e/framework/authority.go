@@ -51,9 +51,9 @@ func (a Authority) Client(name string) *corev1.Secret {
 	}))
 }
 
-// Trusting is the configuration of a client that trusts the CA and expects this name of its server. It has no certificate of
+// ClientConfig is the configuration of a client that trusts the CA and expects this name of its server. It has no certificate of
 // its own.
-func (a Authority) Trusting(serverName string) *tls.Config {
+func (a Authority) ClientConfig(serverName string) *tls.Config {
 	GinkgoHelper()
 
 	pool := x509.NewCertPool()

@@ -18,27 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// export is a line that sets a variable in a shell, and may put its value before the one that it had.
-var export = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
+// exportLine is a line that sets a variable in a shell, and may put its value before the one that it had.
+var exportLine = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
 
-// Bare starts another cluster beside the seed, on which nobody has installed anything of Gardener or ours. Its images are there, as from a
+// StartBareCluster starts another cluster beside the seed, on which nobody has installed anything of Gardener or ours. Its images are there, as from a
 // registry, and VALUES names the file that says where. At the end of the story the cluster goes, whatever became of it.
-func (f *Framework) Bare(ctx context.Context) *Framework {
+func (f *Framework) StartBareCluster(ctx context.Context) *Framework {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { f.seed(ctx, "bare", "down") }, NodeTimeout(5*time.Minute))
 	f.seed(ctx, "bare", "down") // what somebody left
 	_, _ = GinkgoWriter.Write([]byte(f.seed(ctx, "bare", "up")))
 
 	bare := &Framework{environment: os.Environ(), operatorNamespace: "etcd-druid"} // where the page installs it
-	given := map[string]string{}
+	exported := map[string]string{}
 
 	for line := range strings.Lines(f.seed(ctx, "bare", "env")) {
-		if match := export.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
-			given[match[1]] = match[2]
+		if match := exportLine.FindStringSubmatch(strings.TrimSpace(line)); match != nil {
+			exported[match[1]] = match[2]
 		}
 	}
 
-	for name, value := range given {
+	for name, value := range exported {
 		if name == "PATH" {
 			value += os.Getenv(name)
 		}
@@ -46,22 +46,22 @@ func (f *Framework) Bare(ctx context.Context) *Framework {
 		bare.environment = append(bare.environment, name+"="+value)
 	}
 
-	bare.AuditLog, bare.LocalStore = given["SEED_AUDIT_LOG"], given["SEED_LOCAL_STORE"]
-	Expect(given["VALUES"]).To(BeARegularFile())
-	Expect(bare.connect(given["KUBECONFIG"])).To(Succeed())
+	bare.AuditLog, bare.LocalStore = exported["SEED_AUDIT_LOG"], exported["SEED_LOCAL_STORE"]
+	Expect(exported["VALUES"]).To(BeARegularFile())
+	Expect(bare.connect(exported["KUBECONFIG"])).To(Succeed())
 
 	return bare
 }
 
-// Definitions are the names of the CustomResourceDefinitions of the cluster.
-func (f *Framework) Definitions(ctx context.Context) []string {
+// CustomResourceDefinitions are the names of the CustomResourceDefinitions of the cluster.
+func (f *Framework) CustomResourceDefinitions(ctx context.Context) []string {
 	GinkgoHelper()
 
 	return f.names(ctx, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 }
 
-// Webhooks are the names of the registrations of webhooks that validate.
-func (f *Framework) Webhooks(ctx context.Context) []string {
+// ValidatingWebhooks are the names of the registrations of webhooks that validate.
+func (f *Framework) ValidatingWebhooks(ctx context.Context) []string {
 	GinkgoHelper()
 
 	return f.names(ctx, admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"))

@@ -80,7 +80,7 @@ func (ns *TestNamespace) ClaimNamed(ctx context.Context, name string) *corev1.Pe
 func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 	GinkgoHelper()
 
-	dir, found := ns.dirOf(ctx, ns.ClaimNamed(ctx, claim)), 0
+	dir, found := ns.volumePath(ctx, ns.ClaimNamed(ctx, claim)), 0
 	Expect(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Base(path) != "db" && filepath.Ext(path) != ".wal" {
 			return err
@@ -93,8 +93,8 @@ func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 	Expect(found).To(BeNumerically(">=", 2), "no database below "+dir)
 }
 
-// LoseVolume takes the volume of a claim away, as somebody does who deletes the disk. Its folder stays until the end of the spec.
-func (ns *TestNamespace) LoseVolume(ctx context.Context, claim string) {
+// DeleteVolume takes the volume of a claim away, as somebody does who deletes the disk. Its folder stays until the end of the spec.
+func (ns *TestNamespace) DeleteVolume(ctx context.Context, claim string) {
 	GinkgoHelper()
 
 	volume := &corev1.PersistentVolume{}

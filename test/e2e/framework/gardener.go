@@ -26,9 +26,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/provider"
 )
 
-// Cluster writes the Cluster of the story's namespace as gardenlet does, with the state of the rotation of CAs of its
+// ApplyCluster writes the Cluster of the story's namespace as gardenlet does, with the state of the rotation of CAs of its
 // shoot. It is deleted at the end of the story.
-func (ns *TestNamespace) Cluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
+func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 
 	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
@@ -56,9 +56,9 @@ func (ns *TestNamespace) Cluster(ctx context.Context, phase gardencorev1beta1.Cr
 	}
 }
 
-// BackupEntry writes bucket and entry of the story as gardenlet does, and returns the name of the entry. The bucket is the
+// CreateBackupEntry writes bucket and entry of the story as gardenlet does, and returns the name of the entry. The bucket is the
 // folder of the story. The controllers of an infrastructure run in this process until the end of the story.
-func (ns *TestNamespace) BackupEntry(ctx context.Context) string {
+func (ns *TestNamespace) CreateBackupEntry(ctx context.Context) string {
 	GinkgoHelper()
 	ns.startProvider()
 

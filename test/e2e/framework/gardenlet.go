@@ -43,9 +43,9 @@ type Gardenlet struct {
 	namespace string
 }
 
-// Gardenlet makes what gardenlet finds on a seed: definitions, a class of priority, and the CAs in the story's namespace.
+// NewGardenlet makes what gardenlet finds on a seed: definitions, a class of priority, and the CAs in the story's namespace.
 // Definitions and class stay, for other stories may use them.
-func (ns *TestNamespace) Gardenlet(ctx context.Context) *Gardenlet {
+func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 	GinkgoHelper()
 
 	seedClient, err := client.New(ns.Config, client.Options{Scheme: kubernetes.SeedScheme})
@@ -55,10 +55,10 @@ func (ns *TestNamespace) Gardenlet(ctx context.Context) *Gardenlet {
 	autoscaling, err := vpa.NewCRD(seedClient, nil)
 	Expect(err).NotTo(HaveOccurred())
 
-	for _, definitions := range []component.DeployWaiter{monitoring, autoscaling} {
+	for _, crds := range []component.DeployWaiter{monitoring, autoscaling} {
 		// Another story may write them at the same moment.
-		Eventually(definitions.Deploy).WithArguments(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
-		Expect(definitions.Wait(ctx)).To(Succeed())
+		Eventually(crds.Deploy).WithArguments(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
+		Expect(crds.Wait(ctx)).To(Succeed())
 	}
 
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-500"}, Value: 999998500}
@@ -70,11 +70,11 @@ func (ns *TestNamespace) Gardenlet(ctx context.Context) *Gardenlet {
 	return gardenlet
 }
 
-// Predecessor is the Deployment of the etcd-druid that gardenlet installs, and its ManagedResource.
-var Predecessor = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
+// EtcdDruid is the Deployment of the etcd-druid that gardenlet installs, and its ManagedResource.
+var EtcdDruid = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
 
-// Bootstrap installs etcd-druid as gardenlet does, with an image that does nothing. It is gone at the end of the story.
-func (g *Gardenlet) Bootstrap(ctx context.Context, image string) {
+// InstallEtcdDruid installs etcd-druid as gardenlet does, with an image that does nothing. It is gone at the end of the story.
+func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
 	GinkgoHelper()
 
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "gardener-system-800"}, Value: 999998800}
@@ -96,8 +96,8 @@ func (g *Gardenlet) Bootstrap(ctx context.Context, image string) {
 	druid := gardeneretcd.NewBootstrapper(g.Client, "garden", config, image, nil, manager, "ca-seed", class.Name, false, false)
 	Expect(druid.Deploy(ctx)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		Expect(managedresources.DeleteForSeed(ctx, g.Client, Predecessor.Namespace, Predecessor.Name)).To(Succeed())
-		Expect(managedresources.WaitUntilDeleted(ctx, g.Client, Predecessor.Namespace, Predecessor.Name)).To(Succeed())
+		Expect(managedresources.DeleteForSeed(ctx, g.Client, EtcdDruid.Namespace, EtcdDruid.Name)).To(Succeed())
+		Expect(managedresources.WaitUntilDeleted(ctx, g.Client, EtcdDruid.Namespace, EtcdDruid.Name)).To(Succeed())
 	})
 }
 
@@ -123,8 +123,8 @@ func (g *Gardenlet) generateCAs(ctx context.Context, rotated map[string]time.Tim
 	g.Secrets = manager
 }
 
-// Mounted are the names of the Secrets that each pod of an Etcd mounts, by volume, in the order of the members.
-func (ns *TestNamespace) Mounted(ctx context.Context, etcd *druidv1alpha1.Etcd) []map[string]string {
+// MountedSecrets are the names of the Secrets that each pod of an Etcd mounts, by volume, in the order of the members.
+func (ns *TestNamespace) MountedSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) []map[string]string {
 	GinkgoHelper()
 
 	var mounted []map[string]string
@@ -171,8 +171,8 @@ func (ns *TestNamespace) EventuallySecret(ctx context.Context, name string) {
 	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
 }
 
-// Claims are the UIDs of the volume claims in the story's namespace, by name.
-func (ns *TestNamespace) Claims(ctx context.Context) map[string]types.UID {
+// ClaimUIDs are the UIDs of the volume claims in the story's namespace, by name.
+func (ns *TestNamespace) ClaimUIDs(ctx context.Context) map[string]types.UID {
 	GinkgoHelper()
 
 	claims := &corev1.PersistentVolumeClaimList{}

@@ -37,9 +37,9 @@ type Installation struct {
 	// Namespace is that of the extension; the ManagedResource in the namespace garden has the same name.
 	Namespace string
 
-	chart    []byte
-	name     string
-	standing map[string]any
+	chart      []byte
+	name       string
+	baseValues map[string]any
 }
 
 // Install prepares what gardenlet does with the ControllerRegistration of the examples, in place of the operator that is there:
@@ -64,7 +64,7 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 	}
 
 	installed := operator.get(ctx)
-	installation := &Installation{Framework: f, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, standing: map[string]any{
+	installation := &Installation{Framework: f, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, baseValues: map[string]any{
 		"image":                map[string]any{"ref": installed.Spec.Template.Spec.Containers[0].Image},
 		"imageVectorOverwrite": operator.ImageVector(ctx).Data[imageVectorKey],
 		// No webhook of gardener-resource-manager mounts a token here.
@@ -74,14 +74,14 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 		"gardener":   map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
 	}}
 
-	operator.standAside(ctx, installed)
+	operator.suspend(ctx, installed)
 
 	return installation
 }
 
-// standAside scales the operator down and keeps until the end of the story what has the same name of every installation: the
+// suspend scales the operator down and keeps until the end of the story what has the same name of every installation: the
 // operator's rights, and the policies that protect the objects of Etcds.
-func (o *Operator) standAside(ctx context.Context, installed *appsv1.Deployment) {
+func (o *Operator) suspend(ctx context.Context, installed *appsv1.Deployment) {
 	GinkgoHelper()
 
 	shared := []client.Object{&rbacv1.ClusterRole{}, &rbacv1.ClusterRoleBinding{}}
@@ -103,7 +103,7 @@ func (o *Operator) standAside(ctx context.Context, installed *appsv1.Deployment)
 		}
 
 		o.scale(ctx, *installed.Spec.Replicas)
-		o.EventuallyLeads(ctx)
+		o.EventuallyLeading(ctx)
 	})
 }
 
@@ -150,7 +150,7 @@ func (i *Installation) Apply(ctx context.Context, values map[string]any) {
 	GinkgoHelper()
 
 	merged := map[string]any{}
-	for _, source := range []map[string]any{i.standing, values} {
+	for _, source := range []map[string]any{i.baseValues, values} {
 		for key, value := range source {
 			merged[key] = value
 		}
@@ -178,20 +178,20 @@ func (i *Installation) Ownership(ctx context.Context) []string {
 		return []string{err.Error()}
 	}
 
-	var answers []string
+	var responses []string
 
 	for _, pod := range pods.Items {
 		if pod.DeletionTimestamp != nil {
 			continue
 		}
 
-		answers = append(answers, ask(ctx, fmt.Sprintf("http://%s:8080/ownership", pod.Status.PodIP)))
+		responses = append(responses, httpGet(ctx, fmt.Sprintf("http://%s:8080/ownership", pod.Status.PodIP)))
 	}
 
-	return answers
+	return responses
 }
 
-func ask(ctx context.Context, url string) string {
+func httpGet(ctx context.Context, url string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err.Error()

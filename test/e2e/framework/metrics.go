@@ -24,7 +24,7 @@ import (
 )
 
 // MissingForAlerts is MissingForAlerts of what the operator's pods serve to Prometheus. It fails while one of them does not serve.
-func (o *Operator) MissingForAlerts(ctx context.Context, server string) ([]string, error) {
+func (o *Operator) MissingForAlerts(ctx context.Context, source string) ([]string, error) {
 	GinkgoHelper()
 
 	pods, err := o.pods(ctx)
@@ -35,15 +35,15 @@ func (o *Operator) MissingForAlerts(ctx context.Context, server string) ([]strin
 	var text strings.Builder
 
 	for _, pod := range pods {
-		served, err := scrape(ctx, fmt.Sprintf("http://%s/metrics", net.JoinHostPort(pod.Status.PodIP, "8080")), nil)
+		metrics, err := scrape(ctx, fmt.Sprintf("http://%s/metrics", net.JoinHostPort(pod.Status.PodIP, "8080")), nil)
 		if err != nil {
 			return nil, err
 		}
 
-		text.WriteString(served)
+		text.WriteString(metrics)
 	}
 
-	return MissingForAlerts(server, text.String()), nil
+	return MissingForAlerts(source, text.String()), nil
 }
 
 // MemberMetrics is what etcd in the first member serves to Prometheus.
@@ -58,10 +58,10 @@ func (ns *TestNamespace) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.
 		scheme = "http"
 	}
 
-	served, err := scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(ns.Pod(ctx, etcd).Status.PodIP, "2379")), config)
+	metrics, err := scrape(ctx, fmt.Sprintf("%s://%s/metrics", scheme, net.JoinHostPort(ns.Pod(ctx, etcd).Status.PodIP, "2379")), config)
 	Expect(err).NotTo(HaveOccurred())
 
-	return served
+	return metrics
 }
 
 func scrape(ctx context.Context, url string, config *tls.Config) (string, error) {
@@ -96,19 +96,19 @@ var (
 
 // MissingForAlerts says which metrics that alerts read are not in what is served, or lack a label that the alerts ask for. Who serves
 // what is in the file that the tests of the alerts hold against the alerts.
-func MissingForAlerts(server, served string) []string {
+func MissingForAlerts(source, metrics string) []string {
 	GinkgoHelper()
 
 	content, err := os.ReadFile(filepath.Join("..", "rules", "metrics.json"))
 	Expect(err).NotTo(HaveOccurred())
 
-	var servers map[string]map[string][]string
-	Expect(json.Unmarshal(content, &servers)).To(Succeed())
-	Expect(servers[server]).NotTo(BeEmpty(), server)
+	var sources map[string]map[string][]string
+	Expect(json.Unmarshal(content, &sources)).To(Succeed())
+	Expect(sources[source]).NotTo(BeEmpty(), source)
 
 	found := map[string]map[string]bool{}
 
-	for _, match := range series.FindAllStringSubmatch(served, -1) {
+	for _, match := range series.FindAllStringSubmatch(metrics, -1) {
 		if found[match[1]] == nil {
 			found[match[1]] = map[string]bool{}
 		}
@@ -120,7 +120,7 @@ func MissingForAlerts(server, served string) []string {
 
 	var missing []string
 
-	for name, labels := range servers[server] {
+	for name, labels := range sources[source] {
 		if found[name] == nil {
 			missing = append(missing, name)
 		}

@@ -50,17 +50,17 @@ func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 		return
 	}
 
-	etcds := ns.etcds(ctx)
+	etcds := ns.listEtcds(ctx)
 	for i := range etcds {
 		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcds[i]))).To(Succeed())
 	}
 
-	Eventually(ns.etcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)
+	Eventually(ns.listEtcds).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(BeEmpty(), ns.State)
 	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns.Name}}))).To(Succeed())
 	Expect(os.RemoveAll(ns.StoreDir())).To(Succeed())
 }
 
-func (ns *TestNamespace) etcds(ctx context.Context) []druidv1alpha1.Etcd {
+func (ns *TestNamespace) listEtcds(ctx context.Context) []druidv1alpha1.Etcd {
 	GinkgoHelper()
 
 	etcds := &druidv1alpha1.EtcdList{}
@@ -82,23 +82,23 @@ func (ns *TestNamespace) Create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// Change reads the object anew and patches what change does to it.
-func (ns *TestNamespace) Change(ctx context.Context, etcd *druidv1alpha1.Etcd, change func(*druidv1alpha1.Etcd)) {
+// Patch reads the object anew and patches what change does to it.
+func (ns *TestNamespace) Patch(ctx context.Context, etcd *druidv1alpha1.Etcd, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 
 	before := etcd.DeepCopy()
-	change(etcd)
+	mutate(etcd)
 	Expect(ns.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
 }
 
 // Eventually waits until look finds no fault with the Etcd, which is read anew each time. On failure it says in which state the
 // story is.
-func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etcd, look func(Gomega)) {
+func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etcd, check func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
-		look(g)
+		check(g)
 	}).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(Succeed(), ns.State)
 }
 
@@ -109,14 +109,14 @@ func (ns *TestNamespace) EventuallyReady(ctx context.Context, etcd *druidv1alpha
 }
 
 // EventuallyReplaced waits until a ready pod has taken the place of this one, and until the Etcd is ready with it.
-func (ns *TestNamespace) EventuallyReplaced(ctx context.Context, etcd *druidv1alpha1.Etcd, former *corev1.Pod) *corev1.Pod {
+func (ns *TestNamespace) EventuallyReplaced(ctx context.Context, etcd *druidv1alpha1.Etcd, previous *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 
 	pod := &corev1.Pod{}
 
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(former), pod)).To(Succeed())
-		g.Expect(pod.UID).NotTo(Equal(former.UID), "pod "+pod.Name+" is still the former one")
+		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(previous), pod)).To(Succeed())
+		g.Expect(pod.UID).NotTo(Equal(previous.UID), "pod "+pod.Name+" is still the former one")
 		g.Expect(IsPodReady(pod)).To(BeTrue(), "pod "+pod.Name+" is not ready")
 	})
 	ns.EventuallyReady(ctx, etcd)
@@ -148,8 +148,8 @@ func (ns *TestNamespace) Kill(ctx context.Context, pod *corev1.Pod) {
 	Expect(ns.Client.Delete(ctx, pod, client.GracePeriodSeconds(1), client.Preconditions{UID: &pod.UID})).To(Succeed())
 }
 
-// Log is what a container of the pod has written since it was started last.
-func (ns *TestNamespace) Log(ctx context.Context, pod *corev1.Pod, container string) string {
+// ContainerLog is what a container of the pod has written since it was started last.
+func (ns *TestNamespace) ContainerLog(ctx context.Context, pod *corev1.Pod, container string) string {
 	GinkgoHelper()
 
 	content, err := ns.Clientset.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container}).DoRaw(ctx)
@@ -172,7 +172,7 @@ func (ns *TestNamespace) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *c
 func (ns *TestNamespace) VolumeDir(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 
-	return ns.dirOf(ctx, ns.Claim(ctx, etcd))
+	return ns.volumePath(ctx, ns.Claim(ctx, etcd))
 }
 
 // VolumeDirs are the folders on the nodes that are the data volumes of all members.
@@ -184,13 +184,13 @@ func (ns *TestNamespace) VolumeDirs(ctx context.Context, etcd *druidv1alpha1.Etc
 
 	var dirs []string
 	for i := range claims.Items {
-		dirs = append(dirs, ns.dirOf(ctx, &claims.Items[i]))
+		dirs = append(dirs, ns.volumePath(ctx, &claims.Items[i]))
 	}
 
 	return dirs
 }
 
-func (ns *TestNamespace) dirOf(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
+func (ns *TestNamespace) volumePath(ctx context.Context, claim *corev1.PersistentVolumeClaim) string {
 	GinkgoHelper()
 
 	volume := &corev1.PersistentVolume{}

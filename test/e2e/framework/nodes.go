@@ -70,11 +70,11 @@ func (f *Framework) isReady(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// GiveUp says of a node that it does not come back, by the taint. At the end of the spec that is taken back.
-func (f *Framework) GiveUp(ctx context.Context, name string) {
+// MarkOutOfService says of a node that it does not come back, by the taint. At the end of the spec that is taken back.
+func (f *Framework) MarkOutOfService(ctx context.Context, name string) {
 	GinkgoHelper()
 
-	change := func(ctx context.Context, given bool) {
+	change := func(ctx context.Context, outOfService bool) {
 		GinkgoHelper()
 
 		node := &corev1.Node{}
@@ -83,7 +83,7 @@ func (f *Framework) GiveUp(ctx context.Context, name string) {
 		before := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeOutOfService })
 
-		if given {
+		if outOfService {
 			node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute})
 		}
 
@@ -94,8 +94,8 @@ func (f *Framework) GiveUp(ctx context.Context, name string) {
 	change(ctx, true)
 }
 
-// StayOn moves the operator to a node, and lets it go where it likes at the end.
-func (o *Operator) StayOn(ctx context.Context, node string) {
+// PinToNode moves the operator to a node, and lets it go where it likes at the end.
+func (o *Operator) PinToNode(ctx context.Context, node string) {
 	GinkgoHelper()
 
 	pin := func(ctx context.Context, selector map[string]string) {
@@ -105,7 +105,7 @@ func (o *Operator) StayOn(ctx context.Context, node string) {
 		before := deployment.DeepCopy()
 		deployment.Spec.Template.Spec.NodeSelector = selector
 		Expect(o.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
-		o.EventuallyLeads(ctx)
+		o.EventuallyLeading(ctx)
 	}
 
 	DeferCleanup(func(ctx SpecContext) { pin(ctx, nil) })

@@ -31,13 +31,13 @@ type ObjectStore struct {
 // objectStoreManifest is what a person applies as well.
 var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-store.yaml")
 
-// ObjectStore starts one and waits until it serves.
-func (ns *TestNamespace) ObjectStore(ctx context.Context) *ObjectStore {
+// StartObjectStore starts one and waits until it serves.
+func (ns *TestNamespace) StartObjectStore(ctx context.Context) *ObjectStore {
 	GinkgoHelper()
-	ns.Create(ctx, Objects(objectStoreManifest)...)
+	ns.Create(ctx, ReadManifest(objectStoreManifest)...)
 
 	store := &ObjectStore{ns: ns, SecretName: "etcd-backup"}
-	store.eventuallyHas(ctx, 1)
+	store.eventuallyHasReplicas(ctx, 1)
 
 	return store
 }
@@ -75,10 +75,10 @@ func (o *ObjectStore) scale(ctx context.Context, replicas int32) {
 	before := deployment.DeepCopy()
 	deployment.Spec.Replicas = &replicas
 	Expect(o.ns.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
-	o.eventuallyHas(ctx, replicas)
+	o.eventuallyHasReplicas(ctx, replicas)
 }
 
-func (o *ObjectStore) eventuallyHas(ctx context.Context, replicas int32) {
+func (o *ObjectStore) eventuallyHasReplicas(ctx context.Context, replicas int32) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		deployment := o.deployment(ctx)
@@ -97,8 +97,8 @@ func (o *ObjectStore) deployment(ctx context.Context) *appsv1.Deployment {
 	return deployment
 }
 
-// Objects are those of a manifest.
-func Objects(path string) []client.Object {
+// ReadManifest are those of a manifest.
+func ReadManifest(path string) []client.Object {
 	GinkgoHelper()
 
 	manifest, err := os.ReadFile(path) // #nosec G304 -- a file of the repository

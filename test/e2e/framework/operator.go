@@ -73,13 +73,13 @@ func (o *Operator) Kill(ctx context.Context) {
 	}
 }
 
-// EventuallyLeads waits until the Deployment is rolled out and one of its pods leads.
-func (o *Operator) EventuallyLeads(ctx context.Context) {
+// EventuallyLeading waits until the Deployment is rolled out and one of its pods leads.
+func (o *Operator) EventuallyLeading(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(o.checkLeads).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(PollInterval).Should(Succeed())
+	Eventually(o.checkLeading).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(PollInterval).Should(Succeed())
 }
 
-func (o *Operator) checkLeads(ctx context.Context) error {
+func (o *Operator) checkLeading(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
 	if err := o.Client.Get(ctx, o.Deployment, deployment); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (o *Operator) Restart(ctx context.Context) {
 
 	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", time.Now().UTC().Format(time.RFC3339Nano))
 	Expect(o.Client.Patch(ctx, deployment, client.MergeFrom(before))).To(Succeed())
-	o.EventuallyLeads(ctx)
+	o.EventuallyLeading(ctx)
 }
 
 const imageVectorKey = "images_overwrite.yaml"
@@ -145,9 +145,9 @@ func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
 	return nil
 }
 
-// UseImage makes the operator use this image of a name of the image vector, once it starts the next time. What it returns takes
+// OverrideImage makes the operator use this image of a name of the image vector, once it starts the next time. What it returns takes
 // that back.
-func (o *Operator) UseImage(ctx context.Context, name, ref string) (undo func(context.Context)) {
+func (o *Operator) OverrideImage(ctx context.Context, name, ref string) (undo func(context.Context)) {
 	GinkgoHelper()
 
 	content := o.ImageVector(ctx).Data[imageVectorKey]

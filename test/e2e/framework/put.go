@@ -33,7 +33,7 @@ func put(ctx context.Context, client *clientv3.Client, key, value string) (*clie
 		}
 
 		failures = errors.Join(failures, err)
-		if !mayPass(err) {
+		if !isRetryable(err) {
 			return nil, failures
 		}
 
@@ -52,8 +52,8 @@ func putOnce(ctx context.Context, client *clientv3.Client, key, value string) (*
 	return client.Put(call, key, value)
 }
 
-// mayPass is true for the errors of a member that has no leader, has lost it, or is out of reach. All others are refusals.
-func mayPass(err error) bool {
+// isRetryable is true for the errors of a member that has no leader, has lost it, or is out of reach. All others are refusals.
+func isRetryable(err error) bool {
 	code := status.Code(err)
 
 	var known rpctypes.EtcdError

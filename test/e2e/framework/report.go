@@ -187,7 +187,7 @@ func (ns *TestNamespace) reportLogs(ctx context.Context, out io.Writer) {
 	}
 
 	for i := range operators {
-		ns.reportLog(ctx, linesWith{out: out, text: ns.Name}, &operators[i], corev1.PodLogOptions{TailLines: new(int64(2000))})
+		ns.reportLog(ctx, lastLinesWith{out: out, text: ns.Name}, &operators[i], corev1.PodLogOptions{TailLines: new(int64(2000))})
 	}
 }
 
@@ -201,13 +201,13 @@ func (ns *TestNamespace) reportLog(ctx context.Context, out io.Writer, pod *core
 	_, _ = out.Write(content)
 }
 
-// linesWith passes on the last lines that contain a text, of what is written to it at once.
-type linesWith struct {
+// lastLinesWith passes on the last lines that contain a text, of what is written to it at once.
+type lastLinesWith struct {
 	out  io.Writer
 	text string
 }
 
-func (l linesWith) Write(content []byte) (int, error) {
+func (l lastLinesWith) Write(content []byte) (int, error) {
 	var lines [][]byte
 
 	for line := range bytes.Lines(content) {

@@ -61,8 +61,8 @@ func Commands(page, section string) (string, error) {
 	return script.String(), nil
 }
 
-// readersFolder is an empty folder but for what a reader has who has cloned the repository.
-func readersFolder() string {
+// workingDirectory is an empty folder but for what a reader has who has cloned the repository.
+func workingDirectory() string {
 	GinkgoHelper()
 
 	folder := GinkgoT().TempDir()
@@ -78,7 +78,7 @@ func readersFolder() string {
 
 // Follow does what a page of docs says below a heading, with the programs that the seed has in PATH, and returns what they have
 // printed. The words in capitals are replaced as a reader would; each has to be given.
-func (ns *TestNamespace) Follow(ctx context.Context, page, section string, words map[string]string) string {
+func (ns *TestNamespace) Follow(ctx context.Context, page, section string, placeholders map[string]string) string {
 	GinkgoHelper()
 
 	path := filepath.Join("..", "..", "docs", filepath.FromSlash(page))
@@ -86,8 +86,8 @@ func (ns *TestNamespace) Follow(ctx context.Context, page, section string, words
 	Expect(err).NotTo(HaveOccurred())
 
 	script := placeholder.ReplaceAllStringFunc(commands, func(word string) string {
-		value, given := words[word]
-		if !given && !strings.ContainsAny(word, "${=") {
+		value, found := placeholders[word]
+		if !found && !strings.ContainsAny(word, "${=") {
 			Fail(fmt.Sprintf("%s, %s: nobody says what %s stands for", page, section, word))
 		}
 
@@ -95,7 +95,7 @@ func (ns *TestNamespace) Follow(ctx context.Context, page, section string, words
 	})
 
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- what a page of the repository says
-	command.Dir = readersFolder()
+	command.Dir = workingDirectory()
 	command.Env = ns.environment
 	command.WaitDelay = time.Second // what a page leaves behind holds the output open
 	out, err := command.CombinedOutput()

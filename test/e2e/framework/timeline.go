@@ -20,16 +20,16 @@ import (
 
 // Timeline notes what somebody would see who looks at an Etcd all the time: its pods, and what the operator says.
 type Timeline struct {
-	began time.Time
+	start time.Time
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 	text  strings.Builder
 }
 
-// Watch begins a timeline of an Etcd of the story, which need not exist yet. It ends with the story at the latest.
-func (ns *TestNamespace) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
+// StartTimeline begins a timeline of an Etcd of the story, which need not exist yet. It ends with the story at the latest.
+func (ns *TestNamespace) StartTimeline(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
 	ctx, stop := context.WithCancel(ctx)
-	t := &Timeline{began: time.Now(), stop: stop}
+	t := &Timeline{start: time.Now(), stop: stop}
 	key := client.ObjectKey{Namespace: ns.Name, Name: etcd.Name}
 
 	t.done.Go(func() {
@@ -37,9 +37,9 @@ func (ns *TestNamespace) Watch(ctx context.Context, etcd *druidv1alpha1.Etcd) *T
 		defer ticker.Stop()
 
 		for last := ""; ctx.Err() == nil; {
-			if seen := ns.glance(ctx, key); seen != last && ctx.Err() == nil {
-				last = seen
-				fmt.Fprintf(&t.text, "%6.1fs  %s\n", time.Since(t.began).Seconds(), seen)
+			if line := ns.summarize(ctx, key); line != last && ctx.Err() == nil {
+				last = line
+				fmt.Fprintf(&t.text, "%6.1fs  %s\n", time.Since(t.start).Seconds(), line)
 			}
 
 			select {
@@ -60,15 +60,15 @@ func (t *Timeline) end() {
 
 // End ends the timeline, reports it, and returns how long it was.
 func (t *Timeline) End(name string) time.Duration {
-	took := time.Since(t.began)
+	took := time.Since(t.start)
 	t.end()
 	AddReportEntry(fmt.Sprintf("%s, %.0f s", name, took.Seconds()), t.text.String(), ReportEntryVisibilityAlways)
 
 	return took
 }
 
-// glance is a line.
-func (ns *TestNamespace) glance(ctx context.Context, key client.ObjectKey) string {
+// summarize is a line.
+func (ns *TestNamespace) summarize(ctx context.Context, key client.ObjectKey) string {
 	etcd, pods := &druidv1alpha1.Etcd{}, &corev1.PodList{}
 	if ns.Client.Get(ctx, key, etcd) != nil || ns.Client.List(ctx, pods, client.InNamespace(key.Namespace)) != nil {
 		return "?"
