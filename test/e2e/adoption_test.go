@@ -48,7 +48,7 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
-		pods, claims := podsOf(ctx, ns, replicas), claimsOf(ctx, ns, replicas)
+		pods, claims := podUIDs(ctx, ns, replicas), volumeClaimUIDs(ctx, ns, replicas)
 		var workload *framework.Workload
 		if replicas > 1 {
 			workload = ns.StartWorkloadWith(ctx, etcd, nil, "adoption")
@@ -73,10 +73,10 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
 
-		for name, uid := range podsOf(ctx, ns, replicas) {
+		for name, uid := range podUIDs(ctx, ns, replicas) {
 			Expect(uid).NotTo(Equal(pods[name]), name+" was replaced")
 		}
-		Expect(claimsOf(ctx, ns, replicas)).To(Equal(claims))
+		Expect(volumeClaimUIDs(ctx, ns, replicas)).To(Equal(claims))
 		writeLog.ExpectComplete(ctx)
 		writeLog.Write(ctx, 1)
 		if workload != nil {
@@ -88,21 +88,21 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 	)
 })
 
-// podsOf are the identities of the members' pods, by name.
-func podsOf(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
+// podUIDs are the identities of the members' pods, by name.
+func podUIDs(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
-	return uidsOf(ctx, ns, &corev1.Pod{}, "main-%d", replicas)
+	return uidsByName(ctx, ns, &corev1.Pod{}, "main-%d", replicas)
 }
 
-// claimsOf are the identities of the members' volume claims, by name.
-func claimsOf(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
+// volumeClaimUIDs are the identities of the members' volume claims, by name.
+func volumeClaimUIDs(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
-	return uidsOf(ctx, ns, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
+	return uidsByName(ctx, ns, &corev1.PersistentVolumeClaim{}, "main-main-%d", replicas)
 }
 
-func uidsOf(ctx context.Context, ns *framework.TestNamespace, object client.Object, format string, replicas int) map[string]types.UID {
+func uidsByName(ctx context.Context, ns *framework.TestNamespace, object client.Object, format string, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
 	uids := map[string]types.UID{}

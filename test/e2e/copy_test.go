@@ -83,11 +83,11 @@ func eventuallyStored(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 	})
 }
 
-func eventuallyCopy(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdCopyBackupsTask, look func(Gomega)) {
+func eventuallyCopy(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdCopyBackupsTask, check func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
-		look(g)
+		check(g)
 	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), func() string {
 		return ns.State() + format.Object(task.Status, 1)
 	})
@@ -100,7 +100,7 @@ func takeFinalSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *d
 	config, err := ns.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
 	Eventually(func() (int, error) {
-		status, err := askSidecar(ctx, ns, etcd, config, "/snapshot/full?final=true")
+		status, err := requestSidecar(ctx, ns, etcd, config, "/snapshot/full?final=true")
 		if err != nil {
 			StopTrying("nobody knows whether it was taken").Wrap(err).Now()
 		}

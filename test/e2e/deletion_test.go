@@ -32,33 +32,33 @@ import (
 var _ = Describe("Deletion", func() {
 	It("leaves nothing behind but the volume, and that only where it is to be retained", SpecPriority(5), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion")
-		kept := fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
-		dropped := fixture.Etcd(fixture.WithName("dropped"), func(etcd *druidv1alpha1.Etcd) {
+		retained := fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
+		deleted := fixture.Etcd(fixture.WithName("dropped"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // as older manifests carry it
 		})
-		before := objects(ctx, ns)
-		ns.Create(ctx, kept, dropped)
-		ns.EventuallyReady(ctx, kept)
-		ns.EventuallyReady(ctx, dropped)
+		before := objectsIn(ctx, ns)
+		ns.Create(ctx, retained, deleted)
+		ns.EventuallyReady(ctx, retained)
+		ns.EventuallyReady(ctx, deleted)
 
-		writeLog := ns.NewWriteLog(kept)
+		writeLog := ns.NewWriteLog(retained)
 		writeLog.Write(ctx, 20)
-		claim := ns.Claim(ctx, kept)
+		claim := ns.Claim(ctx, retained)
 
 		By("deleting both")
-		Expect(ns.Client.Delete(ctx, kept)).To(Succeed())
-		Expect(ns.Client.Delete(ctx, dropped)).To(Succeed())
-		Eventually(func() bool { return ns.IsGone(ctx, kept) && ns.IsGone(ctx, dropped) }).
+		Expect(ns.Client.Delete(ctx, retained)).To(Succeed())
+		Expect(ns.Client.Delete(ctx, deleted)).To(Succeed())
+		Eventually(func() bool { return ns.IsGone(ctx, retained) && ns.IsGone(ctx, deleted) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectLeft(ctx, ns, append(before, "PersistentVolumeClaim kept-kept-0")...)
+		expectRemaining(ctx, ns, append(before, "PersistentVolumeClaim kept-kept-0")...)
 
 		By("making the Etcd anew on the volume that was retained")
-		kept = fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
-		ns.Create(ctx, kept)
-		ns.EventuallyReady(ctx, kept)
-		Expect(ns.Claim(ctx, kept).UID).To(Equal(claim.UID))
-		ns.NewWriteLog(kept).ExpectContained(ctx, writeLog.Written())
+		retained = fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
+		ns.Create(ctx, retained)
+		ns.EventuallyReady(ctx, retained)
+		Expect(ns.Claim(ctx, retained).UID).To(Equal(claim.UID))
+		ns.NewWriteLog(retained).ExpectContained(ctx, writeLog.Written())
 	}, SpecTimeout(specTimeout))
 
 	It("works while the namespace is being deleted", func(ctx SpecContext) {
@@ -74,8 +74,8 @@ var _ = Describe("Deletion", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// objects are all objects in the namespace of the story, each as kind and name, but for events and what every namespace has.
-func objects(ctx context.Context, ns *framework.TestNamespace) []string {
+// objectsIn are all objects in the namespace of the story, each as kind and name, but for events and what every namespace has.
+func objectsIn(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 
 	found := []string{}
@@ -91,7 +91,7 @@ func objects(ctx context.Context, ns *framework.TestNamespace) []string {
 			kind, err := ns.Client.GroupVersionKindFor(object)
 			name := object.(client.Object).GetName()
 
-			if !isOfEveryNamespace(kind.Kind, name) {
+			if !isInEveryNamespace(kind.Kind, name) {
 				found = append(found, fmt.Sprintf("%s %s", kind.Kind, name))
 			}
 
@@ -102,16 +102,16 @@ func objects(ctx context.Context, ns *framework.TestNamespace) []string {
 	return found
 }
 
-// expectLeft expects that nothing else is left of Etcds that are gone: when an Etcd is gone, so is everything of it. But for the
+// expectRemaining expects that nothing else is left of Etcds that are gone: when an Etcd is gone, so is everything of it. But for the
 // ControllerRevisions of its StatefulSet, which the cluster collects soon after that.
-func expectLeft(ctx context.Context, ns *framework.TestNamespace, left ...string) {
+func expectRemaining(ctx context.Context, ns *framework.TestNamespace, remaining ...string) {
 	GinkgoHelper()
 
-	found := slices.DeleteFunc(objects(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
-	Expect(found).To(ConsistOf(left), "when an Etcd is gone, so is everything of it")
-	Eventually(objects).WithContext(ctx).WithArguments(ns).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(ConsistOf(left))
+	found := slices.DeleteFunc(objectsIn(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
+	Expect(found).To(ConsistOf(remaining), "when an Etcd is gone, so is everything of it")
+	Eventually(objectsIn).WithContext(ctx).WithArguments(ns).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(ConsistOf(remaining))
 }
 
-func isOfEveryNamespace(kind, name string) bool {
+func isInEveryNamespace(kind, name string) bool {
 	return kind == "ServiceAccount" && name == "default" || kind == "ConfigMap" && name == "kube-root-ca.crt"
 }

@@ -49,7 +49,7 @@ var _ = Describe("Hibernation", func() {
 		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectLeft(ctx, ns, "PersistentVolumeClaim main-main-0")
+		expectRemaining(ctx, ns, "PersistentVolumeClaim main-main-0")
 	}, SpecTimeout(specTimeout))
 })
 

@@ -16,27 +16,27 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// loseNode follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
-func loseNode(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+// followNodeLossRunbook follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
+func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	writeLog := ns.NewWriteLog(etcd)
 	writeLog.Write(ctx, 20)
 
-	pod := awayFromFirstNode(ctx, ns)
-	words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
+	pod := podOffFirstNode(ctx, ns)
+	placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
 	const page = "operations/losing-a-member.md"
-	DeferCleanup(giveBack, pod.Spec.NodeName)
-	ns.Follow(ctx, page, "The node does not come back", words)
-	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
+	DeferCleanup(removeOutOfServiceTaint, pod.Spec.NodeName)
+	ns.Follow(ctx, page, "The node does not come back", placeholders)
+	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
 	Expect(ns.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
 	writeLog.ExpectComplete(ctx)
 
-	ns.Follow(ctx, page, "The node is back after all", words)
-	Expect(outOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
+	ns.Follow(ctx, page, "The node is back after all", placeholders)
+	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
 }
 
-// awayFromFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
-func awayFromFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.Pod {
+// podOffFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
+func podOffFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.Pod {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}
@@ -53,8 +53,8 @@ func awayFromFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1
 	return nil
 }
 
-// outOfService says whether somebody has said that the node does not come back.
-func outOfService(ctx context.Context, name string) bool {
+// isOutOfService says whether somebody has said that the node does not come back.
+func isOutOfService(ctx context.Context, name string) bool {
 	GinkgoHelper()
 
 	node := &corev1.Node{}
@@ -69,8 +69,8 @@ func outOfService(ctx context.Context, name string) bool {
 	return false
 }
 
-// giveBack lets pods run on the node again, however the story ended.
-func giveBack(ctx SpecContext, name string) {
+// removeOutOfServiceTaint lets pods run on the node again, however the story ended.
+func removeOutOfServiceTaint(ctx SpecContext, name string) {
 	node := &corev1.Node{}
 	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
 

@@ -25,11 +25,11 @@ var _ = Describe("Two of three members lose their volumes", func() {
 		})
 
 		pods, claims := podsByName(ctx, ns), claimUIDs(ctx, ns)
-		losing := []string{"main-1", "main-2"}
-		for _, pod := range losing {
+		lostMembers := []string{"main-1", "main-2"}
+		for _, pod := range lostMembers {
 			ns.DeleteVolume(ctx, "main-"+pod) // which nobody looks at while its pod serves
 		}
-		for _, pod := range losing {
+		for _, pod := range lostMembers {
 			ns.Kill(ctx, new(pods[pod]))
 		}
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -38,11 +38,11 @@ var _ = Describe("Two of three members lose their volumes", func() {
 				ContainSubstring("the data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("nothing is attempted")))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
-		Eventually(events).WithContext(ctx).WithArguments(ns, "QuorumLost").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
+		Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "QuorumLost").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
 		Consistently(func(g Gomega) {
 			g.Expect(claimUIDs(ctx, ns)).To(Equal(claims))
 			g.Expect(podsByName(ctx, ns)["main-0"].UID).To(Equal(pods["main-0"].UID))
-			g.Expect(events(ctx, ns, "ReplacingVolume")).To(BeEmpty())
+			g.Expect(eventsWithReason(ctx, ns, "ReplacingVolume")).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 	}, SpecTimeout(specTimeout))
 })

@@ -42,9 +42,9 @@ var _ = Describe("Secrets are missing", func() {
 				g.Expect(condition.Message).To(And(ContainSubstring(name), ContainSubstring(field)))
 			}
 
-			g.Expect(eventMessages(ctx, ns)).To(ContainElement(And(ContainSubstring("client-ca"), ContainSubstring("store"))))
+			g.Expect(allEventMessages(ctx, ns)).To(ContainElement(And(ContainSubstring("client-ca"), ContainSubstring("store"))))
 		})
-		expectNothingStarted(ctx, ns)
+		expectNoObjects(ctx, ns)
 
 		By("going on waiting for what is still missing")
 		authority := framework.NewAuthority("e2e-clients")
@@ -58,7 +58,7 @@ var _ = Describe("Secrets are missing", func() {
 			g.Expect(condition.Message).To(ContainSubstring("spec.backup.store.secretRef"))
 			g.Expect(condition.Message).NotTo(ContainSubstring("client-ca"))
 		})
-		expectNothingStarted(ctx, ns)
+		expectNoObjects(ctx, ns)
 
 		By("proceeding when the last one arrives")
 		ns.Create(ctx, &corev1.Secret{
@@ -72,13 +72,13 @@ var _ = Describe("Secrets are missing", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-func expectNothingStarted(ctx context.Context, ns *framework.TestNamespace) {
+func expectNoObjects(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
-	Expect(slices.DeleteFunc(objects(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
+	Expect(slices.DeleteFunc(objectsIn(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
 }
 
-// eventMessages are the messages of all events in the namespace of the story.
-func eventMessages(ctx context.Context, ns *framework.TestNamespace) []string {
+// allEventMessages are the messages of all events in the namespace of the story.
+func allEventMessages(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 
 	events := &corev1.EventList{}

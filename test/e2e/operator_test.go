@@ -30,7 +30,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		ns       *framework.TestNamespace
 		operator *framework.Operator
 		// serving become ready, idle have nothing that could be done for them.
-		serving, idle []*druidv1alpha1.Etcd
+		running, idle []*druidv1alpha1.Etcd
 		// written is the revision of the last write to the one that has a store.
 		written int64
 	)
@@ -42,7 +42,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		ns = seed.NewNamespace(ctx, "operator")
-		serving = []*druidv1alpha1.Etcd{
+		running = []*druidv1alpha1.Etcd{
 			fixture.Etcd(fixture.WithName("main")),
 			fixture.Etcd(fixture.WithName("events"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 				etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *") // none is due while nothing may happen
@@ -64,22 +64,22 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	})
 
 	It("finishes what it was killed in the middle of", func(ctx SpecContext) {
-		passing := fixture.Etcd(fixture.WithName("passing"))
-		ns.Create(ctx, passing)
-		eventuallyRendered(ctx, ns)
+		deleted := fixture.Etcd(fixture.WithName("passing"))
+		ns.Create(ctx, deleted)
+		eventuallyManagedResource(ctx, ns)
 
-		for _, etcd := range serving {
+		for _, etcd := range running {
 			ns.Create(ctx, etcd)
 		}
 
-		Expect(ns.Client.Delete(ctx, passing)).To(Succeed())
+		Expect(ns.Client.Delete(ctx, deleted)).To(Succeed())
 		operator.Kill(ctx)
 		operator.EventuallyLeading(ctx)
 
-		Eventually(func() bool { return ns.IsGone(ctx, passing) }).
+		Eventually(func() bool { return ns.IsGone(ctx, deleted) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 
-		for _, etcd := range serving {
+		for _, etcd := range running {
 			ns.EventuallyReady(ctx, etcd)
 			writeLog := ns.NewWriteLog(etcd)
 			writeLog.Write(ctx, 5)
@@ -89,8 +89,8 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 	It("writes nothing but its own leases while nothing happens", func(ctx SpecContext) {
 		// The last thing that happens to a new cluster is that snapshots hold what was written.
-		ns.Eventually(ctx, serving[1], func(g Gomega) {
-			g.Expect(framework.Condition(serving[1], "BackupReady").Status).To(BeEquivalentTo("True"))
+		ns.Eventually(ctx, running[1], func(g Gomega) {
+			g.Expect(framework.Condition(running[1], "BackupReady").Status).To(BeEquivalentTo("True"))
 			g.Expect(max(lastRevision(ctx, ns, "events-full-snap"), lastRevision(ctx, ns, "events-delta-snap"))).To(BeNumerically(">=", written))
 		})
 
@@ -107,7 +107,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		Consistently(func(g Gomega) {
 			writes, err := window.Writes(user)
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool { return isOwn(write) || isOfOthers(ctx, ns, write) })).To(BeEmpty())
+			g.Expect(slices.DeleteFunc(writes, func(write framework.Write) bool { return isOwnObject(write) || isByOtherTest(ctx, ns, write) })).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(5*time.Second).Should(Succeed(), ns.State)
 
 		for _, lease := range framework.Leases {
@@ -117,7 +117,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 	It("rolls nothing when it starts with other default images, which count for what is new", func(ctx SpecContext) {
 		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
-		for _, etcd := range serving {
+		for _, etcd := range running {
 			pods = append(pods, *ns.Pod(ctx, etcd))
 			resources = append(resources, *managedResource(ctx, ns, etcd))
 		}
@@ -142,7 +142,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 
 		By("leaving the others as they are")
 		Consistently(func(g Gomega) {
-			for i, etcd := range serving {
+			for i, etcd := range running {
 				g.Expect(managedResource(ctx, ns, etcd)).To(And(HaveField("Spec", resources[i].Spec), HaveField("Annotations", resources[i].Annotations)))
 
 				pod := ns.Pod(ctx, etcd)
@@ -157,15 +157,15 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 			})).To(BeEmpty())
 		}).WithContext(ctx).WithTimeout(20*time.Second).WithPolling(2*time.Second).Should(Succeed(), ns.State)
 
-		for _, etcd := range serving {
+		for _, etcd := range running {
 			Expect(seed.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 			Expect(framework.CheckReady(etcd)).To(Succeed())
 		}
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyRendered waits until the operator has written the first ManagedResource of the story.
-func eventuallyRendered(ctx context.Context, ns *framework.TestNamespace) {
+// eventuallyManagedResource waits until the operator has written the first ManagedResource of the story.
+func eventuallyManagedResource(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		resources := &resourcesv1alpha1.ManagedResourceList{}
@@ -174,9 +174,9 @@ func eventuallyRendered(ctx context.Context, ns *framework.TestNamespace) {
 	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
 }
 
-// isOfOthers is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot
+// isByOtherTest is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot
 // that is due. So it is in one that is being deleted, or gone by now, as those of stories that have just ended.
-func isOfOthers(ctx context.Context, ns *framework.TestNamespace, write framework.Write) bool {
+func isByOtherTest(ctx context.Context, ns *framework.TestNamespace, write framework.Write) bool {
 	GinkgoHelper()
 	if write.Namespace == "" || write.Namespace == ns.Name {
 		return false
@@ -191,7 +191,7 @@ func isOfOthers(ctx context.Context, ns *framework.TestNamespace, write framewor
 	return len(etcds.Items) > 0
 }
 
-// isOwn is true for the operator's own leases, and for the registration of its webhook, at which it looks every five minutes.
-func isOwn(write framework.Write) bool {
+// isOwnObject is true for the operator's own leases, and for the registration of its webhook, at which it looks every five minutes.
+func isOwnObject(write framework.Write) bool {
 	return write.Matches("leases", framework.Leases...) || write.Matches("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
 }

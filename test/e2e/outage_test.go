@@ -25,8 +25,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// outage is how long the store is down.
-const outage = 5 * time.Minute
+// outageDuration is how long the store is down.
+const outageDuration = 5 * time.Minute
 
 var _ = Describe("The store is down", func() {
 	It("for five minutes under load, which a condition says and nothing else suffers from, and has all revisions afterwards", SpecPriority(10), func(ctx SpecContext) {
@@ -46,21 +46,21 @@ var _ = Describe("The store is down", func() {
 			ns.EventuallyReady(ctx, etcd)
 			writeLogs[etcd] = ns.NewWriteLog(etcd)
 			writeLogs[etcd].Write(ctx, 20)
-			eventuallyHolds(ctx, ns, objectStore, etcd, writeLogs[etcd].Revision)
+			eventuallyContains(ctx, ns, objectStore, etcd, writeLogs[etcd].Revision)
 		}
-		before := vitals(ctx, ns)
+		before := podStates(ctx, ns)
 		Expect(before).To(HaveLen(4))
 		// goOn writes, and expects that every pod is what it was: the same one, never restarted, and ready all the time.
-		goOn := func(g Gomega) {
+		writeAndCheck := func(g Gomega) {
 			for _, writeLog := range writeLogs {
 				writeLog.Write(ctx, 10)
 			}
-			g.Expect(vitals(ctx, ns)).To(Equal(before))
+			g.Expect(podStates(ctx, ns)).To(Equal(before))
 		}
 
 		objectStore.Stop(ctx)
 		By("going on for half of the time")
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		for etcd := range writeLogs {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "DeltaSnapshotReady")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotOverdue")))
@@ -71,14 +71,14 @@ var _ = Describe("The store is down", func() {
 
 		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
 		ns.Patch(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
-		Consistently(goOn).WithContext(ctx).WithTimeout(outage/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
+		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
 		By("having everything in the store soon after it is back, without anybody's help")
 		objectStore.Start(ctx)
 		for etcd, writeLog := range writeLogs {
-			eventuallyHolds(ctx, ns, objectStore, etcd, writeLog.Revision)
+			eventuallyContains(ctx, ns, objectStore, etcd, writeLog.Revision)
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), framework.Condition(etcd, "BackupReady").Message)
 			})
@@ -88,68 +88,68 @@ var _ = Describe("The store is down", func() {
 
 		By("restoring the single member from what the store has")
 		writeLog := writeLogs[one]
-		eventuallyHolds(ctx, ns, objectStore, one, writeLog.Revision)
+		eventuallyContains(ctx, ns, objectStore, one, writeLog.Revision)
 		pod := ns.Pod(ctx, one)
-		empty(ns.VolumeDir(ctx, one))
+		removeContents(ns.VolumeDir(ctx, one))
 		ns.Kill(ctx, pod)
 		ns.EventuallyReplaced(ctx, one, pod)
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(20*time.Minute))
 })
 
-// vital is what changes when a pod is replaced, when one of its containers ends, and when it is not ready for a moment.
-type vital struct {
+// podState is what changes when a pod is replaced, when one of its containers ends, and when it is not ready for a moment.
+type podState struct {
 	UID        string
 	Restarts   int32
 	ReadySince time.Time
 }
 
-// vitals are those of all members in the namespace of the story.
-func vitals(ctx context.Context, ns *framework.TestNamespace) map[string]vital {
+// podStates are those of all members in the namespace of the story.
+func podStates(ctx context.Context, ns *framework.TestNamespace) map[string]podState {
 	GinkgoHelper()
 
 	pods := &corev1.PodList{}
 	Expect(ns.Client.List(ctx, pods, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/component": "etcd-statefulset"})).To(Succeed())
 
-	found := map[string]vital{}
+	found := map[string]podState{}
 
 	for _, pod := range pods.Items {
-		seen := vital{UID: string(pod.UID)}
+		state := podState{UID: string(pod.UID)}
 		for _, status := range pod.Status.ContainerStatuses {
-			seen.Restarts += status.RestartCount
+			state.Restarts += status.RestartCount
 		}
 
 		for _, condition := range pod.Status.Conditions {
 			if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-				seen.ReadySince = condition.LastTransitionTime.Time
+				state.ReadySince = condition.LastTransitionTime.Time
 			}
 		}
 
-		found[pod.Name] = seen
+		found[pod.Name] = state
 	}
 
 	return found
 }
 
-// eventuallyHolds waits until the object store itself holds every revision of the Etcd up to this one: a full snapshot, and delta
+// eventuallyContains waits until the object store itself holds every revision of the Etcd up to this one: a full snapshot, and delta
 // snapshots from it on without a gap.
-func eventuallyHolds(ctx context.Context, ns *framework.TestNamespace, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
+func eventuallyContains(ctx context.Context, ns *framework.TestNamespace, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 
 	folder := filepath.Join(store.Dir(ctx, "test"), filepath.FromSlash(etcd.Spec.Backup.Store.Prefix))
 	Eventually(func(g Gomega) {
-		g.Expect(heldRevision(folder)).To(BeNumerically(">=", revision))
+		g.Expect(storedRevision(folder)).To(BeNumerically(">=", revision))
 	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 
 // snapshotName is the name of a snapshot: kind, first and last revision.
 var snapshotName = regexp.MustCompile(`^(Full|Incr)-(\d+)-(\d+)-\d+`)
 
-// heldRevision is up to where the snapshots below a folder hold everything; -1 without a full one.
-func heldRevision(folder string) (int64, error) {
+// storedRevision is up to where the snapshots below a folder hold everything; -1 without a full one.
+func storedRevision(folder string) (int64, error) {
 	type span struct{ first, last int64 }
 
-	held, deltas := int64(-1), []span{}
+	stored, deltas := int64(-1), []span{}
 
 	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
 		if os.IsNotExist(err) {
@@ -165,7 +165,7 @@ func heldRevision(folder string) (int64, error) {
 		last, _ := strconv.ParseInt(match[3], 10, 64)
 
 		if match[1] == "Full" {
-			held = max(held, last)
+			stored = max(stored, last)
 		} else {
 			deltas = append(deltas, span{first, last})
 		}
@@ -176,10 +176,10 @@ func heldRevision(folder string) (int64, error) {
 	slices.SortFunc(deltas, func(a, b span) int { return cmp.Compare(a.first, b.first) })
 
 	for _, delta := range deltas {
-		if held >= 0 && delta.first <= held+1 {
-			held = max(held, delta.last)
+		if stored >= 0 && delta.first <= stored+1 {
+			stored = max(stored, delta.last)
 		}
 	}
 
-	return held, err
+	return stored, err
 }

@@ -34,10 +34,10 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		gardenlet := ns.NewGardenlet(ctx)
 
 		// What of others is given back with it is no longer as they made it. The next `make up` makes the example anew.
-		others := &druidv1alpha1.EtcdList{}
+		otherEtcds := &druidv1alpha1.EtcdList{}
 		DeferCleanup(func(ctx SpecContext) {
-			for i := range others.Items {
-				Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &others.Items[i]))).To(Succeed())
+			for i := range otherEtcds.Items {
+				Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &otherEtcds.Items[i]))).To(Succeed())
 			}
 		})
 
@@ -71,16 +71,16 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		Expect(err).NotTo(HaveOccurred())
 
 		By("rolling everything out that is on the seed, since nothing is given back by halves")
-		Expect(ns.Client.List(ctx, others)).To(Succeed())
-		for i := range others.Items {
-			ns.Patch(ctx, &others.Items[i], func(etcd *druidv1alpha1.Etcd) {
+		Expect(ns.Client.List(ctx, otherEtcds)).To(Succeed())
+		for i := range otherEtcds.Items {
+			ns.Patch(ctx, &otherEtcds.Items[i], func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/operation", "reconcile")
 			})
 		}
-		for i := range others.Items {
-			ns.Eventually(ctx, &others.Items[i], func(g Gomega) {
-				g.Expect(others.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
-				g.Expect(framework.CheckReady(&others.Items[i])).To(Succeed())
+		for i := range otherEtcds.Items {
+			ns.Eventually(ctx, &otherEtcds.Items[i], func(g Gomega) {
+				g.Expect(otherEtcds.Items[i].Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
+				g.Expect(framework.CheckReady(&otherEtcds.Items[i])).To(Succeed())
 			})
 		}
 

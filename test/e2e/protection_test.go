@@ -40,11 +40,11 @@ var _ = Describe("The objects of an Etcd", func() {
 		By("refusing the administrator's attempts")
 		for _, object := range append(issuedSecrets(ctx, ns), pod, claim, lease, statefulSet(ctx, ns, etcd), managedResource(ctx, ns, etcd),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-config"}}) {
-			beRefused(ns.Admin.Delete(ctx, object))
-			beRefused(ns.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+			expectForbidden(ns.Admin.Delete(ctx, object))
+			expectForbidden(ns.Admin.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
 		}
-		beRefused(ns.Admin.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
-		beRefused(ns.Drainer.Delete(ctx, claim))
+		expectForbidden(ns.Admin.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
+		expectForbidden(ns.Drainer.Delete(ctx, claim))
 
 		By("letting the operator change what its spec asks for")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["test"] = "changed" })
@@ -67,7 +67,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		Expect(ns.Admin.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectLeft(ctx, ns)
+		expectRemaining(ctx, ns)
 	}, SpecTimeout(specTimeout))
 
 	It("let one node after the other be drained, and count no pod of a Job as a member", func(ctx SpecContext) {
@@ -107,7 +107,7 @@ var _ = Describe("The objects of an Etcd", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-func beRefused(err error) {
+func expectForbidden(err error) {
 	GinkgoHelper()
 	Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("annotate it with "+unprotectedAnnotation))))
 }

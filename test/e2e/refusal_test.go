@@ -42,11 +42,11 @@ var _ = Describe("A spec cannot be carried out", func() {
 		ns.Create(ctx, etcd)
 
 		By("naming the field of a new Etcd")
-		eventuallyRefused(ctx, ns, etcd, "operator")
+		eventuallyInvalidSpec(ctx, ns, etcd, "operator")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("refusals").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
-		Expect(objects(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
+		Expect(objectsIn(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
 
 		By("healing it")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Affinity = affinity("Exists") })
@@ -60,7 +60,7 @@ var _ = Describe("A spec cannot be carried out", func() {
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.SchedulingConstraints.Tolerations = []corev1.Toleration{{Key: "key", Operator: "Perhaps"}}
 		})
-		eventuallyRefused(ctx, ns, etcd, "tolerations")
+		eventuallyInvalidSpec(ctx, ns, etcd, "tolerations")
 		Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(resource.Spec), "it never reaches the ManagedResource")
 		writeLog.Write(ctx, 1)
 
@@ -72,8 +72,8 @@ var _ = Describe("A spec cannot be carried out", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyRefused waits until the status says that the newest generation is refused, with a text that names the field.
-func eventuallyRefused(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, field string) {
+// eventuallyInvalidSpec waits until the status says that the newest generation is refused, with a text that names the field.
+func eventuallyInvalidSpec(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, field string) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(etcd.Status.LastErrors).To(ContainElement(HaveField("Description", ContainSubstring(field))))

@@ -42,21 +42,21 @@ var _ = Describe("The data directory is destroyed", func() {
 				g.Expect(framework.Condition(etcd, conditionType)).To(HaveField("Status", BeEquivalentTo("True")))
 			}
 		})
-		inStore := writeLog.Written()
+		stored := writeLog.Written()
 
 		By("writing what no snapshot will have, and destroying everything on the volume")
 		writeLog.Write(ctx, 5)
 
 		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
-		empty(directory)
+		removeContents(directory)
 		ns.Kill(ctx, pod)
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 
 		By("having every key of the store again")
 		Expect(ns.ContainerLog(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
-		writeLog.ExpectContained(ctx, inStore)
+		writeLog.ExpectContained(ctx, stored)
 		Expect(ns.Claim(ctx, etcd).Status.Phase).To(BeEquivalentTo("Bound"))
 
 		By("taking snapshots again")
@@ -110,8 +110,8 @@ func snapshots(ns *framework.TestNamespace, prefix string) []string {
 	return found
 }
 
-// empty removes everything in a folder.
-func empty(directory string) {
+// removeContents removes everything in a folder.
+func removeContents(directory string) {
 	GinkgoHelper()
 
 	entries, err := os.ReadDir(directory)

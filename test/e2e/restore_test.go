@@ -27,7 +27,7 @@ var _ = Describe("Every volume is lost", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		words := map[string]string{"NAMESPACE": ns.Name, "NAME": "main"}
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main"}
 
 		By("writing across a full snapshot, delta snapshots, and their compaction")
 		writeLog := ns.NewWriteLog(etcd)
@@ -35,43 +35,43 @@ var _ = Describe("Every volume is lost", func() {
 		takeFullSnapshot(ctx, ns, etcd)
 		writeLog.WriteMany(ctx, 8000)
 		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
-		compacted := writeLog.Revision
+		compactedRevision := writeLog.Revision
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithAnnotation("druid.gardener.cloud/run-task", "compaction")(etcd)
 		})
-		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", compacted)
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", compactedRevision)
 		writeLog.WriteMany(ctx, 4000)
 		eventuallySnapshot(ctx, ns, etcd, "main-delta-snap", writeLog.Revision)
-		inStore := writeLog.Written()
-		Expect(inStore).To(HaveLen(20000))
+		stored := writeLog.Written()
+		Expect(stored).To(HaveLen(20000))
 
 		By("asking for a restore while it serves, which is ignored")
 		pod := ns.Pod(ctx, etcd)
-		ns.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", words)
+		ns.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
 		By("writing what no snapshot will have, and destroying everything on every volume")
 		writeLog.Write(ctx, 5)
-		lost := destroy(ctx, ns, etcd)
+		lost := destroyData(ctx, ns, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		})
 
 		By("restoring as the runbook says, with the first member interrupted in the middle of it")
-		ns.Follow(ctx, "operations/losing-every-volume.md", "Look", words)
+		ns.Follow(ctx, "operations/losing-every-volume.md", "Look", placeholders)
 		start := time.Now()
 		interrupted := make(chan bool, 1)
 		go func() {
 			defer GinkgoRecover()
 			interrupted <- interruptRestore(ctx, ns, etcd, lost)
 		}()
-		ns.Follow(ctx, "operations/losing-every-volume.md", "Restore", words)
+		ns.Follow(ctx, "operations/losing-every-volume.md", "Restore", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(<-interrupted).To(BeTrue(), "the restore was not seen")
 
-		writeLog.ExpectContained(ctx, inStore)
+		writeLog.ExpectContained(ctx, stored)
 		Expect(ns.VolumeDirs(ctx, etcd)).To(HaveLen(3))
 		reportRestore(ctx, ns, etcd, time.Since(start))
 	}, SpecTimeout(specTimeout+specTimeout/2)) // the cluster is created and restored, and the first member restarts alone in both
@@ -83,18 +83,18 @@ func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 
 	config, err := ns.Connection(ctx, etcd)
 	Expect(err).NotTo(HaveOccurred())
-	Eventually(askSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(200), ns.State)
+	Eventually(requestSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(200), ns.State)
 }
 
-// destroy empties all volumes and ends all pods, at once. It returns the folders of the volumes.
-func destroy(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) []string {
+// destroyData empties all volumes and ends all pods, at once. It returns the folders of the volumes.
+func destroyData(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
 	dirs := ns.VolumeDirs(ctx, etcd)
 	Expect(dirs).To(HaveLen(int(etcd.Spec.Replicas)))
 
 	for _, dir := range dirs {
-		empty(dir)
+		removeContents(dir)
 	}
 
 	Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(0))).To(Succeed())

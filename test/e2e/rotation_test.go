@@ -42,7 +42,7 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 		By("preparing")
 		each(func(r *rotation) {
 			r.before = r.connection(ctx)
-			r.clients = useAlways(ctx, ns, r.etcd, r.before, "the CAs are rotated: preparing")
+			r.clients = startClients(ctx, ns, r.etcd, r.before, "the CAs are rotated: preparing")
 		})
 		ns.ApplyCluster(ctx, "Preparing", &initiatedAt)
 		each(func(r *rotation) {
@@ -124,18 +124,18 @@ type clients struct {
 	end func(context.Context)
 }
 
-// useAlways has clients use the Etcd with these credentials. Of several members every operation succeeds within a second; one
+// startClients has clients use the Etcd with these credentials. Of several members every operation succeeds within a second; one
 // member may be gone while it restarts.
-func useAlways(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
+func startClients(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
 	GinkgoHelper()
 	if etcd.Spec.Replicas == 1 {
-		only := useOnly(ctx, ns, etcd, credentials)
+		only := startSingleMemberClient(ctx, ns, etcd, credentials)
 
 		return clients{
 			reconnect: func(credentials *tls.Config, _ string) {
 				GinkgoHelper()
 				only.stop()
-				only = useOnly(ctx, ns, etcd, credentials)
+				only = startSingleMemberClient(ctx, ns, etcd, credentials)
 			},
 			end: func(context.Context) { GinkgoHelper(); only.stop() },
 		}
@@ -152,32 +152,32 @@ func useAlways(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1al
 	}
 }
 
-// user is a client that uses the only member of an Etcd.
-type user struct {
+// singleMemberClient is a client that uses the only member of an Etcd.
+type singleMemberClient struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	written atomic.Int64
 }
 
 // stop stops the client, which must have been served.
-func (u *user) stop() {
+func (u *singleMemberClient) stop() {
 	GinkgoHelper()
 	u.cancel()
 	<-u.done
 	Expect(u.written.Load()).To(BeNumerically(">", 10))
 }
 
-// useOnly writes one key after the other with these credentials, and fails the story when a write fails that was retried for a
+// startSingleMemberClient writes one key after the other with these credentials, and fails the story when a write fails that was retried for a
 // second, unless the only member is being restarted.
-func useOnly(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *user {
+func startSingleMemberClient(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *singleMemberClient {
 	ctx, cancel := context.WithCancel(ctx)
-	u := &user{cancel: cancel, done: make(chan struct{})}
+	u := &singleMemberClient{cancel: cancel, done: make(chan struct{})}
 	writeLog := ns.NewWriteLog(etcd)
 	go func() {
 		defer GinkgoRecover()
 		defer close(u.done)
 		for ctx.Err() == nil {
-			if err := writeToOne(ctx, ns, etcd, writeLog, credentials, u); err != nil && ctx.Err() == nil {
+			if err := writeToSingleMember(ctx, ns, etcd, writeLog, credentials, u); err != nil && ctx.Err() == nil {
 				Fail("a write failed: " + err.Error())
 			}
 		}
@@ -186,8 +186,8 @@ func useOnly(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alph
 	return u
 }
 
-// writeToOne writes to the only member, and returns no error while it is being restarted.
-func writeToOne(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog, credentials *tls.Config, u *user) error {
+// writeToSingleMember writes to the only member, and returns no error while it is being restarted.
+func writeToSingleMember(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog, credentials *tls.Config, u *singleMemberClient) error {
 	before, found := ns.FindPod(ctx, etcd)
 	if !found || !framework.IsPodReady(before) {
 		return nil

@@ -33,27 +33,27 @@ var _ = Describe("The runbooks", func() {
 		writeLog.Write(ctx, 20)
 		eventuallyStored(ctx, ns, etcd, writeLog.Revision)
 
-		words := map[string]string{
+		placeholders := map[string]string{
 			"NAMESPACE": ns.Name, "NAME": "main",
 			"NEWSTORE": fmt.Sprintf(`{"provider": "Local", "container": %q, "prefix": "moved/main"}`, ns.Name),
 		}
 		const page = "operations/moving-stores.md"
-		ns.Follow(ctx, page, "Copy", words)
+		ns.Follow(ctx, page, "Copy", placeholders)
 		copied := snapshots(ns, "Full-")
 		Expect(copied).NotTo(BeEmpty())
 
 		writeLog.Write(ctx, 20)
-		ns.Follow(ctx, page, "Switch", words)
+		ns.Follow(ctx, page, "Switch", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(`Local container "` + ns.Name))
 		writeLog.ExpectComplete(ctx)
 
-		Expect(ns.Follow(ctx, page, "Look", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
+		Expect(ns.Follow(ctx, page, "Look", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 		Expect(len(snapshots(ns, "Full-"))).To(BeNumerically(">", len(copied)))
 		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision), "what was written after the copy is in the new store")
 		Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the lease tells of the new store")
 
-		ns.Follow(ctx, page, "Clean up", words)
+		ns.Follow(ctx, page, "Clean up", placeholders)
 		tasks := &druidv1alpha1.EtcdCopyBackupsTaskList{}
 		Expect(ns.Client.List(ctx, tasks)).To(Succeed())
 		Expect(tasks.Items).NotTo(ContainElement(HaveField("Namespace", ns.Name)))
@@ -67,11 +67,11 @@ var _ = Describe("The runbooks", func() {
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
 
-		words := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": "2"}
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": "2"}
 		const page = "operations/losing-a-member.md"
-		Expect(ns.Follow(ctx, page, "Losing one member", words)).To(ContainSubstring("main-2 Ready"))
+		Expect(ns.Follow(ctx, page, "Losing one member", placeholders)).To(ContainSubstring("main-2 Ready"))
 		before, pod := ns.VolumeDirs(ctx, etcd), memberPod(ctx, ns, 2)
-		ns.Follow(ctx, page, "The node is well, and the data is not", words)
+		ns.Follow(ctx, page, "The node is well, and the data is not", placeholders)
 		ns.EventuallyReplaced(ctx, etcd, pod)
 		after := ns.VolumeDirs(ctx, etcd)
 		Expect(after).To(HaveLen(3))

@@ -57,7 +57,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		before, ids, victim := podsByName(ctx, ns), memberIDs(etcd), leader(etcd)
 		ns.Crash(new(before[victim]), "etcd")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(leads(etcd)).NotTo(BeElementOf("", victim))
+			g.Expect(findLeader(etcd)).NotTo(BeElementOf("", victim))
 			g.Expect(restartsOf(podsByName(ctx, ns)[victim])["etcd"]).To(BeNumerically(">", restartsOf(before[victim])["etcd"]))
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
@@ -68,7 +68,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		workload.StartPhase("a pod is lost")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		ns.Kill(ctx, new(before[victim]))
-		took("a lost pod is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
+		expectWithin("a lost pod is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
 		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
 		expectUntouched(ctx, ns, before, victim)
 		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
@@ -78,7 +78,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		ns.Corrupt(ctx, "main-"+victim)
 		ns.Crash(new(before[victim]), "etcd")
-		took("a member with corrupt data is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
+		expectWithin("a member with corrupt data is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 			g.Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]), "it joined again")
@@ -93,7 +93,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		began := time.Now()
 		ns.Kill(ctx, new(before[victim]))
 		eventuallyReplacing(ctx, ns, claim.Name, "2 of 3 healthy by a quorum read")
-		took("the repair of a lost volume began after", time.Since(began), repairBound)
+		expectWithin("the repair of a lost volume began after", time.Since(began), repairBound)
 		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
 		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
 		expectUntouched(ctx, ns, before, victim)
@@ -105,10 +105,10 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 
 	It("two are cut off one after the other, and healed: they are the same voters, and nothing is deleted", func(ctx SpecContext) {
 		first, second := memberOn(ctx, ns, "n3"), memberOn(ctx, ns, "n2")
-		pods, claims, ids, replaced := podsByName(ctx, ns), claimUIDs(ctx, ns), memberIDs(etcd), len(events(ctx, ns, "ReplacingVolume"))
+		pods, claims, ids, replaced := podsByName(ctx, ns), claimUIDs(ctx, ns), memberIDs(etcd), len(eventsWithReason(ctx, ns, "ReplacingVolume"))
 		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is cut off")
 		seed.Partition(ctx, "n3")
-		took("a member that fell silent is in the condition after", eventuallyNamed(ctx, ns, etcd, first+" is Unknown (Unreachable)"), detectionBound)
+		expectWithin("a member that fell silent is in the condition after", eventuallyNamed(ctx, ns, etcd, first+" is Unknown (Unreachable)"), detectionBound)
 
 		By("waiting until the API server gives the node up")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -124,7 +124,7 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 			g.Expect(framework.Condition(etcd, "Ready")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "QuorumLost")))
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + second))
 		})
-		took("a lost quorum is in the condition after", time.Since(began), detectionBound)
+		expectWithin("a lost quorum is in the condition after", time.Since(began), detectionBound)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
 		})
@@ -140,10 +140,10 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		expectUntouched(ctx, ns, pods, "")
 		Expect(claimUIDs(ctx, ns)).To(Equal(claims))
 		Expect(memberIDs(etcd)).To(Equal(ids))
-		Expect(events(ctx, ns, "ReplacingVolume")).To(HaveLen(replaced))
+		Expect(eventsWithReason(ctx, ns, "ReplacingVolume")).To(HaveLen(replaced))
 
 		phases := workload.Stop(ctx)
-		expectServedByMembers(phases[0], phases[2])
+		expectShortMemberGaps(phases[0], phases[2])
 	}, SpecTimeout(specTimeout))
 
 	It("one is gone for good with its node and volume, of which somebody tells: it joins again elsewhere", func(ctx SpecContext) {
@@ -155,16 +155,16 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "it may come back")
 		seed.MarkOutOfService(ctx, "n3")
 		began := time.Now()
-		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(events(ctx, ns, "FinalSnapshotTaken")).NotTo(BeEmpty()) })
-		took("the repair of a node that is gone begins, with a full snapshot that was verified, after", time.Since(began), repairBound)
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(eventsWithReason(ctx, ns, "FinalSnapshotTaken")).NotTo(BeEmpty()) })
+		expectWithin("the repair of a node that is gone begins, with a full snapshot that was verified, after", time.Since(began), repairBound)
 		eventuallyReplacing(ctx, ns, claim.Name, "can be used on node n3 alone", "2 of 3 healthy by a quorum read", "full snapshot")
-		took("the volume that was lost with the node is replaced after", time.Since(began), repairBound)
+		expectWithin("the volume that was lost with the node is replaced after", time.Since(began), repairBound)
 		ns.EventuallyReplaced(ctx, etcd, new(pods[victim]))
 		after := podsByName(ctx, ns)
 		Expect(after[victim].Spec.NodeName).NotTo(Equal("n3"))
 		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
 		expectUntouched(ctx, ns, pods, victim)
 		Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]))
-		expectServedByMembers(workload.Stop(ctx)...)
+		expectShortMemberGaps(workload.Stop(ctx)...)
 	}, SpecTimeout(specTimeout))
 })

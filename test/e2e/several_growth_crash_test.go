@@ -21,8 +21,8 @@ import (
 var _ = Describe("A cluster that grows from one member", func() {
 	It("stays one cluster and loses no key where etcd is killed at each stage, with a newer snapshot in the store than in its database", SpecPriority(10), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "growth-crash")
-		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onNodesOf(ns))
-		allow(ctx, ns, "n1")
+		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onLabeledNodes(ns))
+		labelNode(ctx, ns, "n1")
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)
@@ -66,7 +66,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 		kill("before a learner joins")
 
 		By("letting a second pod be scheduled")
-		allow(ctx, ns, "n2")
+		labelNode(ctx, ns, "n2")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			members, err := writeLog.Members(ctx)
 			g.Expect(err).NotTo(HaveOccurred())
@@ -81,7 +81,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 		kill("when the second member votes, and the third cannot start")
 
 		By("letting a third pod be scheduled")
-		allow(ctx, ns, "n3")
+		labelNode(ctx, ns, "n3")
 		ns.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
 		kill("when all members vote")
@@ -91,8 +91,8 @@ var _ = Describe("A cluster that grows from one member", func() {
 	}, SpecTimeout(specTimeout+specTimeout/2)) // four restarts of one container, each after a longer back-off of the kubelet
 })
 
-// onNodesOf lets pods run on nodes with the label of the story alone, one pod on each.
-func onNodesOf(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
+// onLabeledNodes lets pods run on nodes with the label of the story alone, one pod on each.
+func onLabeledNodes(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.SchedulingConstraints.Affinity = &corev1.Affinity{
 			NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -107,17 +107,17 @@ func onNodesOf(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 
 func nodeLabel(ns *framework.TestNamespace) string { return "e2e.example.com/" + ns.Name }
 
-// allow gives the node the label of the story, until the story ends.
-func allow(ctx context.Context, ns *framework.TestNamespace, name string) {
+// labelNode gives the node the label of the story, until the story ends.
+func labelNode(ctx context.Context, ns *framework.TestNamespace, name string) {
 	GinkgoHelper()
-	change := func(ctx context.Context, change func(*corev1.Node)) {
+	patch := func(ctx context.Context, patch func(*corev1.Node)) {
 		GinkgoHelper()
 		node := &corev1.Node{}
 		Expect(ns.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())
 		before := node.DeepCopy()
-		change(node)
+		patch(node)
 		Expect(ns.Client.Patch(ctx, node, client.MergeFrom(before))).To(Succeed())
 	}
-	change(ctx, func(node *corev1.Node) { metav1.SetMetaDataLabel(&node.ObjectMeta, nodeLabel(ns), "") })
-	DeferCleanup(change, func(node *corev1.Node) { delete(node.Labels, nodeLabel(ns)) })
+	patch(ctx, func(node *corev1.Node) { metav1.SetMetaDataLabel(&node.ObjectMeta, nodeLabel(ns), "") })
+	DeferCleanup(patch, func(node *corev1.Node) { delete(node.Labels, nodeLabel(ns)) })
 }

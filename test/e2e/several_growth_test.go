@@ -56,27 +56,27 @@ var _ = Describe("A cluster grows", func() {
 		Expect(voters(etcd)).To(Equal(3))
 		after := podsByName(ctx, ns)
 		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before a second one joins")
-		Expect(events(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
+		Expect(eventsWithReason(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
 		workload.Stop(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
-// createThree creates a cluster of three members without a store, and measures it.
-func createThree(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
+// createThreeMembers creates a cluster of three members without a store, and measures it.
+func createThreeMembers(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 	timeline := ns.StartTimeline(ctx, etcd)
 	ns.Create(ctx, etcd)
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members created")
-	Expect(events(ctx, ns, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
+	Expect(eventsWithReason(ctx, ns, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
 	Expect(voters(etcd)).To(Equal(3))
 
 	return etcd
 }
 
-// growToFive grows the cluster from three members to five, and expects that no member restarts.
-func growToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+// scaleUpToFive grows the cluster from three members to five, and expects that no member restarts.
+func scaleUpToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	workload := ns.StartWorkload(ctx, etcd, "from three members to five")
 	before := podsByName(ctx, ns)
@@ -107,13 +107,13 @@ func voters(etcd *druidv1alpha1.Etcd) int {
 // leader is the name of the pod whose member leads, as the status says.
 func leader(etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
-	Expect(leads(etcd)).NotTo(BeEmpty(), "the status names no leader")
+	Expect(findLeader(etcd)).NotTo(BeEmpty(), "the status names no leader")
 
-	return leads(etcd)
+	return findLeader(etcd)
 }
 
-// leads is leader; empty when the status names none.
-func leads(etcd *druidv1alpha1.Etcd) string {
+// findLeader is leader; empty when the status names none.
+func findLeader(etcd *druidv1alpha1.Etcd) string {
 	for _, member := range etcd.Status.Members {
 		if member.Role != nil && *member.Role == "Leader" {
 			return member.Name
@@ -123,8 +123,8 @@ func leads(etcd *druidv1alpha1.Etcd) string {
 	return ""
 }
 
-// events are the messages of all events of the reason in the story, in their order.
-func events(ctx context.Context, ns *framework.TestNamespace, reason string) []string {
+// eventsWithReason are the messages of all events of the reason in the story, in their order.
+func eventsWithReason(ctx context.Context, ns *framework.TestNamespace, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
 	Expect(ns.Client.List(ctx, list, client.InNamespace(ns.Name))).To(Succeed())

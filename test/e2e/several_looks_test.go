@@ -75,15 +75,15 @@ func eventuallyReplacing(ctx context.Context, ns *framework.TestNamespace, claim
 	for _, text := range texts {
 		matchers = append(matchers, ContainSubstring(text))
 	}
-	Eventually(events).WithContext(ctx).WithArguments(ctx, ns, "ReplacingVolume").WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
+	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ctx, ns, "ReplacingVolume").WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 		Should(ContainElement(And(matchers...)), ns.State)
 }
 
 // expectUntouched expects that all pods but one are those of before, and that none of their containers restarted.
-func expectUntouched(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod, but string) {
+func expectUntouched(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod, except string) {
 	GinkgoHelper()
 	for name, pod := range podsByName(ctx, ns) {
-		if name == but {
+		if name == except {
 			continue
 		}
 		Expect(pod.UID).To(Equal(before[name].UID), name)
@@ -101,8 +101,8 @@ func restartsOf(pod corev1.Pod) map[string]int32 {
 	return restarts
 }
 
-// took prints how long something took, and expects that it was within the bound.
-func took(what string, duration, bound time.Duration) {
+// expectWithin prints how long something took, and expects that it was within the bound.
+func expectWithin(what string, duration, bound time.Duration) {
 	GinkgoHelper()
 	AddReportEntry(fmt.Sprintf("%s %s (bound: %s)", what, duration.Round(100*time.Millisecond), bound), ReportEntryVisibilityAlways)
 	Expect(duration).To(BeNumerically("<", bound), what)
@@ -129,9 +129,9 @@ func memberOn(ctx context.Context, ns *framework.TestNamespace, node string) str
 	return ""
 }
 
-// expectServedByMembers expects no longer gaps than an election of those who know all members. Behind a Service packets for a node
+// expectShortMemberGaps expects no longer gaps than an election of those who know all members. Behind a Service packets for a node
 // that is cut off are lost until its proxies know, which takes the API server most of a minute.
-func expectServedByMembers(phases ...framework.PhaseStats) {
+func expectShortMemberGaps(phases ...framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {
 		Expect(stats.MembersGap).To(BeNumerically("<", electionBound), stats.String())

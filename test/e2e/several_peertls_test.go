@@ -38,7 +38,7 @@ var _ = Describe("Three members go on serving", func() {
 		ns.Patch(ctx, etcd, fixture.WithPeerTLS())
 		ns.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched on")
-		Expect(peerTLS(ctx, ns)).To(HaveEach("true"))
+		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("true"))
 
 		By("switching it off")
 		expectNoFailures(workload.Stop(ctx))
@@ -51,7 +51,7 @@ var _ = Describe("Three members go on serving", func() {
 		})
 		ns.EventuallyReady(ctx, etcd)
 		timeline.End("peer TLS of three members is switched off")
-		Expect(peerTLS(ctx, ns)).To(HaveEach("false"))
+		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("false"))
 		expectNoFailures(workload.Stop(ctx))
 		Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(3))
 		for name, pod := range podsByName(ctx, ns) {
@@ -66,7 +66,7 @@ var _ = Describe("Three members go on serving", func() {
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 10)
-		Eventually(peerTLS).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveEach("true"))
+		Eventually(peerTLSEnabled).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveEach("true"))
 		hibernate(ctx, ns, etcd)
 
 		By("switching TLS off while no member runs")
@@ -88,7 +88,7 @@ var _ = Describe("Three members go on serving", func() {
 		By("replacing one member after the other")
 		for replaced := 1; replaced <= 3; replaced++ {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
-				without := slices.DeleteFunc(peerTLS(ctx, ns), func(enabled string) bool { return enabled != "false" })
+				without := slices.DeleteFunc(peerTLSEnabled(ctx, ns), func(enabled string) bool { return enabled != "false" })
 				g.Expect(len(without)).To(BeNumerically(">=", replaced))
 			})
 		}
@@ -108,15 +108,15 @@ func restarts(pod corev1.Pod) int32 {
 	return count
 }
 
-// peerTLS is what the sidecars of three members say about their peer URLs.
-func peerTLS(ctx context.Context, ns *framework.TestNamespace) []string {
+// peerTLSEnabled is what the sidecars of three members say about their peer URLs.
+func peerTLSEnabled(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
-	var said []string
+	var values []string
 	for _, name := range []string{"main-0", "main-1", "main-2"} {
 		lease := &coordinationv1.Lease{}
 		Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: name}, lease)).To(Succeed())
-		said = append(said, lease.Annotations["member.etcd.gardener.cloud/tls-enabled"])
+		values = append(values, lease.Annotations["member.etcd.gardener.cloud/tls-enabled"])
 	}
 
-	return said
+	return values
 }

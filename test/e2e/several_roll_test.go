@@ -21,7 +21,7 @@ import (
 // brokenImage does not exist; beAboutTheImage is true of messages that say so, in a word of the kubelet.
 const brokenImage = "seed.local/etcd-wrapper:none"
 
-var beAboutTheImage = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
+var matchImagePullError = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
 
 var _ = Describe("Three members are changed", func() {
 	It("together when nobody serves, or nobody ever did", SpecPriority(6), func(ctx SpecContext) {
@@ -30,7 +30,7 @@ var _ = Describe("Three members are changed", func() {
 		etcd.Spec.Etcd.Image = new(brokenImage)
 		ns.Create(ctx, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(matchImagePullError)
 		})
 		Expect(podsByName(ctx, ns)).To(HaveLen(1))
 
@@ -44,12 +44,12 @@ var _ = Describe("Three members are changed", func() {
 		By("losing all pods while the image is broken")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(beAboutTheImage)
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(matchImagePullError)
 		})
 		// Together, since the operator deletes those that are left when nobody serves.
 		Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("0 of 3 healthy")))
+			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(matchImagePullError, ContainSubstring("0 of 3 healthy")))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
 
@@ -67,13 +67,13 @@ var _ = Describe("Three members are changed", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// changeOneAfterTheOther changes the resources, labels and configuration of three members, and then their image to one that does not exist.
-func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+// rollOutChanges changes the resources, labels and configuration of three members, and then their image to one that does not exist.
+func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	workload := ns.StartWorkload(ctx, etcd, "resources, labels and configuration change")
 
 	By("changing resources, labels and configuration")
-	before, moved := podsByName(ctx, ns), len(events(ctx, ns, "MovedLeader")) // while it formed
+	before, moved := podsByName(ctx, ns), len(eventsWithReason(ctx, ns, "MovedLeader")) // while it formed
 	timeline := ns.StartTimeline(ctx, etcd)
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Labels["test"] = "changed"
@@ -84,8 +84,8 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	timeline.End("three members changed")
 	replaced := replacedInOrder(ctx, ns, before)
 	Expect(replaced).To(HaveLen(3))
-	Eventually(events).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "once")
-	moves := events(ctx, ns, "MovedLeader")
+	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "once")
+	moves := eventsWithReason(ctx, ns, "MovedLeader")
 	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
 
 	By("stopping at the first pod with a broken image, and saying so")
@@ -94,12 +94,12 @@ func changeOneAfterTheOther(ctx context.Context, ns *framework.TestNamespace, et
 	image := etcd.Spec.Etcd.Image
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(beAboutTheImage, ContainSubstring("2 of 3 healthy")))
+		g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(matchImagePullError, ContainSubstring("2 of 3 healthy")))
 		g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 	})
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1))
-	Expect(events(ctx, ns, "MovedLeader")).To(Equal(moves), "it was not the leader")
+	Expect(eventsWithReason(ctx, ns, "MovedLeader")).To(Equal(moves), "it was not the leader")
 
 	By("going on when it is corrected")
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })

@@ -28,17 +28,17 @@ var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 		}
 	})
 
-	It("is created", func(ctx SpecContext) { etcd = createThree(ctx, ns) }, SpecTimeout(specTimeout))
+	It("is created", func(ctx SpecContext) { etcd = createThreeMembers(ctx, ns) }, SpecTimeout(specTimeout))
 
 	It("rolls out a change to one member after the other, the leader last, and stops at a broken image", func(ctx SpecContext) {
-		changeOneAfterTheOther(ctx, ns, etcd)
+		rollOutChanges(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
 	It("has the member of a node that does not come back run elsewhere, as the runbook says, and uses the node again when it is back", func(ctx SpecContext) {
-		loseNode(ctx, ns, etcd)
+		followNodeLossRunbook(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
-	It("grows to five members without a restart", func(ctx SpecContext) { growToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
+	It("grows to five members without a restart", func(ctx SpecContext) { scaleUpToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
 
 	It("defragments one member after the other, the leader last, and loses nothing", func(ctx SpecContext) {
 		defragment(ctx, ns, etcd)

@@ -82,13 +82,13 @@ var _ = Describe("Tasks", Serial, func() {
 
 		By("taking one as the page about tasks says")
 		writeLog.Write(ctx, 5)
-		words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 		const page = "operations/on-demand-snapshot.md"
-		Expect(ns.Follow(ctx, page, "Take a full snapshot now", words)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
+		Expect(ns.Follow(ctx, page, "Take a full snapshot now", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 
 		By("asking for another by an annotation, as the page says")
 		writeLog.Write(ctx, 5)
-		ns.Follow(ctx, page, "Ask by an annotation", words)
+		ns.Follow(ctx, page, "Ask by an annotation", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			made := &druidv1alpha1.EtcdOpsTaskList{}
 			g.Expect(ns.Client.List(ctx, made, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
@@ -112,7 +112,7 @@ func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1a
 	writeLog.Write(ctx, 20)
 	var before string
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		before = leads(etcd)
+		before = findLeader(etcd)
 		g.Expect(before).NotTo(BeEmpty())
 	})
 
@@ -136,11 +136,11 @@ func newTask(name string, config druidv1alpha1.EtcdOpsTaskConfig) *druidv1alpha1
 }
 
 // eventuallyTask waits until the newest state of the task is as it should be.
-func eventuallyTask(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdOpsTask, look func(Gomega)) {
+func eventuallyTask(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdOpsTask, check func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
-		look(g)
+		check(g)
 	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 

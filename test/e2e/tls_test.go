@@ -60,12 +60,12 @@ var _ = Describe("Certificates are given", func() {
 func latestSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
 	GinkgoHelper()
 
-	return askSidecar(ctx, ns, etcd, config, "/snapshot/latest")
+	return requestSidecar(ctx, ns, etcd, config, "/snapshot/latest")
 }
 
-// askSidecar asks the sidecar of the first member for a path, connecting in this way. It refuses as long as it does not know who leads, and
+// requestSidecar asks the sidecar of the first member for a path, connecting in this way. It refuses as long as it does not know who leads, and
 // while its snapshotter is not active, which may be so for a moment after the member is ready.
-func askSidecar(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
+func requestSidecar(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
 	GinkgoHelper()
 
 	url := "https://" + net.JoinHostPort(ns.Pod(ctx, etcd).Status.PodIP, "8080") + path

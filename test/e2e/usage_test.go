@@ -84,13 +84,13 @@ var _ = Describe("A newcomer", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		words := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
+		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 
-		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Before you change something", words)).To(ContainSubstring("Nothing was done with main"))
-		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", words)).To(ContainSubstring("\nmain\n:4\n"))
-		Expect(ns.Follow(ctx, "operations/waiting.md", "What it waits for", words)).To(ContainSubstring("Progressing=False Reconciled: "))
-		Expect(ns.Follow(ctx, "operations/alerts.md", "First look", words)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
-		ns.Follow(ctx, "operations/protection.md", "How to get past it", words)
+		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Before you change something", placeholders)).To(ContainSubstring("Nothing was done with main"))
+		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", placeholders)).To(ContainSubstring("\nmain\n:4\n"))
+		Expect(ns.Follow(ctx, "operations/waiting.md", "What it waits for", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
+		Expect(ns.Follow(ctx, "operations/alerts.md", "First look", placeholders)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
+		ns.Follow(ctx, "operations/protection.md", "How to get past it", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
 
@@ -105,7 +105,7 @@ var _ = Describe("A newcomer", func() {
 		Expect(err).NotTo(HaveOccurred())
 		writeLog.TLS = old
 		writeLog.Write(ctx, 10)
-		ns.Follow(ctx, "usage/tls.md", "Rotation of the CAs", words)
+		ns.Follow(ctx, "usage/tls.md", "Rotation of the CAs", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())

@@ -51,8 +51,8 @@ var _ = Describe("The volumes of three members", func() {
 
 		By("refusing that they shrink, until that is taken back")
 		ns.Patch(ctx, etcd, capacity("1Gi"))
-		ns.Eventually(ctx, etcd, refusedFor(etcd, "no volume shrinks"))
-		expectQuiet(ctx, ns, etcd)
+		ns.Eventually(ctx, etcd, reportsInvalidSpec(etcd, "no volume shrinks"))
+		expectNoRetries(ctx, ns, etcd)
 		ns.Patch(ctx, etcd, capacity("2Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, before, "")
@@ -65,31 +65,31 @@ var _ = Describe("The volumes of three members", func() {
 		ns.EventuallyReady(ctx, etcd)
 		before := podsByName(ctx, ns)
 		ns.Patch(ctx, etcd, capacity("2Gi"))
-		ns.Eventually(ctx, etcd, refusedFor(etcd, `its StorageClass "local" does not exist or does not allow it`))
-		expectQuiet(ctx, ns, etcd)
+		ns.Eventually(ctx, etcd, reportsInvalidSpec(etcd, `its StorageClass "local" does not exist or does not allow it`))
+		expectNoRetries(ctx, ns, etcd)
 		ns.Patch(ctx, etcd, capacity("1Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))
 })
 
-// refusedFor is what the status of an Etcd shows whose author has to act.
-func refusedFor(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
+// reportsInvalidSpec is what the status of an Etcd shows whose author has to act.
+func reportsInvalidSpec(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 	return func(g Gomega) {
 		g.Expect(framework.Condition(etcd, "Progressing")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
 	}
 }
 
-// expectQuiet expects that nobody tries again what was refused: neither the Etcd is written, nor events.
-func expectQuiet(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
+// expectNoRetries expects that nobody tries again what was refused: neither the Etcd is written, nor events.
+func expectNoRetries(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
-	Eventually(events).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
-	refusals := len(events(ctx, ns, "InvalidSpec"))
+	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
+	refusals := len(eventsWithReason(ctx, ns, "InvalidSpec"))
 	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	version := etcd.ResourceVersion
 	Consistently(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		g.Expect(etcd.ResourceVersion).To(Equal(version))
-		g.Expect(events(ctx, ns, "InvalidSpec")).To(HaveLen(refusals))
+		g.Expect(eventsWithReason(ctx, ns, "InvalidSpec")).To(HaveLen(refusals))
 	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
