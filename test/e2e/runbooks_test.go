@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// The runbook of lost volumes is followed in restore_test.go, that of tasks in tasks_test.go.
+// The runbook of lost volumes is followed in restore_cluster_test.go, that of tasks in tasks_test.go.
 var _ = Describe("The runbooks", func() {
 	It("move a cluster to another store, with the snapshots that there are", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "moving")
