@@ -17,37 +17,38 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A Write is a request that the API server recorded, also one that it refused or only tried.
+// A Write is a request that the API server recorded. It may be a dry run, or a request that the API server rejected.
 type Write struct {
-	// User is who asked.
+	// User is the name of the user who sent the request.
 	User string
 	// Verb is one of create, update, patch, delete and deletecollection.
 	Verb string
-	// Resource is the plural name, with the subresource behind a slash. Namespace and Name may be empty.
+	// Resource is the plural name, followed by a slash and the subresource if there is one. Namespace and Name may be
+	// empty.
 	Resource, Namespace, Name string
-	// Code is the HTTP status of the answer.
+	// Code is the HTTP status code of the response.
 	Code int
-	// At is when it was answered.
+	// At is the time of the response.
 	At time.Time
 }
 
-// String is a line for people.
+// String returns a line for failure messages.
 func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s %s/%s (%d)", w.At.Format("15:04:05"), w.Verb, w.Resource, w.Namespace, w.Name, w.Code)
 }
 
-// Matches says whether the write is one of the named objects of the resource.
+// Matches returns whether the write is a write to one of the named objects of the resource.
 func (w Write) Matches(resource string, names ...string) bool {
 	return w.Resource == resource && slices.Contains(names, w.Name)
 }
 
-// AuditWindow is the audit log from a moment on.
+// AuditWindow is the part of the audit log since a point in time.
 type AuditWindow struct {
 	path  string
 	start int64
 }
 
-// OpenAuditWindow starts a window now.
+// OpenAuditWindow returns the window that starts now.
 func (f *Framework) OpenAuditWindow() AuditWindow {
 	GinkgoHelper()
 
@@ -57,7 +58,7 @@ func (f *Framework) OpenAuditWindow() AuditWindow {
 	return AuditWindow{path: f.AuditLog, start: info.Size()}
 }
 
-// auditEvent is the part of an audit event that counts.
+// auditEvent contains the fields of an audit event that a Write needs.
 type auditEvent struct {
 	Stage string `json:"stage"`
 	Verb  string `json:"verb"`
@@ -73,8 +74,8 @@ type auditEvent struct {
 	StageTimestamp time.Time `json:"stageTimestamp"`
 }
 
-// Writes returns what was written since the window was opened by the user, oldest first. It fails when the log was rotated
-// meanwhile.
+// Writes returns the writes of the user since the window was opened, in the order of the log. It returns an error if
+// the log was rotated since then.
 func (a AuditWindow) Writes(user string) ([]Write, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -94,7 +95,7 @@ func (a AuditWindow) Writes(user string) ([]Write, error) {
 
 	for reader := bufio.NewReader(file); ; {
 		line, err := reader.ReadBytes('\n')
-		if err != nil { // what follows the last end of line is still being written
+		if err != nil { // the API server still writes the last line
 			return writes, nil
 		}
 

@@ -15,25 +15,25 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Authority is a CA that belongs to a story.
+// Authority is a CA of a test.
 type Authority struct {
 	certificate *secretsutils.Certificate
 }
 
-// NewAuthority makes a CA.
+// NewAuthority creates a CA.
 func NewAuthority(name string) Authority {
 	GinkgoHelper()
 
 	return Authority{generate(&secretsutils.CertificateSecretConfig{Name: name, CommonName: name, CertType: secretsutils.CACert})}
 }
 
-// Bundle is the Secret with the CA's certificate under the key ca.crt.
+// Bundle returns a Secret with the CA's certificate under the key ca.crt.
 func (a Authority) Bundle(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"ca.crt": a.certificate.CertificatePEM}}
 }
 
-// Server is a Secret with a certificate for servers under these names, which is also good for clients, as it has to be between
-// members.
+// Server returns a Secret with a certificate for servers with these names. Clients may use the certificate too, as
+// members require it from each other.
 func (a Authority) Server(name string, dnsNames ...string) *corev1.Secret {
 	GinkgoHelper()
 
@@ -42,7 +42,7 @@ func (a Authority) Server(name string, dnsNames ...string) *corev1.Secret {
 	}))
 }
 
-// Client is a Secret with a certificate for clients.
+// Client returns a Secret with a certificate for clients.
 func (a Authority) Client(name string) *corev1.Secret {
 	GinkgoHelper()
 
@@ -51,8 +51,8 @@ func (a Authority) Client(name string) *corev1.Secret {
 	}))
 }
 
-// ClientConfig is the configuration of a client that trusts the CA and expects this name of its server. It has no certificate of
-// its own.
+// ClientConfig returns the configuration of a client that trusts the CA and expects this server name. It has no client
+// certificate.
 func (a Authority) ClientConfig(serverName string) *tls.Config {
 	GinkgoHelper()
 
@@ -62,7 +62,7 @@ func (a Authority) ClientConfig(serverName string) *tls.Config {
 	return &tls.Config{RootCAs: pool, ServerName: serverName, MinVersion: tls.VersionTLS12}
 }
 
-// WithCertificate returns the configuration with the certificate of a Secret that Client made.
+// WithCertificate returns a copy of the configuration with the client certificate of the Secret.
 func WithCertificate(config *tls.Config, secret *corev1.Secret) *tls.Config {
 	GinkgoHelper()
 
@@ -75,7 +75,7 @@ func WithCertificate(config *tls.Config, secret *corev1.Secret) *tls.Config {
 	return config
 }
 
-// ServerNames are the names under which a member of the Etcd serves clients, and its sidecar.
+// ServerNames returns the DNS names of a member of the Etcd and of its sidecar for clients.
 func ServerNames(etcd, namespace string) []string {
 	names := []string{etcd + "-local"}
 	for _, host := range []string{etcd + "-client", "*." + etcd + "-peer"} {
@@ -85,7 +85,7 @@ func ServerNames(etcd, namespace string) []string {
 	return names
 }
 
-// PeerNames are the names under which a member of the Etcd serves other members.
+// PeerNames returns the DNS names of a member of the Etcd for its peers.
 func PeerNames(etcd, namespace string) []string {
 	var names []string
 	for _, host := range []string{etcd + "-peer", "*." + etcd + "-peer"} {

@@ -18,18 +18,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// exportLine is a line that sets a variable in a shell, and may put its value before the one that it had.
+// exportLine matches a shell line that exports a variable. The line may append the previous value of the variable.
 var exportLine = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
 
-// StartBareCluster starts another cluster beside the seed, on which nobody has installed anything of Gardener or ours. Its images are there, as from a
-// registry, and VALUES names the file that says where. At the end of the story the cluster goes, whatever became of it.
+// StartBareCluster starts another cluster next to the seed, without Gardener and without the operator. Its nodes have
+// the images, as if they had pulled them from a registry. The variable VALUES names the file with the values of the
+// operator's chart. The cleanup deletes the cluster, also if the test failed.
 func (f *Framework) StartBareCluster(ctx context.Context) *Framework {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { f.seed(ctx, "bare", "down") }, NodeTimeout(5*time.Minute))
-	f.seed(ctx, "bare", "down") // what somebody left
+	f.seed(ctx, "bare", "down") // of an interrupted run
 	_, _ = GinkgoWriter.Write([]byte(f.seed(ctx, "bare", "up")))
 
-	bare := &Framework{environment: os.Environ(), operatorNamespace: "etcd-druid"} // where the page installs it
+	bare := &Framework{environment: os.Environ(), operatorNamespace: "etcd-druid"} // the namespace of the tutorial
 	exported := map[string]string{}
 
 	for line := range strings.Lines(f.seed(ctx, "bare", "env")) {
@@ -53,14 +54,14 @@ func (f *Framework) StartBareCluster(ctx context.Context) *Framework {
 	return bare
 }
 
-// CustomResourceDefinitions are the names of the CustomResourceDefinitions of the cluster.
+// CustomResourceDefinitions returns the names of the CustomResourceDefinitions of the cluster.
 func (f *Framework) CustomResourceDefinitions(ctx context.Context) []string {
 	GinkgoHelper()
 
 	return f.names(ctx, schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 }
 
-// ValidatingWebhooks are the names of the registrations of webhooks that validate.
+// ValidatingWebhooks returns the names of the ValidatingWebhookConfigurations of the cluster.
 func (f *Framework) ValidatingWebhooks(ctx context.Context) []string {
 	GinkgoHelper()
 

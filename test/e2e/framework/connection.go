@@ -17,8 +17,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Connection is how an application connects that mounts the Secret `<etcd>-connection`, under the name of the client
-// Service. Nil: there is no such Secret.
+// Connection returns the configuration of a client that mounts the Secret `<etcd>-connection` and connects to the
+// client Service. It returns nil if the Secret does not exist.
 func (ns *TestNamespace) Connection(ctx context.Context, etcd *druidv1alpha1.Etcd) (*tls.Config, error) {
 	secret := &corev1.Secret{}
 	if err := ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: etcd.Name + "-connection"}, secret); err != nil {

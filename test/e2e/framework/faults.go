@@ -22,8 +22,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Crash ends a container of the pod without a warning, as the kernel does that is out of memory. The kubelet starts it again; where
-// it has ended by itself since the pod was read, nothing happens. The processes of the local seed's nodes are those of the machine.
+// Crash kills the processes of a container with SIGKILL, as the kernel does when it is out of memory. The kubelet
+// restarts the container. Nothing happens if the container has ended since the pod was read. The processes of the nodes
+// are processes of this machine.
 func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	GinkgoHelper()
 
@@ -41,7 +42,7 @@ func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, file := range files {
-		content, err := os.ReadFile(file) // it may have ended meanwhile
+		content, err := os.ReadFile(file) // the process may have ended since
 		if err != nil || !bytes.Contains(content, []byte(id)) {
 			continue
 		}
@@ -52,13 +53,14 @@ func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	}
 }
 
-// CrashWithOlderDatabase crashes etcd of the first member, and puts its database back as it was before meanwhile was called. Its log
-// has all that was written since, as where the kernel ends etcd before it has written its database.
+// CrashWithOlderDatabase crashes etcd of the first member and replaces its database by a copy from before the call of
+// meanwhile. The write-ahead log keeps all later writes. etcd leaves this state when it crashes before it writes its
+// database.
 func (ns *TestNamespace) CrashWithOlderDatabase(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *corev1.Pod, meanwhile func()) {
 	GinkgoHelper()
 
 	database := filepath.Join(ns.VolumeDir(ctx, etcd), "new.etcd", "member", "snap", "db")
-	older, err := os.ReadFile(database) // #nosec G304 -- a volume of this story
+	older, err := os.ReadFile(database) // #nosec G304 -- a volume of this test
 	Expect(err).NotTo(HaveOccurred())
 
 	meanwhile()
@@ -66,7 +68,7 @@ func (ns *TestNamespace) CrashWithOlderDatabase(ctx context.Context, etcd *druid
 	Expect(os.WriteFile(database, older, 0o600)).To(Succeed())
 }
 
-// ClaimNamed is a volume claim of the story, which must exist.
+// ClaimNamed returns a PersistentVolumeClaim in the namespace, which must exist.
 func (ns *TestNamespace) ClaimNamed(ctx context.Context, name string) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 
@@ -76,7 +78,7 @@ func (ns *TestNamespace) ClaimNamed(ctx context.Context, name string) *corev1.Pe
 	return claim
 }
 
-// Corrupt writes over the database and the log of the member whose volume claim this is.
+// Corrupt overwrites the database and the write-ahead log on the volume of the claim.
 func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 	GinkgoHelper()
 
@@ -93,7 +95,8 @@ func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 	Expect(found).To(BeNumerically(">=", 2), "no database below "+dir)
 }
 
-// DeleteVolume takes the volume of a claim away, as somebody does who deletes the disk. Its folder stays until the end of the spec.
+// DeleteVolume deletes the PersistentVolume of the claim, as after the deletion of the disk. The cleanup removes its
+// directory.
 func (ns *TestNamespace) DeleteVolume(ctx context.Context, claim string) {
 	GinkgoHelper()
 
@@ -101,7 +104,7 @@ func (ns *TestNamespace) DeleteVolume(ctx context.Context, claim string) {
 	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: ns.ClaimNamed(ctx, claim).Spec.VolumeName}, volume)).To(Succeed())
 	DeferCleanup(os.RemoveAll, volume.Spec.HostPath.Path)
 	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, volume))).To(Succeed())
-	Eventually(func() error { // those who protect volumes in use put their finalizer back
+	Eventually(func() error { // the controller that protects volumes in use adds its finalizer again
 		if err := ns.Client.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
 			return client.IgnoreNotFound(err)
 		}

@@ -2,11 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package framework is what the end-to-end stories stand on: the local seed with the operator on it, a namespace for each
-// story, what etcd has acknowledged, certificates, the audit log, and what a person would look at when a story fails.
+// Package framework contains what the end-to-end tests share: the connection to the local seed and to its operator, a namespace
+// for each test, a log of the writes that etcd acknowledged, certificates, the audit log, and the report about a failed test.
 //
-// What may not live here: stories, and anything that knows how the operator works inside. What a story sees is what a user
-// of the seed sees.
+// The package contains no tests, and it knows no internals of the operator. A test observes what a user of the seed observes.
 package framework
 
 import (
@@ -31,46 +30,49 @@ import (
 )
 
 const (
-	// ReadyTimeout is how long a story waits for a cluster to become what it should be: a member is ready after half a minute on
-	// an idle machine, and several start at once on two cores.
+	// ReadyTimeout is how long a test waits until a cluster has the wanted state. A member needs half a minute to
+	// become ready on an idle machine, and multiple members start at the same time on two cores.
 	ReadyTimeout = 4 * time.Minute
-	// ReconcileTimeout is how long a story waits for what is only a matter of reconciling.
+	// ReconcileTimeout is how long a test waits for an effect that needs reconciliations only.
 	ReconcileTimeout = time.Minute
-	// PollInterval is the time between two looks.
+	// PollInterval is the time between two polls of a condition.
 	PollInterval = 500 * time.Millisecond
 )
 
-// Users whom hack/seed names in the values of the chart: who may change the objects of Etcds, and who may delete their pods.
+// Users that hack/seed configures in the values of the chart. The protection of the objects of Etcds exempts the first one. The
+// second one may delete the pods of members.
 const (
 	exemptUser = "seed:exempt"
 	drainer    = "seed:drainer"
 )
 
-// Framework is a running seed with the operator on it.
+// Framework is the connection to a running seed with the operator.
 type Framework struct {
-	// Client reads and writes without a cache, with every right, as somebody who may change the objects of Etcds: stories do what nobody should.
+	// Client reads and writes without a cache, with every right, as the user whom the protection exempts. Tests use it
+	// to damage the objects of Etcds.
 	Client client.Client
-	// Admin reads and writes as the administrator, whom the protection keeps from the objects of Etcds.
+	// Admin reads and writes without a cache as the administrator. The protection applies to the administrator.
 	Admin client.Client
-	// Drainer reads and writes with every right as the user who drains nodes.
+	// Drainer reads and writes without a cache, with every right, as the user who drains nodes.
 	Drainer client.Client
-	// Config is how to connect as the administrator.
+	// Config is the client configuration of the administrator.
 	Config *rest.Config
 	// Clientset reads the logs of pods.
 	Clientset kubernetes.Interface
-	// AuditLog is the file in which the API server records every write.
+	// AuditLog is the path of the file in which the API server records every write.
 	AuditLog string
-	// LocalStore is the folder below which the nodes keep the snapshots of stores with the provider Local.
+	// LocalStore is the directory in which the nodes keep the snapshots of stores with the provider Local.
 	LocalStore string
 
-	// environment is that of programs that are run against the cluster. Nil: that of this process.
+	// environment is the environment of programs that tests run against the cluster. Nil means the environment of this
+	// process.
 	environment []string
-	// operatorNamespace is where the operator was installed.
+	// operatorNamespace is the namespace in which the operator is installed.
 	operatorNamespace string
 }
 
-// Connect finds the seed that the environment names. It fails, with a sentence that says what to do, when there is none or when
-// no operator runs on it.
+// Connect connects to the seed that the environment variables name. It returns an error with the remedy if there is no
+// seed, or if no operator is installed on it.
 func Connect(ctx context.Context) (*Framework, error) {
 	f := &Framework{operatorNamespace: "extension-etcd-druid"}
 	var kubeconfig string
@@ -82,7 +84,7 @@ func Connect(ctx context.Context) (*Framework, error) {
 		{"KUBECONFIG", &kubeconfig}, {"SEED_AUDIT_LOG", &f.AuditLog}, {"SEED_LOCAL_STORE", &f.LocalStore},
 	} {
 		if *setting.target = os.Getenv(setting.name); *setting.target == "" {
-			return nil, fmt.Errorf("%s is not set, so that there is no seed to tell the stories on: run them by `make test-e2e`, which starts the local seed and sets it", setting.name)
+			return nil, fmt.Errorf("%s is not set, so the tests cannot find the seed: run them with `make test-e2e`, which starts the local seed and sets the variable", setting.name)
 		}
 	}
 
@@ -97,7 +99,7 @@ func Connect(ctx context.Context) (*Framework, error) {
 	return f, nil
 }
 
-// connect makes the clients of the cluster.
+// connect creates the clients of the cluster.
 func (f *Framework) connect(kubeconfig string) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -113,7 +115,7 @@ func (f *Framework) connect(kubeconfig string) error {
 	}
 
 	if f.Client, err = f.impersonate(exemptUser, scheme); err != nil {
-		return fmt.Errorf("connecting to the seed: %w; start it by `make up`", err)
+		return fmt.Errorf("connecting to the seed: %w; start it with `make up`", err)
 	}
 
 	if f.Drainer, err = f.impersonate(drainer, scheme); err != nil {
@@ -129,7 +131,7 @@ func (f *Framework) connect(kubeconfig string) error {
 	return err
 }
 
-// impersonate returns a client that has every right under the name of the user.
+// impersonate returns a client that has every right and uses the name of the user.
 func (f *Framework) impersonate(user string, scheme *runtime.Scheme) (client.Client, error) {
 	config := rest.CopyConfig(f.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}
@@ -140,17 +142,18 @@ func (f *Framework) impersonate(user string, scheme *runtime.Scheme) (client.Cli
 // operatorName is the name of the operator's Deployment.
 const operatorName = "gardener-extension-etcd-druid"
 
-// Operator is the operator that the cluster was installed with. Stories that install another one do that in another namespace.
+// Operator returns the operator that was installed with the cluster. Tests that install another operator use another
+// namespace.
 func (f *Framework) Operator(ctx context.Context) (*Operator, error) {
 	key := client.ObjectKey{Namespace: f.operatorNamespace, Name: operatorName}
 
 	err := f.Client.Get(ctx, key, &appsv1.Deployment{})
 	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("the seed runs, but there is no Deployment %s on it: `make up` installs the operator", key)
+		return nil, fmt.Errorf("the seed runs, but Deployment %s does not exist: `make up` installs the operator", key)
 	}
 
 	if err != nil {
-		return nil, fmt.Errorf("looking for the operator: %w; is the seed up? `make seed-status` tells", err)
+		return nil, fmt.Errorf("reading the Deployment of the operator: %w; `make seed-status` shows whether the seed runs", err)
 	}
 
 	return &Operator{Framework: f, Deployment: key}, nil

@@ -26,8 +26,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/provider"
 )
 
-// ApplyCluster writes the Cluster of the story's namespace as gardenlet does, with the state of the rotation of CAs of its
-// shoot. It is deleted at the end of the story.
+// ApplyCluster writes the Cluster of the namespace as gardenlet does, with this phase of the rotation of the shoot's
+// CAs. The cleanup deletes it.
 func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 
@@ -56,8 +56,9 @@ func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1bet
 	}
 }
 
-// CreateBackupEntry writes bucket and entry of the story as gardenlet does, and returns the name of the entry. The bucket is the
-// folder of the story. The controllers of an infrastructure run in this process until the end of the story.
+// CreateBackupEntry creates a BackupBucket and a BackupEntry as gardenlet does, and returns the name of the entry. The
+// bucket is the directory of the namespace in the Local store. The controllers of the provider extension run in this
+// process until the test ends.
 func (ns *TestNamespace) CreateBackupEntry(ctx context.Context) string {
 	GinkgoHelper()
 	ns.startProvider()

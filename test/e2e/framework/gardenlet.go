@@ -33,18 +33,18 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Gardenlet is what gardenlet works with in the namespace of a shoot.
+// Gardenlet contains what gardenlet's components need in the namespace of a shoot.
 type Gardenlet struct {
-	// Client knows our kinds by etcd-druid's types.
+	// Client uses the API types of etcd-druid for the kinds of the operator.
 	Client client.Client
-	// Secrets has the CAs of etcd.
+	// Secrets manages the CAs of etcd.
 	Secrets secretsmanager.Interface
 
 	namespace string
 }
 
-// NewGardenlet makes what gardenlet finds on a seed: definitions, a class of priority, and the CAs in the story's namespace.
-// Definitions and class stay, for other stories may use them.
+// NewGardenlet creates what gardenlet expects on a seed: CustomResourceDefinitions, a PriorityClass, and the CAs in the
+// namespace. The cleanup keeps the CustomResourceDefinitions and the PriorityClass, since other tests may use them.
 func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 	GinkgoHelper()
 
@@ -56,7 +56,7 @@ func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, crds := range []component.DeployWaiter{monitoring, autoscaling} {
-		// Another story may write them at the same moment.
+		// Another test may write them at the same time.
 		Eventually(crds.Deploy).WithArguments(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
 		Expect(crds.Wait(ctx)).To(Succeed())
 	}
@@ -70,10 +70,10 @@ func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 	return gardenlet
 }
 
-// EtcdDruid is the Deployment of the etcd-druid that gardenlet installs, and its ManagedResource.
+// EtcdDruid is the name of the Deployment of the etcd-druid that gardenlet installs, and of its ManagedResource.
 var EtcdDruid = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
 
-// InstallEtcdDruid installs etcd-druid as gardenlet does, with an image that does nothing. It is gone at the end of the story.
+// InstallEtcdDruid installs etcd-druid as gardenlet does, with an image that does nothing. The cleanup deletes it.
 func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
 	GinkgoHelper()
 
@@ -101,13 +101,14 @@ func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
 	})
 }
 
-// RotatePeerCA begins the rotation of the CA between members, as a shoot does that is Preparing.
+// RotatePeerCA starts the rotation of the peer CA, as gardenlet does for a shoot in the phase Preparing.
 func (g *Gardenlet) RotatePeerCA(ctx context.Context) {
 	GinkgoHelper()
 	g.generateCAs(ctx, map[string]time.Time{"ca-etcd-peer": time.Now()})
 }
 
-// generateCAs makes a new secrets manager and the CAs, anew those whose rotation began at the given times.
+// generateCAs creates a secrets manager and the CAs. It generates a new CA for each name in rotated, which maps names
+// to the time at which the rotation started.
 func (g *Gardenlet) generateCAs(ctx context.Context, rotated map[string]time.Time) {
 	GinkgoHelper()
 
@@ -123,7 +124,8 @@ func (g *Gardenlet) generateCAs(ctx context.Context, rotated map[string]time.Tim
 	g.Secrets = manager
 }
 
-// MountedSecrets are the names of the Secrets that each pod of an Etcd mounts, by volume, in the order of the members.
+// MountedSecrets returns the Secrets that the pods of the Etcd mount, in the order of the members. Each map has the
+// names of the volumes as keys.
 func (ns *TestNamespace) MountedSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) []map[string]string {
 	GinkgoHelper()
 
@@ -146,7 +148,7 @@ func (ns *TestNamespace) MountedSecrets(ctx context.Context, etcd *druidv1alpha1
 	return mounted
 }
 
-// Connection is how kube-apiserver would connect to an Etcd that was deployed with these secrets.
+// Connection returns the client configuration of a kube-apiserver for an Etcd that was deployed with these secrets.
 func (g *Gardenlet) Connection(etcd *druidv1alpha1.Etcd) *tls.Config {
 	GinkgoHelper()
 
@@ -163,7 +165,7 @@ func (g *Gardenlet) Connection(etcd *druidv1alpha1.Etcd) *tls.Config {
 	return config
 }
 
-// EventuallySecret waits for a Secret of the story's namespace.
+// EventuallySecret waits until the Secret exists in the namespace.
 func (ns *TestNamespace) EventuallySecret(ctx context.Context, name string) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -171,7 +173,7 @@ func (ns *TestNamespace) EventuallySecret(ctx context.Context, name string) {
 	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Succeed())
 }
 
-// ClaimUIDs are the UIDs of the volume claims in the story's namespace, by name.
+// ClaimUIDs returns the UIDs of the PersistentVolumeClaims in the namespace by their names.
 func (ns *TestNamespace) ClaimUIDs(ctx context.Context) map[string]types.UID {
 	GinkgoHelper()
 

@@ -31,10 +31,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Installation is the operator as gardenlet installs it by its ControllerRegistration.
+// Installation is the operator as gardenlet installs it from its ControllerRegistration.
 type Installation struct {
 	*Framework
-	// Namespace is that of the extension; the ManagedResource in the namespace garden has the same name.
+	// Namespace is the namespace of the extension. The ManagedResource in the namespace garden has the same name.
 	Namespace string
 
 	chart      []byte
@@ -42,8 +42,8 @@ type Installation struct {
 	baseValues map[string]any
 }
 
-// Install prepares what gardenlet does with the ControllerRegistration of the examples, in place of the operator that is there:
-// that one is scaled down, and comes back with its rights at the end of the story.
+// Install prepares the installation that gardenlet makes from the ControllerRegistration of the examples. It replaces
+// the installed operator: Install scales that operator down, and the cleanup restores it with its permissions.
 func (f *Framework) Install(ctx context.Context, operator *Operator, namespace string) *Installation {
 	GinkgoHelper()
 
@@ -67,9 +67,9 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 	installation := &Installation{Framework: f, Namespace: namespace, chart: deployment.Helm.RawChart, name: registration.Name, baseValues: map[string]any{
 		"image":                map[string]any{"ref": installed.Spec.Template.Spec.Containers[0].Image},
 		"imageVectorOverwrite": operator.ImageVector(ctx).Data[imageVectorKey],
-		// No webhook of gardener-resource-manager mounts a token here.
+		// The seed has no webhook of gardener-resource-manager that mounts a token.
 		"serviceAccount": map[string]any{"automountToken": true},
-		// gardener-resource-manager has a certificate here instead of its ServiceAccount, and what it applies is protected.
+		// On the seed, gardener-resource-manager has a certificate instead of a ServiceAccount. It must be allowed to apply protected objects.
 		"protection": map[string]any{"exemptUsers": []any{"gardener-resource-manager", "seed:exempt"}, "drainers": []any{"seed:drainer"}},
 		"gardener":   map[string]any{"version": "v1.150.0", "seed": map[string]any{"name": "seed", "clusterIdentity": "seed"}, "garden": map[string]any{"clusterIdentity": "garden"}},
 	}}
@@ -79,8 +79,8 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 	return installation
 }
 
-// suspend scales the operator down and keeps until the end of the story what has the same name of every installation: the
-// operator's rights, and the policies that protect the objects of Etcds.
+// suspend scales the operator down. Its cleanup restores the cluster-scoped objects that have the same name in every
+// installation: the operator's ClusterRole and its binding, and the policies that protect the objects of Etcds.
 func (o *Operator) suspend(ctx context.Context, installed *appsv1.Deployment) {
 	GinkgoHelper()
 
@@ -107,7 +107,7 @@ func (o *Operator) suspend(ctx context.Context, installed *appsv1.Deployment) {
 	})
 }
 
-// policies are those that the chart brings along, each followed by its binding.
+// policies returns the admission policies of the chart. The binding of each policy follows it.
 func (o *Operator) policies(ctx context.Context) []client.Object {
 	GinkgoHelper()
 
@@ -144,8 +144,8 @@ func (o *Operator) scale(ctx context.Context, replicas int32) {
 	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Equal(replicas))
 }
 
-// Apply renders the chart with these values and writes the ManagedResource, as gardenlet does. gardener-resource-manager writes the same
-// object, so that the update may conflict: gardenlet reconciles again after that.
+// Apply renders the chart with these values and writes the ManagedResource, as gardenlet does. It retries on conflicts,
+// since gardener-resource-manager writes the same object.
 func (i *Installation) Apply(ctx context.Context, values map[string]any) {
 	GinkgoHelper()
 
@@ -163,7 +163,7 @@ func (i *Installation) Apply(ctx context.Context, values map[string]any) {
 	})).To(Succeed())
 }
 
-// Remove removes the installation, and waits until nothing of it is left.
+// Remove deletes the installation and waits until all its objects are deleted.
 func (i *Installation) Remove(ctx context.Context) {
 	GinkgoHelper()
 	Expect(managedresources.Delete(ctx, i.Client, "garden", i.Namespace, false)).To(Succeed())
@@ -171,7 +171,7 @@ func (i *Installation) Remove(ctx context.Context) {
 	Expect(client.IgnoreNotFound(i.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Namespace}}))).To(Succeed())
 }
 
-// Ownership is what each pod of the installation answers about who acts.
+// Ownership returns the response of each pod of the installation at /ownership: whether it acts or stands by.
 func (i *Installation) Ownership(ctx context.Context) []string {
 	pods := &corev1.PodList{}
 	if err := i.Client.List(ctx, pods, client.InNamespace(i.Namespace)); err != nil {

@@ -23,7 +23,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// MissingForAlerts is MissingForAlerts of what the operator's pods serve to Prometheus. It fails while one of them does not serve.
+// MissingForAlerts applies the function MissingForAlerts to the metrics of the operator's pods. It returns an error if one of the pods
+// cannot be scraped.
 func (o *Operator) MissingForAlerts(ctx context.Context, source string) ([]string, error) {
 	GinkgoHelper()
 
@@ -46,7 +47,7 @@ func (o *Operator) MissingForAlerts(ctx context.Context, source string) ([]strin
 	return MissingForAlerts(source, text.String()), nil
 }
 
-// MemberMetrics is what etcd in the first member serves to Prometheus.
+// MemberMetrics returns the metrics of etcd in the first member.
 func (ns *TestNamespace) MemberMetrics(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 
@@ -80,7 +81,7 @@ func scrape(ctx context.Context, url string, config *tls.Config) (string, error)
 	defer func() { _ = response.Body.Close() }()
 
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s answers %s", url, response.Status)
+		return "", fmt.Errorf("%s returned %s", url, response.Status)
 	}
 
 	body, err := io.ReadAll(response.Body)
@@ -89,13 +90,13 @@ func scrape(ctx context.Context, url string, config *tls.Config) (string, error)
 }
 
 var (
-	// series is a line of what is served: a name, and labels if there are any.
+	// series matches a line of the metrics: the name of the series, and its labels if there are any.
 	series = regexp.MustCompile(`(?m)^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? \S+$`)
 	label  = regexp.MustCompile(`([a-zA-Z_]\w*)="`)
 )
 
-// MissingForAlerts says which metrics that alerts read are not in what is served, or lack a label that the alerts ask for. Who serves
-// what is in the file that the tests of the alerts hold against the alerts.
+// MissingForAlerts returns the series of the source that alerts read and that are missing in the metrics, or that lack a label. The file
+// metrics.json lists the series by source. The tests of the alerts verify that it matches the alerts.
 func MissingForAlerts(source, metrics string) []string {
 	GinkgoHelper()
 

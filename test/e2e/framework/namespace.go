@@ -21,15 +21,15 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// TestNamespace is the ground of one story: a namespace of its own.
+// TestNamespace is the namespace of one test.
 type TestNamespace struct {
 	*Framework
 	// Name is the name of the namespace.
 	Name string
 }
 
-// NewNamespace makes the namespace. At the end of a story that went well everything in it is deleted; where it failed, what a person
-// would look at is printed, and the namespace stays for that person.
+// NewNamespace creates a namespace for the running test. If the test succeeds, the cleanup deletes the namespace and
+// everything in it. If the test fails, the cleanup prints a report and keeps the namespace.
 func (f *Framework) NewNamespace(ctx context.Context, name string) *TestNamespace {
 	GinkgoHelper()
 
@@ -45,7 +45,7 @@ func (f *Framework) NewNamespace(ctx context.Context, name string) *TestNamespac
 func (ns *TestNamespace) cleanUp(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
 		ns.Report(ctx)
-		_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is left as it is.\n", ns.Name)
+		_, _ = fmt.Fprintf(GinkgoWriter, "\nThe namespace %s is not deleted.\n", ns.Name)
 
 		return
 	}
@@ -69,10 +69,10 @@ func (ns *TestNamespace) listEtcds(ctx context.Context) []druidv1alpha1.Etcd {
 	return etcds.Items
 }
 
-// StoreDir is the folder with the snapshots of stores whose container is named after the story's namespace.
+// StoreDir is the directory with the snapshots of stores whose container has the name of the namespace.
 func (ns *TestNamespace) StoreDir() string { return filepath.Join(ns.LocalStore, ns.Name) }
 
-// Create creates objects in the namespace of the story.
+// Create creates the objects in the namespace.
 func (ns *TestNamespace) Create(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 
@@ -82,7 +82,7 @@ func (ns *TestNamespace) Create(ctx context.Context, objects ...client.Object) {
 	}
 }
 
-// Patch reads the object anew and patches what change does to it.
+// Patch reads the Etcd again and patches what mutate changes.
 func (ns *TestNamespace) Patch(ctx context.Context, etcd *druidv1alpha1.Etcd, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
@@ -92,8 +92,7 @@ func (ns *TestNamespace) Patch(ctx context.Context, etcd *druidv1alpha1.Etcd, mu
 	Expect(ns.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
 }
 
-// Eventually waits until look finds no fault with the Etcd, which is read anew each time. On failure it says in which state the
-// story is.
+// Eventually reads the Etcd and calls check until check succeeds. On failure it prints the state of the namespace.
 func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etcd, check func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -102,13 +101,14 @@ func (ns *TestNamespace) Eventually(ctx context.Context, etcd *druidv1alpha1.Etc
 	}).WithContext(ctx).WithTimeout(ReadyTimeout).WithPolling(PollInterval).Should(Succeed(), ns.State)
 }
 
-// EventuallyReady waits until the Etcd is all that its newest generation asks for, and serves.
+// EventuallyReady waits until the newest generation of the Etcd is applied and the cluster is healthy.
 func (ns *TestNamespace) EventuallyReady(ctx context.Context, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(CheckReady(etcd)).To(Succeed()) })
 }
 
-// EventuallyReplaced waits until a ready pod has taken the place of this one, and until the Etcd is ready with it.
+// EventuallyReplaced waits until a ready pod has replaced the previous pod and the Etcd is ready. It returns the new
+// pod.
 func (ns *TestNamespace) EventuallyReplaced(ctx context.Context, etcd *druidv1alpha1.Etcd, previous *corev1.Pod) *corev1.Pod {
 	GinkgoHelper()
 
@@ -116,7 +116,7 @@ func (ns *TestNamespace) EventuallyReplaced(ctx context.Context, etcd *druidv1al
 
 	ns.Eventually(ctx, etcd, func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(previous), pod)).To(Succeed())
-		g.Expect(pod.UID).NotTo(Equal(previous.UID), "pod "+pod.Name+" is still the former one")
+		g.Expect(pod.UID).NotTo(Equal(previous.UID), "pod "+pod.Name+" was not replaced")
 		g.Expect(IsPodReady(pod)).To(BeTrue(), "pod "+pod.Name+" is not ready")
 	})
 	ns.EventuallyReady(ctx, etcd)
@@ -124,7 +124,7 @@ func (ns *TestNamespace) EventuallyReplaced(ctx context.Context, etcd *druidv1al
 	return pod
 }
 
-// Pod is the pod of the Etcd's first member, which must exist.
+// Pod returns the pod of the Etcd's first member, which must exist.
 func (ns *TestNamespace) Pod(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.Pod {
 	GinkgoHelper()
 
@@ -134,7 +134,7 @@ func (ns *TestNamespace) Pod(ctx context.Context, etcd *druidv1alpha1.Etcd) *cor
 	return pod
 }
 
-// FindPod is the pod of the Etcd's first member, and false where there is none or nobody can tell.
+// FindPod returns the pod of the Etcd's first member. It returns false if the pod does not exist or cannot be read.
 func (ns *TestNamespace) FindPod(ctx context.Context, etcd *druidv1alpha1.Etcd) (*corev1.Pod, bool) {
 	pod := &corev1.Pod{}
 	err := ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: etcd.Name + "-0"}, pod)
@@ -142,13 +142,13 @@ func (ns *TestNamespace) FindPod(ctx context.Context, etcd *druidv1alpha1.Etcd) 
 	return pod, err == nil
 }
 
-// Kill deletes a pod and gives its processes a second to end.
+// Kill deletes the pod with a grace period of one second.
 func (ns *TestNamespace) Kill(ctx context.Context, pod *corev1.Pod) {
 	GinkgoHelper()
 	Expect(ns.Client.Delete(ctx, pod, client.GracePeriodSeconds(1), client.Preconditions{UID: &pod.UID})).To(Succeed())
 }
 
-// ContainerLog is what a container of the pod has written since it was started last.
+// ContainerLog returns the log of the container since its last start.
 func (ns *TestNamespace) ContainerLog(ctx context.Context, pod *corev1.Pod, container string) string {
 	GinkgoHelper()
 
@@ -158,7 +158,7 @@ func (ns *TestNamespace) ContainerLog(ctx context.Context, pod *corev1.Pod, cont
 	return string(content)
 }
 
-// Claim is the volume claim of the Etcd's first member, which must exist.
+// Claim returns the PersistentVolumeClaim of the Etcd's first member, which must exist.
 func (ns *TestNamespace) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *corev1.PersistentVolumeClaim {
 	GinkgoHelper()
 
@@ -168,14 +168,14 @@ func (ns *TestNamespace) Claim(ctx context.Context, etcd *druidv1alpha1.Etcd) *c
 	return claim
 }
 
-// VolumeDir is the folder on the node that is the data volume of the Etcd's first member.
+// VolumeDir returns the directory on the node that is the data volume of the Etcd's first member.
 func (ns *TestNamespace) VolumeDir(ctx context.Context, etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 
 	return ns.volumePath(ctx, ns.Claim(ctx, etcd))
 }
 
-// VolumeDirs are the folders on the nodes that are the data volumes of all members.
+// VolumeDirs returns the directories on the nodes that are the data volumes of all members.
 func (ns *TestNamespace) VolumeDirs(ctx context.Context, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
@@ -195,12 +195,12 @@ func (ns *TestNamespace) volumePath(ctx context.Context, claim *corev1.Persisten
 
 	volume := &corev1.PersistentVolume{}
 	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
-	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
+	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are directories")
 
 	return volume.Spec.HostPath.Path
 }
 
-// IsGone says whether the object does not exist any more.
+// IsGone returns whether the object does not exist.
 func (ns *TestNamespace) IsGone(ctx context.Context, object client.Object) bool {
 	GinkgoHelper()
 
@@ -210,7 +210,8 @@ func (ns *TestNamespace) IsGone(ctx context.Context, object client.Object) bool 
 	return apierrors.IsNotFound(err)
 }
 
-// CheckReady says what is missing until the Etcd is all that its newest generation asks for, and serves.
+// CheckReady returns an error that says why the Etcd is not ready. It returns nil if the newest generation is applied
+// and the cluster is healthy.
 func CheckReady(etcd *druidv1alpha1.Etcd) error {
 	status := etcd.Status
 	switch observed := ptr.Deref(status.ObservedGeneration, 0); {
@@ -233,7 +234,7 @@ func CheckReady(etcd *druidv1alpha1.Etcd) error {
 	return nil
 }
 
-// Condition returns the condition of the type, an empty one if there is none.
+// Condition returns the condition of the type, or a condition without a status if the Etcd has none.
 func Condition(etcd *druidv1alpha1.Etcd, conditionType druidv1alpha1.ConditionType) druidv1alpha1.Condition {
 	for _, condition := range etcd.Status.Conditions {
 		if condition.Type == conditionType {
@@ -244,7 +245,7 @@ func Condition(etcd *druidv1alpha1.Etcd, conditionType druidv1alpha1.ConditionTy
 	return druidv1alpha1.Condition{Type: conditionType}
 }
 
-// IsPodReady says whether the pod is ready and not on its way out.
+// IsPodReady returns whether the pod is ready and not terminating.
 func IsPodReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodReady {

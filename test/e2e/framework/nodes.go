@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// seedTool is the folder of the local seed's tool, as seen from that of the stories.
+// seedTool is the directory of the tool of the local seed, relative to the directory of the tests.
 var seedTool = filepath.Join("..", "..", "hack", "seed")
 
-// Partition pulls the cable of nodes at the same time. At the end of the spec at the latest they are plugged in again.
+// Partition disconnects the nodes from the network. The cleanup connects them again.
 func (f *Framework) Partition(ctx context.Context, nodes ...string) {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { f.Heal(ctx, nodes...) })
@@ -30,7 +30,7 @@ func (f *Framework) Partition(ctx context.Context, nodes ...string) {
 	}
 }
 
-// Heal plugs nodes in again, and waits until they are ready.
+// Heal connects the nodes to the network again and waits until they are ready.
 func (f *Framework) Heal(ctx context.Context, nodes ...string) {
 	GinkgoHelper()
 
@@ -70,7 +70,8 @@ func (f *Framework) isReady(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// MarkOutOfService says of a node that it does not come back, by the taint. At the end of the spec that is taken back.
+// MarkOutOfService adds the out-of-service taint to the node, which says that the node will not return. The cleanup
+// removes the taint.
 func (f *Framework) MarkOutOfService(ctx context.Context, name string) {
 	GinkgoHelper()
 
@@ -94,7 +95,7 @@ func (f *Framework) MarkOutOfService(ctx context.Context, name string) {
 	change(ctx, true)
 }
 
-// PinToNode moves the operator to a node, and lets it go where it likes at the end.
+// PinToNode moves the operator to the node. The cleanup removes the node selector.
 func (o *Operator) PinToNode(ctx context.Context, node string) {
 	GinkgoHelper()
 

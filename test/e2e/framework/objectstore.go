@@ -21,17 +21,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ObjectStore is an object store that speaks S3, in the namespace of its story. It has the buckets test, source and target.
+// ObjectStore is an object store with the S3 API in the namespace of a test. It has the buckets test, source and
+// target.
 type ObjectStore struct {
 	ns *TestNamespace
-	// SecretName is the Secret with the credentials.
+	// SecretName is the name of the Secret with the credentials.
 	SecretName string
 }
 
-// objectStoreManifest is what a person applies as well.
+// objectStoreManifest is the manifest that users of the local seed apply too.
 var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-store.yaml")
 
-// StartObjectStore starts one and waits until it serves.
+// StartObjectStore creates the object store and waits until it is available.
 func (ns *TestNamespace) StartObjectStore(ctx context.Context) *ObjectStore {
 	GinkgoHelper()
 	ns.Create(ctx, ReadManifest(objectStoreManifest)...)
@@ -42,19 +43,19 @@ func (ns *TestNamespace) StartObjectStore(ctx context.Context) *ObjectStore {
 	return store
 }
 
-// Stop stops the store, which keeps what it has, and waits until it is gone.
+// Stop scales the store down and waits until its pod is deleted. The store keeps its data.
 func (o *ObjectStore) Stop(ctx context.Context) {
 	GinkgoHelper()
 	o.scale(ctx, 0)
 }
 
-// Start starts the store again, and waits until it serves.
+// Start scales the store up again and waits until it is available.
 func (o *ObjectStore) Start(ctx context.Context) {
 	GinkgoHelper()
 	o.scale(ctx, 1)
 }
 
-// Dir is the folder on the node that is the bucket.
+// Dir returns the directory on the node that is the bucket.
 func (o *ObjectStore) Dir(ctx context.Context, bucket string) string {
 	GinkgoHelper()
 
@@ -63,7 +64,7 @@ func (o *ObjectStore) Dir(ctx context.Context, bucket string) string {
 
 	volume := &corev1.PersistentVolume{}
 	Expect(o.ns.Client.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume)).To(Succeed())
-	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are folders")
+	Expect(volume.Spec.HostPath).NotTo(BeNil(), "volumes of the local seed are directories")
 
 	return filepath.Join(volume.Spec.HostPath.Path, bucket)
 }
@@ -97,7 +98,7 @@ func (o *ObjectStore) deployment(ctx context.Context) *appsv1.Deployment {
 	return deployment
 }
 
-// ReadManifest are those of a manifest.
+// ReadManifest returns the objects of a manifest.
 func ReadManifest(path string) []client.Object {
 	GinkgoHelper()
 

@@ -21,17 +21,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Operator is the operator's Deployment on the seed.
+// Operator is the Deployment of the operator on the seed.
 type Operator struct {
 	*Framework
-	// Deployment names the Deployment.
+	// Deployment is the key of the Deployment.
 	Deployment client.ObjectKey
 }
 
-// Leases are the leases that the operator may write whenever it likes: that of its election, and its heartbeat.
+// Leases are the names of the Leases that the operator renews periodically: its leader election and its heartbeat.
 var Leases = []string{"druid-leader-election", "gardener-extension-heartbeat"}
 
-// User is the name under which the API server knows the operator.
+// User returns the user name of the operator at the API server.
 func (o *Operator) User(ctx context.Context) string {
 	GinkgoHelper()
 
@@ -47,7 +47,7 @@ func (o *Operator) get(ctx context.Context) *appsv1.Deployment {
 	return deployment
 }
 
-// pods are those of the current ReplicaSets, whatever they do.
+// pods returns the pods that the selector of the Deployment matches, in any phase.
 func (o *Operator) pods(ctx context.Context) ([]corev1.Pod, error) {
 	deployment := &appsv1.Deployment{}
 	if err := o.Client.Get(ctx, o.Deployment, deployment); err != nil {
@@ -60,20 +60,21 @@ func (o *Operator) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, err
 }
 
-// Kill ends the operator as a crash would: nobody is told, and its lease of the election stays held.
+// Kill deletes the pods of the operator without a grace period, as in a crash. The operator does not release its leader
+// election Lease.
 func (o *Operator) Kill(ctx context.Context) {
 	GinkgoHelper()
 
 	pods, err := o.pods(ctx)
 	Expect(err).NotTo(HaveOccurred())
-	Expect(pods).NotTo(BeEmpty(), "no pod of the operator runs")
+	Expect(pods).NotTo(BeEmpty(), "the operator has no pods")
 
 	for i := range pods {
 		Expect(client.IgnoreNotFound(o.Client.Delete(ctx, &pods[i], client.GracePeriodSeconds(0)))).To(Succeed())
 	}
 }
 
-// EventuallyLeading waits until the Deployment is rolled out and one of its pods leads.
+// EventuallyLeading waits until the Deployment is rolled out and one of its pods holds the leader election Lease.
 func (o *Operator) EventuallyLeading(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(o.checkLeading).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(PollInterval).Should(Succeed())
@@ -109,7 +110,7 @@ func (o *Operator) checkLeading(ctx context.Context) error {
 	return nil
 }
 
-// Restart rolls the operator's pods, and waits until a new one leads.
+// Restart restarts the pods of the operator and waits until a new one holds the leader election Lease.
 func (o *Operator) Restart(ctx context.Context) {
 	GinkgoHelper()
 
@@ -123,7 +124,7 @@ func (o *Operator) Restart(ctx context.Context) {
 
 const imageVectorKey = "images_overwrite.yaml"
 
-// ImageVector is the ConfigMap with the images that the operator uses instead of its own.
+// ImageVector returns the ConfigMap with the images that overwrite the image vector of the operator.
 func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
 	GinkgoHelper()
 
@@ -140,13 +141,13 @@ func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
 		}
 	}
 
-	Fail("the operator mounts no ConfigMap with the key " + imageVectorKey + "; the seed hands over the images by it")
+	Fail("the operator mounts no ConfigMap with the key " + imageVectorKey + ", with which the seed configures the images")
 
 	return nil
 }
 
-// OverrideImage makes the operator use this image of a name of the image vector, once it starts the next time. What it returns takes
-// that back.
+// OverrideImage replaces an image of the operator's image vector. The operator uses the image after its next start.
+// undo restores the previous image vector.
 func (o *Operator) OverrideImage(ctx context.Context, name, ref string) (undo func(context.Context)) {
 	GinkgoHelper()
 

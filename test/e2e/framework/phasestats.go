@@ -13,10 +13,11 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// phaseStatsEntry is the name of the entries of reports that hold a Usage: they get from the process of a story to the one that reports.
+// phaseStatsEntry is the name of the report entries with a PhaseStats. They bring it from the process of a test to the
+// process that prints the table.
 const phaseStatsEntry = "workload"
 
-// String is a row of the table.
+// String returns a row of the table.
 func (s PhaseStats) String() string {
 	row := fmt.Sprintf("%9s %9s %9s %8s %7d %7d %6d %5d  %s", roundForTable(s.WriteGap), roundForTable(s.MembersGap), roundForTable(s.ReadGap), roundForTable(s.Took), s.Writes, s.Reads, s.Failed, s.Lost, s.Phase)
 	if s.LastError != "" {
@@ -34,13 +35,14 @@ func roundForTable(duration time.Duration) string {
 	return duration.Round(time.Millisecond).String()
 }
 
-// PhaseTable is the table of what the users of all stories met with: the longest gaps first of all. Empty: there were none.
+// PhaseTable returns a table of the phases of all workloads. The gaps are the first columns. It is empty if there was
+// no workload.
 func PhaseTable(reports types.SpecReports) string {
 	var table strings.Builder
 
 	for _, report := range reports {
 		for _, entry := range report.ReportEntries {
-			stats, here := entry.Value.GetRawValue().(PhaseStats) // those of other processes come as JSON
+			stats, here := entry.Value.GetRawValue().(PhaseStats) // entries of other processes are JSON
 			if entry.Name != phaseStatsEntry || !here && json.Unmarshal([]byte(entry.Value.AsJSON), &stats) != nil {
 				continue
 			}

@@ -15,11 +15,12 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// putTimeout is how long a write may take with all its attempts, each of which has requestTimeout.
+// putTimeout bounds a write with all its attempts. requestTimeout bounds each attempt.
 const putTimeout = 30 * time.Second
 
-// put writes the key, and writes the same again as long as nobody knows whether it was written, as when the leader is elected in the
-// middle of it. Clients of etcd leave that to those who know that it does no harm.
+// put writes the key and retries while it is unknown whether etcd committed the write, for example during a leader
+// election. The etcd client does not retry writes by itself, since a retry may write twice. Here this does no harm,
+// because the value is the same.
 func put(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
@@ -52,7 +53,8 @@ func putOnce(ctx context.Context, client *clientv3.Client, key, value string) (*
 	return client.Put(call, key, value)
 }
 
-// isRetryable is true for the errors of a member that has no leader, has lost it, or is out of reach. All others are refusals.
+// isRetryable returns whether the error is that of a member that has no leader, has lost the leader, or is unreachable.
+// etcd has rejected the write if it returns another error.
 func isRetryable(err error) bool {
 	code := status.Code(err)
 

@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	// reportTimeout bounds a report on a seed that does not answer.
+	// reportTimeout bounds the report about a seed that does not respond.
 	reportTimeout = 20 * time.Second
 	logLines      = 25
 )
 
-// State says in a few lines where the story stands: the Etcds' conditions and their pods. It never fails; what cannot be read is
-// said in its place.
+// State returns the conditions of the Etcds and the state of their pods in a few lines. It never fails: it contains the
+// errors of what it cannot read.
 func (ns *TestNamespace) State() string {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
@@ -95,8 +95,8 @@ func writePod(out io.Writer, pod *corev1.Pod) {
 	}
 }
 
-// Report prints what a person would look at: the Etcds and ManagedResources in full, leases, claims, events, the last lines of
-// every container's log, and those of the operator's.
+// Report prints the Etcds, ManagedResources, Leases and PersistentVolumeClaims as YAML, the events, the last lines of
+// the log of every container, and the last lines of the operator's log that mention the namespace.
 func (ns *TestNamespace) Report(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()
@@ -201,7 +201,7 @@ func (ns *TestNamespace) reportLog(ctx context.Context, out io.Writer, pod *core
 	_, _ = out.Write(content)
 }
 
-// lastLinesWith passes on the last lines that contain a text, of what is written to it at once.
+// lastLinesWith forwards the last lines that contain the text. It expects the whole log in one call of Write.
 type lastLinesWith struct {
 	out  io.Writer
 	text string

@@ -21,12 +21,13 @@ import (
 
 var (
 	heading = regexp.MustCompile(`^#+ (.+)$`)
-	// placeholder is what a reader replaces: a word in capitals that is no variable of the shell, and is not made one.
+	// placeholder matches what a reader replaces: a word in capital letters that is neither a variable of the shell nor
+	// an assignment.
 	placeholder = regexp.MustCompile(`[${]?\b[A-Z]{4,}\b=?`)
 )
 
-// Commands returns the shell commands below a heading of a page, up to the next heading, with a line for each line of the page:
-// what a shell says about a line is true of the page.
+// Commands returns the shell commands of the page below the heading, up to the next heading. The script has one line
+// for each line of the page, so that the line numbers in messages of the shell are those of the page.
 func Commands(page, section string) (string, error) {
 	content, err := os.ReadFile(page) // #nosec G304 -- a page of the repository
 	if err != nil {
@@ -61,7 +62,8 @@ func Commands(page, section string) (string, error) {
 	return script.String(), nil
 }
 
-// workingDirectory is an empty folder but for what a reader has who has cloned the repository.
+// workingDirectory returns a directory that contains only what the commands of the docs use of a clone of the
+// repository.
 func workingDirectory() string {
 	GinkgoHelper()
 
@@ -76,8 +78,8 @@ func workingDirectory() string {
 	return folder
 }
 
-// Follow does what a page of docs says below a heading, with the programs that the seed has in PATH, and returns what they have
-// printed. The words in capitals are replaced as a reader would; each has to be given.
+// Follow executes the commands of a page of docs below the heading, with the programs of the seed in PATH, and returns
+// their output. It replaces the placeholders as a reader does. Every placeholder needs a value.
 func (ns *TestNamespace) Follow(ctx context.Context, page, section string, placeholders map[string]string) string {
 	GinkgoHelper()
 
@@ -88,16 +90,16 @@ func (ns *TestNamespace) Follow(ctx context.Context, page, section string, place
 	script := placeholder.ReplaceAllStringFunc(commands, func(word string) string {
 		value, found := placeholders[word]
 		if !found && !strings.ContainsAny(word, "${=") {
-			Fail(fmt.Sprintf("%s, %s: nobody says what %s stands for", page, section, word))
+			Fail(fmt.Sprintf("%s, %s: no value for the placeholder %s", page, section, word))
 		}
 
 		return cmp.Or(value, word)
 	})
 
-	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- what a page of the repository says
+	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script) // #nosec G204 -- commands of a page of the repository
 	command.Dir = workingDirectory()
 	command.Env = ns.environment
-	command.WaitDelay = time.Second // what a page leaves behind holds the output open
+	command.WaitDelay = time.Second // a background process of the page keeps the output open
 	out, err := command.CombinedOutput()
 	_, _ = fmt.Fprintf(GinkgoWriter, "%s, %s:\n%s\n%s\n", page, section, strings.TrimSpace(script), out)
 	Expect(err).NotTo(HaveOccurred(), func() string { return fmt.Sprintf("%s, %s:\n%s\n%s", page, section, out, ns.State()) })

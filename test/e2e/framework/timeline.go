@@ -18,7 +18,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Timeline notes what somebody would see who looks at an Etcd all the time: its pods, and what the operator says.
+// Timeline records the state of an Etcd over time: the state of its pods and the message of its condition Progressing.
 type Timeline struct {
 	start time.Time
 	stop  context.CancelFunc
@@ -26,7 +26,8 @@ type Timeline struct {
 	text  strings.Builder
 }
 
-// StartTimeline begins a timeline of an Etcd of the story, which need not exist yet. It ends with the story at the latest.
+// StartTimeline starts a timeline of the Etcd, which need not exist yet. The timeline stops with the test at the
+// latest.
 func (ns *TestNamespace) StartTimeline(ctx context.Context, etcd *druidv1alpha1.Etcd) *Timeline {
 	ctx, stop := context.WithCancel(ctx)
 	t := &Timeline{start: time.Now(), stop: stop}
@@ -58,7 +59,7 @@ func (t *Timeline) end() {
 	t.done.Wait()
 }
 
-// End ends the timeline, reports it, and returns how long it was.
+// End stops the timeline, adds it to the report, and returns its duration.
 func (t *Timeline) End(name string) time.Duration {
 	took := time.Since(t.start)
 	t.end()
@@ -67,7 +68,7 @@ func (t *Timeline) End(name string) time.Duration {
 	return took
 }
 
-// summarize is a line.
+// summarize returns a line of the timeline.
 func (ns *TestNamespace) summarize(ctx context.Context, key client.ObjectKey) string {
 	etcd, pods := &druidv1alpha1.Etcd{}, &corev1.PodList{}
 	if ns.Client.Get(ctx, key, etcd) != nil || ns.Client.List(ctx, pods, client.InNamespace(key.Namespace)) != nil {
@@ -77,15 +78,15 @@ func (ns *TestNamespace) summarize(ctx context.Context, key client.ObjectKey) st
 	var words []string
 
 	for _, pod := range pods.Items {
-		state := "starts"
+		state := "starting"
 
 		switch {
 		case pod.DeletionTimestamp != nil:
-			state = "stops"
+			state = "terminating"
 		case IsPodReady(&pod):
 			state = "ready"
 		case pod.Status.Phase == corev1.PodRunning:
-			state = "runs"
+			state = "running"
 		}
 
 		words = append(words, strings.TrimPrefix(pod.Name, key.Name+"-")+":"+state)

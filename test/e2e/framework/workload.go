@@ -26,60 +26,61 @@ import (
 )
 
 const (
-	// workloadTimeout is how long an operation may take with all its attempts, workloadAttemptTimeout how long one of them.
+	// workloadTimeout bounds an operation with all its attempts. workloadAttemptTimeout bounds one attempt.
 	workloadTimeout        = time.Second
 	workloadAttemptTimeout = 300 * time.Millisecond
-	// workloadInterval is the time between two operations of one user.
+	// workloadInterval is the time between two operations of a client.
 	workloadInterval = 25 * time.Millisecond
-	// dialTimeout is when users who found nobody try elsewhere: packets to a node that is cut off get no answer.
+	// dialTimeout bounds a connection attempt, since packets to a partitioned node get no response. The client then
+	// tries another endpoint.
 	dialTimeout = time.Second
-	// workloadPrefix is below which users write: <workloadPrefix><user>/<number>.
+	// workloadPrefix begins the keys of the workload: <workloadPrefix><client>/<number>.
 	workloadPrefix = "workload/"
 )
 
-// Workload uses an Etcd without pause, as applications do: one writes and one reads through the Service, and one writes knowing all
-// members. They record every operation.
+// Workload reads and writes an Etcd continuously, as applications do. Two clients connect through the Service: one
+// writes, one reads. The third one connects to all members and writes. The workload records every operation.
 type Workload struct {
 	ns   *TestNamespace
 	etcd *druidv1alpha1.Etcd
 	done sync.WaitGroup
-	// context lives as long as the users do, and ends with stop.
+	// context is the context of the clients. cancel ends it.
 	context context.Context
 	cancel  context.CancelFunc
 
 	lock    sync.Mutex
 	config  *tls.Config
-	clients []*clientv3.Client // that of the Service, then that of the members
+	clients []*clientv3.Client // the client of the Service, then the client of the members
 	acked   map[string]bool
 	newest  string
-	missing []string // keys that were acknowledged, and not read
+	missing []string // acknowledged keys that a later read did not return
 	phases  []*PhaseStats
 }
 
-// PhaseStats is what users met with during one phase of a story.
+// PhaseStats are the figures of a workload for one phase of a test.
 type PhaseStats struct {
-	// Phase of the story.
+	// Phase is the name of the phase.
 	Phase string
-	// Writes are those that were acknowledged, Reads those that were answered.
+	// Writes counts the acknowledged writes, Reads the successful reads.
 	Writes, Reads int
-	// Failed are the operations that did not succeed within a second, whatever was tried.
+	// Failed counts the operations that did not succeed within a second, with all their retries.
 	Failed int
-	// LastError is why the last of them failed.
+	// LastError is the error of the last failed operation. Empty means none.
 	LastError string
-	// WriteGap is the longest time between two acknowledged writes through the Service, MembersGap of who knows all members,
-	// ReadGap between two answered reads.
+	// WriteGap is the longest time between two acknowledged writes through the Service. MembersGap is the same for the
+	// client that connects to all members. ReadGap is the longest time between two successful reads.
 	WriteGap, MembersGap, ReadGap time.Duration
-	// Took is how long the phase took.
+	// Took is the duration of the phase.
 	Took time.Duration
-	// Lost are acknowledged writes that are gone. It is known at the end only.
+	// Lost counts the acknowledged writes that etcd does not have. It is zero until the workload has stopped.
 	Lost int
 
 	start time.Time
 	last  [3]time.Time
 }
 
-// StartWorkload starts users of the Etcd, which must serve, and ends them with the story. They connect as the Secret for applications says.
-// What they meet with is counted for the phase.
+// StartWorkload starts a workload on a healthy Etcd, with the credentials of the connection Secret. The workload stops
+// with the test at the latest. Its first phase has this name.
 func (ns *TestNamespace) StartWorkload(ctx context.Context, etcd *druidv1alpha1.Etcd, phase string) *Workload {
 	GinkgoHelper()
 	config, err := ns.Connection(ctx, etcd)
@@ -88,7 +89,7 @@ func (ns *TestNamespace) StartWorkload(ctx context.Context, etcd *druidv1alpha1.
 	return ns.StartWorkloadWith(ctx, etcd, config, phase)
 }
 
-// StartWorkloadWith is StartWorkload with credentials; nil is without TLS.
+// StartWorkloadWith starts a workload with these credentials. Nil means plaintext.
 func (ns *TestNamespace) StartWorkloadWith(ctx context.Context, etcd *druidv1alpha1.Etcd, config *tls.Config, phase string) *Workload {
 	GinkgoHelper()
 
@@ -113,7 +114,7 @@ func (ns *TestNamespace) StartWorkloadWith(ctx context.Context, etcd *druidv1alp
 	return w
 }
 
-// Reconnect makes the users connect anew, with other credentials. Nil: without TLS.
+// Reconnect makes the clients connect again with these credentials. Nil means plaintext.
 func (w *Workload) Reconnect(config *tls.Config) {
 	GinkgoHelper()
 	ctx := w.context
@@ -138,7 +139,8 @@ func (w *Workload) Reconnect(config *tls.Config) {
 	}
 }
 
-// connect connects to hosts: the Service, or pods, whose addresses are looked up for each connection as a DNS server does.
+// connect connects to the hosts, which are the Service or pods. It resolves their addresses for each connection, as a
+// DNS server does.
 func (w *Workload) connect(ctx context.Context, config *tls.Config, hosts ...string) *clientv3.Client {
 	GinkgoHelper()
 
@@ -187,7 +189,7 @@ func (w *Workload) dial(ctx context.Context, endpoint string) (net.Conn, error) 
 	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", net.JoinHostPort(host, port))
 }
 
-// StartPhase ends the phase, and begins the next one.
+// StartPhase ends the running phase and starts the next one.
 func (w *Workload) StartPhase(phase string) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
@@ -197,7 +199,7 @@ func (w *Workload) StartPhase(phase string) {
 	w.phases = append(w.phases, &PhaseStats{Phase: phase, start: now, last: [3]time.Time{now, now, now}})
 }
 
-// endPhase counts silence up to now as a gap, too.
+// endPhase ends the running phase. The time since the last successful operation counts as a gap too.
 func (w *Workload) endPhase(now time.Time) {
 	if len(w.phases) == 0 {
 		return
@@ -222,7 +224,8 @@ func (s *PhaseStats) recordGap(kind int, now time.Time) {
 	}
 }
 
-// Stop stops the users, reads everything that was acknowledged, and expects that nothing of it is lost. It returns the phases.
+// Stop stops the clients, reads all keys of the workload, and expects that no acknowledged write is lost. It returns
+// the phases.
 func (w *Workload) Stop(ctx context.Context) []PhaseStats {
 	GinkgoHelper()
 	w.cancel()
@@ -242,13 +245,13 @@ func (w *Workload) Stop(ctx context.Context) []PhaseStats {
 		AddReportEntry(phaseStatsEntry, *stats, ReportEntryVisibilityNever)
 	}
 
-	Expect(lost).To(BeEmpty(), "writes that were acknowledged and are gone")
-	Expect(w.missing).To(BeEmpty(), "writes that were acknowledged and not seen by a read right after")
+	Expect(lost).To(BeEmpty(), "acknowledged writes that etcd lost")
+	Expect(w.missing).To(BeEmpty(), "acknowledged writes that the next read did not return")
 
 	return phases
 }
 
-// run does one operation after the other until the context ends.
+// run executes the operation repeatedly until the context ends.
 func (w *Workload) run(ctx context.Context, kind int, operation func(context.Context, int) error) {
 	ticker := time.NewTicker(workloadInterval)
 	defer ticker.Stop()
@@ -287,7 +290,7 @@ func (w *Workload) record(kind int, err error) {
 	stats.recordGap(kind, time.Now())
 }
 
-// retry tries again until the operation succeeds, or its time is over.
+// retry executes the operation until it succeeds or workloadTimeout has passed.
 func (*Workload) retry(ctx context.Context, operation func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, workloadTimeout)
 	defer cancel()
@@ -302,7 +305,7 @@ func (*Workload) retry(ctx context.Context, operation func(context.Context) erro
 			return err
 		}
 
-		select { // as fast as clients of etcd try again themselves
+		select { // the interval at which clients of etcd retry
 		case <-ctx.Done():
 		case <-time.After(workloadInterval):
 		}
@@ -333,7 +336,7 @@ func (w *Workload) write(ctx context.Context, kind, number int) error {
 	return nil
 }
 
-// read reads what was acknowledged last.
+// read reads the key that was acknowledged last.
 func (w *Workload) read(ctx context.Context) error {
 	w.lock.Lock()
 	key := w.newest

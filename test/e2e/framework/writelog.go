@@ -27,16 +27,17 @@ import (
 
 const (
 	keyPrefix = "write/"
-	// requestTimeout is how long one request to etcd may take, attemptTimeout one that is not meant to succeed.
+	// requestTimeout bounds one request to etcd. attemptTimeout bounds a request that a test expects to fail.
 	requestTimeout = 10 * time.Second
 	attemptTimeout = 3 * time.Second
 )
 
-// Ledger remembers every key that an etcd has acknowledged to the story, so that it can ask for all of them later.
+// WriteLog records every write that etcd acknowledged to the test, so that the test can verify later that none is lost.
 type WriteLog struct {
-	// TLS is how to connect. Nil: as the Secret for applications says, and without TLS where there is none.
+	// TLS is the client configuration. Nil means the configuration of the connection Secret, or plaintext if there is
+	// no such Secret.
 	TLS *tls.Config
-	// Revision of the last acknowledged write.
+	// Revision is the revision of the last acknowledged write.
 	Revision int64
 
 	ns      *TestNamespace
@@ -44,12 +45,12 @@ type WriteLog struct {
 	written map[string]string
 }
 
-// NewWriteLog returns an empty one.
+// NewWriteLog returns an empty log for the Etcd.
 func (ns *TestNamespace) NewWriteLog(etcd *druidv1alpha1.Etcd) *WriteLog {
 	return &WriteLog{ns: ns, etcd: etcd, written: map[string]string{}}
 }
 
-// Write writes so many new keys, and expects that each is acknowledged.
+// Write writes count new keys and expects that etcd acknowledges each.
 func (l *WriteLog) Write(ctx context.Context, count int) {
 	GinkgoHelper()
 
@@ -67,7 +68,8 @@ func (l *WriteLog) Write(ctx context.Context, count int) {
 	}
 }
 
-// WriteMany writes so many new keys with values of 512 bytes, many at a time, and expects that each is acknowledged.
+// WriteMany writes count new keys with values of 512 bytes, many of them in parallel, and expects that etcd
+// acknowledges each.
 func (l *WriteLog) WriteMany(ctx context.Context, count int) {
 	GinkgoHelper()
 
@@ -105,13 +107,13 @@ func (l *WriteLog) WriteMany(ctx context.Context, count int) {
 	Expect(group.Wait()).To(Succeed(), l.ns.State)
 }
 
-// ExpectComplete expects that etcd has every acknowledged key with its value, and no others.
+// ExpectComplete expects that etcd has every acknowledged key with its value, and no other key of the test.
 func (l *WriteLog) ExpectComplete(ctx context.Context) {
 	GinkgoHelper()
 	Expect(l.Read(ctx)).To(Equal(l.written))
 }
 
-// ExpectContained expects that etcd has all these keys with their values, whatever else it has.
+// ExpectContained expects that etcd has these keys with their values. Further keys are allowed.
 func (l *WriteLog) ExpectContained(ctx context.Context, written map[string]string) {
 	GinkgoHelper()
 
@@ -120,10 +122,10 @@ func (l *WriteLog) ExpectContained(ctx context.Context, written map[string]strin
 	Expect(found).To(Equal(written))
 }
 
-// Written returns a copy of what was acknowledged so far.
+// Written returns a copy of the acknowledged keys and values.
 func (l *WriteLog) Written() map[string]string { return maps.Clone(l.written) }
 
-// Read returns all keys of the story and their values, by a linearizable read.
+// Read returns all keys of the test and their values. The read is linearizable.
 func (l *WriteLog) Read(ctx context.Context) map[string]string {
 	GinkgoHelper()
 
@@ -150,8 +152,8 @@ func (l *WriteLog) readPrefix(ctx context.Context, prefix string) map[string]str
 	return found
 }
 
-// TryWrite writes one key that does not count, connecting in this way and no other (nil: without TLS), and returns what went wrong. It
-// does not try again.
+// TryWrite writes one key that the log does not record, with this client configuration (nil: plaintext). It does not
+// retry, and returns the error.
 func (l *WriteLog) TryWrite(ctx context.Context, config *tls.Config) error {
 	GinkgoHelper()
 
@@ -166,7 +168,7 @@ func (l *WriteLog) TryWrite(ctx context.Context, config *tls.Config) error {
 	return err
 }
 
-// credentials are TLS, else what the Secret for applications has; nil where there is none.
+// credentials returns TLS, or else the configuration of the connection Secret, or else nil.
 func (l *WriteLog) credentials(ctx context.Context) *tls.Config {
 	GinkgoHelper()
 
@@ -180,8 +182,8 @@ func (l *WriteLog) credentials(ctx context.Context) *tls.Config {
 	return config
 }
 
-// TryWriteFor writes one key that does not count to the pod, connecting in this way, and tries again until the time is over.
-// It returns the last error.
+// TryWriteFor writes one key that the log does not record to the pod, with this client configuration. It retries until
+// the duration has passed, and returns the last error.
 func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls.Config, duration time.Duration) error {
 	client := l.connectTo(ctx, pod.Status.PodIP, config)
 	defer client.Close()
@@ -197,14 +199,15 @@ func (l *WriteLog) TryWriteFor(ctx context.Context, pod *corev1.Pod, config *tls
 	}
 }
 
-// connect connects to the pod of the first member, whose address changes with the pod.
+// connect connects to the pod of the first member. The address of the pod changes when the pod is replaced.
 func (l *WriteLog) connect(ctx context.Context, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
 	return l.connectTo(ctx, l.ns.Pod(ctx, l.etcd).Status.PodIP, config)
 }
 
-// connectTo connects to an address under a name that the member's certificate has. Nothing is dialled before the first request.
+// connectTo connects to an address with a server name that is in the member's certificate. It opens no connection
+// before the first request.
 func (l *WriteLog) connectTo(ctx context.Context, podIP string, config *tls.Config) *clientv3.Client {
 	GinkgoHelper()
 
@@ -227,7 +230,7 @@ func (l *WriteLog) connectTo(ctx context.Context, podIP string, config *tls.Conf
 	return client
 }
 
-// Members are the members of the cluster, by a quorum read. The header has the cluster's ID.
+// Members returns the member list of a linearizable read. The header contains the cluster ID.
 func (l *WriteLog) Members(ctx context.Context) (*clientv3.MemberListResponse, error) {
 	GinkgoHelper()
 
