@@ -50,7 +50,7 @@ test-integration: ## Run the controllers against a kube-apiserver
 	@$(TEST) integration
 
 .PHONY: test-e2e
-test-e2e: ## Run the stories on the local seed
+test-e2e: ## Run the end-to-end tests on the local seed
 	@$(TEST) e2e
 
 .PHONY: test-soak

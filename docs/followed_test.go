@@ -15,8 +15,9 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// followed are the sections that stories follow, as `page#section`, read from their calls of Follow: `story.Follow(ctx, page, section,
-// words)`, or `follow(section)` of a function that makes that call. Page and section are literals, or names of literals.
+// followed returns the sections that end-to-end tests follow, as `page#section`. It reads them from the calls of Follow, such as
+// `ns.Follow(ctx, page, section, placeholders)`, or `follow(section)` of a function that contains that call. Page and section are
+// literals, or names of literals.
 func followed() map[string]bool {
 	GinkgoHelper()
 

@@ -82,7 +82,7 @@ func suites() []Suite {
 			},
 		},
 		{
-			Name: "e2e", What: "stories on the local seed (starts it when it does not run)",
+			Name: "e2e", What: "end-to-end tests on the local seed (starts it if it does not run)",
 			Setups: []Setup{{Command: seed("up")}, {Command: seed("env"), Exports: true}},
 			// Ginkgo orders the files of the suite by this seed. With it, the migration test, which replaces the operator, runs last.
 			Steps: []Step{{Count: Ginkgo, Command: []string{"--procs=6", "--seed=7541", "--timeout=75m", "--label-filter=!soak", "./test/e2e"}}},

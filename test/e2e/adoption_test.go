@@ -24,20 +24,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A cluster that etcd-druid made", func() {
-	DescribeTable("is adopted with its data", func(ctx SpecContext, replicas int) {
+var _ = Describe("A cluster that etcd-druid created", func() {
+	DescribeTable("keeps its data when the operator adopts it", func(ctx SpecContext, replicas int) {
 		ns := seed.NewNamespace(ctx, fmt.Sprintf("adoption-%d", replicas))
 
-		By("making what etcd-druid makes, while the operator is told to look away")
-		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(int32(replicas)), fixture.WithAnnotation(suspendAnnotation, "")) // #nosec G115 -- a handful
+		By("creating the objects that etcd-druid creates, while reconciliation is suspended")
+		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(int32(replicas)), fixture.WithAnnotation(suspendAnnotation, "")) // #nosec G115 -- 1 or 3
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		ns.Create(ctx, etcd)
-		predecessor := fixture.Predecessor{
+		etcdDruid := fixture.Predecessor{
 			Etcd: etcd, WrapperImage: "seed.local/etcd-wrapper:1", SidecarImage: "seed.local/etcd-backup-restore:v0.33.0", Home: "/home/nonroot",
 		}
-		ns.Create(ctx, predecessor.Objects()...)
+		ns.Create(ctx, etcdDruid.Objects()...)
 		before := etcd.DeepCopy()
-		status := predecessor.Status()
+		status := etcdDruid.Status()
 		etcd.Status.ObservedGeneration, etcd.Status.LastOperation = status.ObservedGeneration, status.LastOperation
 		Expect(ns.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -54,7 +54,7 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 			workload = ns.StartWorkloadWith(ctx, etcd, nil, "adoption")
 		}
 
-		By("telling a person beforehand, whom the protection keeps from changing anything, that pods will restart")
+		By("planning the adoption with the plugin, as an administrator")
 		out := &bytes.Buffer{}
 		code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
 			"adopt", "main", "--dry-run", "-n", ns.Name,
@@ -63,7 +63,7 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		Expect(out.String()).To(And(ContainSubstring("Pods would restart once"), ContainSubstring("security settings of container backup-restore"),
 			MatchRegexp(`(delete|evict) pod main-0`)))
 
-		By("adopting it")
+		By("adopting the cluster")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			delete(etcd.Annotations, suspendAnnotation)
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
@@ -74,28 +74,28 @@ var _ = Describe("A cluster that etcd-druid made", func() {
 		})
 
 		for name, uid := range podUIDs(ctx, ns, replicas) {
-			Expect(uid).NotTo(Equal(pods[name]), name+" was replaced")
+			Expect(uid).NotTo(Equal(pods[name]), "%s was not replaced", name)
 		}
 		Expect(volumeClaimUIDs(ctx, ns, replicas)).To(Equal(claims))
 		writeLog.ExpectComplete(ctx)
 		writeLog.Write(ctx, 1)
 		if workload != nil {
-			workload.Stop(ctx) // nothing that was acknowledged is lost
+			workload.Stop(ctx) // verifies that no acknowledged write is lost
 		}
 	},
-		Entry("of one member", SpecPriority(8), 1),
-		Entry("of three members", SpecPriority(9), 3),
+		Entry("with one member", SpecPriority(8), 1),
+		Entry("with three members", SpecPriority(9), 3),
 	)
 })
 
-// podUIDs are the identities of the members' pods, by name.
+// podUIDs returns the UIDs of the members' pods by their names.
 func podUIDs(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
 	GinkgoHelper()
 
 	return uidsByName(ctx, ns, &corev1.Pod{}, "main-%d", replicas)
 }
 
-// volumeClaimUIDs are the identities of the members' volume claims, by name.
+// volumeClaimUIDs returns the UIDs of the members' PersistentVolumeClaims by their names.
 func volumeClaimUIDs(ctx context.Context, ns *framework.TestNamespace, replicas int) map[string]types.UID {
 	GinkgoHelper()
 

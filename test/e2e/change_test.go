@@ -25,13 +25,13 @@ import (
 )
 
 const (
-	operationAnnotation      = "druid.gardener.cloud/operation"
-	olderOperationAnnotation = "gardener.cloud/operation"
-	suspendAnnotation        = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
+	operationAnnotation         = "druid.gardener.cloud/operation"
+	gardenerOperationAnnotation = "gardener.cloud/operation"
+	suspendAnnotation           = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
 )
 
 var _ = Describe("A running cluster", func() {
-	It("is changed by its spec alone, and not while that is suspended", SpecPriority(8), func(ctx SpecContext) {
+	It("is changed when its spec changes, except while reconciliation is suspended", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "change")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -41,8 +41,8 @@ var _ = Describe("A running cluster", func() {
 		writeLog.Write(ctx, 10)
 		pod := ns.Pod(ctx, etcd)
 
-		By("holding back a change while it is suspended")
-		applied, generation := managedResource(ctx, ns, etcd), etcd.Generation
+		By("changing the spec while reconciliation is suspended")
+		managed, generation := managedResource(ctx, ns, etcd), etcd.Generation
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, suspendAnnotation, "")
 			etcd.Spec.Etcd.Metrics = new(druidv1alpha1.MetricsLevel("extensive"))
@@ -53,16 +53,16 @@ var _ = Describe("A running cluster", func() {
 		Consistently(func(g Gomega) {
 			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 			g.Expect(ptr.Deref(etcd.Status.ObservedGeneration, 0)).To(Equal(generation))
-			g.Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(applied.Spec))
+			g.Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(managed.Spec))
 			g.Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		}).WithContext(ctx).WithTimeout(15*time.Second).WithPolling(time.Second).Should(Succeed(), ns.State)
 
-		By("carrying it out when it is suspended no more")
+		By("resuming reconciliation, which rolls out the change")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, suspendAnnotation) })
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 		writeLog.ExpectComplete(ctx)
 
-		By("carrying a change out that the operation annotation asks for, and removing the annotation")
+		By("changing the spec with the operation annotation, which the operator removes")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, operationAnnotation, "reconcile")
 			etcd.Spec.Labels["test"] = "changed"
@@ -72,15 +72,15 @@ var _ = Describe("A running cluster", func() {
 		Expect(etcd.Annotations).NotTo(HaveKey(operationAnnotation))
 		writeLog.ExpectComplete(ctx)
 
-		By("removing the annotation as well when there is nothing to do")
+		By("setting the operation annotation without a change")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
-			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, olderOperationAnnotation, "reconcile")
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, gardenerOperationAnnotation, "reconcile")
 		})
-		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey(olderOperationAnnotation)) })
+		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey(gardenerOperationAnnotation)) })
 		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
-		By("making the StatefulSet anew around its pod for what cannot be changed in place")
+		By("changing an immutable field of the StatefulSet, which the operator recreates without its pod")
 		former := statefulSet(ctx, ns, etcd)
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) })
 		ns.EventuallyReady(ctx, etcd)
@@ -90,7 +90,7 @@ var _ = Describe("A running cluster", func() {
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 
-	It("is corrected when somebody changes what was made for it", func(ctx SpecContext) {
+	It("is repaired when a user changes or deletes its objects", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "drift")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -116,13 +116,13 @@ var _ = Describe("A running cluster", func() {
 		By("changing a port and removing the selector of the Service for clients")
 		before, changed := service.DeepCopy(), time.Now()
 		service.Spec.Ports[0].TargetPort = intstr.FromInt32(1)
-		service.Spec.Selector = map[string]string{"nobody": "here"}
+		service.Spec.Selector = map[string]string{"no": "pod"}
 		Expect(ns.Client.Patch(ctx, service, client.MergeFrom(before))).To(Succeed())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(ns.Client.Get(ctx, key, service)).To(Succeed())
 			g.Expect(service.Spec).To(Equal(want.Spec))
 		})
-		Expect(time.Since(changed)).To(BeNumerically("<", 10*time.Second), "gardener-resource-manager itself applies once an hour")
+		Expect(time.Since(changed)).To(BeNumerically("<", 10*time.Second), "gardener-resource-manager applies only once an hour by itself")
 
 		By("deleting all Leases")
 		deleted := time.Now()
@@ -139,35 +139,35 @@ var _ = Describe("A running cluster", func() {
 		ns.Eventually(ctx, etcd, recordsSnapshot)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(leases[0]), leases[0])).To(Succeed())
-			g.Expect(leases[0].Spec.HolderIdentity).NotTo(BeNil(), "the sidecar writes it with its next heartbeat")
+			g.Expect(leases[0].Spec.HolderIdentity).NotTo(BeNil(), "the sidecar sets the holder with its next heartbeat")
 		})
 
-		By("deleting the payload of the ManagedResource, the ConfigMap, and the StatefulSet without its pod")
-		made := []client.Object{
+		By("deleting the Secret of the ManagedResource, the ConfigMap, and the StatefulSet without its pod")
+		applied := []client.Object{
 			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: managedResource(ctx, ns, etcd).Spec.SecretRefs[0].Name}},
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-config"}},
 			statefulSet(ctx, ns, etcd),
 		}
-		for _, object := range made {
+		for _, object := range applied {
 			Expect(ns.Client.Delete(ctx, object, client.PropagationPolicy(metav1.DeletePropagationOrphan))).To(Succeed())
 		}
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			for _, object := range made {
+			for _, object := range applied {
 				g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 				g.Expect(object.GetDeletionTimestamp()).To(BeNil())
 			}
 		})
 		ns.EventuallyReady(ctx, etcd)
-		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "no pod is replaced for it")
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "no pod is replaced")
 
-		By("deleting the ManagedResource, and with it all but the volume and the leases")
+		By("deleting the ManagedResource, which deletes all objects except the volume and the Leases")
 		Expect(ns.Client.Delete(ctx, managedResource(ctx, ns, etcd))).To(Succeed())
 		ns.EventuallyReplaced(ctx, etcd, pod)
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
-// statefulSet is that of the Etcd, which must exist.
+// statefulSet returns the StatefulSet of the Etcd, which must exist.
 func statefulSet(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) *appsv1.StatefulSet {
 	GinkgoHelper()
 

@@ -21,8 +21,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Snapshots are copied to another store", func() {
-	It("after the final one, and three members are restored from the copy", SpecPriority(8), func(ctx SpecContext) {
+var _ = Describe("An EtcdCopyBackupsTask", func() {
+	It("copies the snapshots to another store after the final snapshot, and three members are restored from the copy", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "copy")
 		objectStore := ns.StartObjectStore(ctx)
 		source := druidv1alpha1.StoreSpec{
@@ -54,7 +54,7 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		writeLog.Write(ctx, 100)
 		takeFinalSnapshot(ctx, ns, etcd)
 
-		By("copying")
+		By("copying the snapshots")
 		eventuallyCopy(ctx, ns, task, func(g Gomega) {
 			g.Expect(conditions.Find(task.Status.Conditions, "Succeeded")).To(HaveValue(HaveField("Status", BeEquivalentTo("True"))))
 		})
@@ -69,13 +69,13 @@ var _ = Describe("Snapshots are copied to another store", func() {
 		ns.EventuallyReady(ctx, copied)
 		Expect(ns.NewWriteLog(copied).Read(ctx)).To(Equal(writeLog.Written()))
 
-		By("deleting the task, and its pods with it")
+		By("deleting the task")
 		Expect(ns.Client.Delete(ctx, task)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, task) }).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeTrue())
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyStored waits until the store holds everything up to the revision: the first full snapshot may have come after it.
+// eventuallyStored waits until the store contains all revisions up to this one, in a full or in a delta snapshot.
 func eventuallyStored(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -93,7 +93,7 @@ func eventuallyCopy(ctx context.Context, ns *framework.TestNamespace, task *drui
 	})
 }
 
-// takeFinalSnapshot has the sidecar take the snapshot that gardenlet takes last before a control plane moves.
+// takeFinalSnapshot makes the sidecar take the final snapshot, as gardenlet does before a control plane migration.
 func takeFinalSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
@@ -102,7 +102,7 @@ func takeFinalSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *d
 	Eventually(func() (int, error) {
 		status, err := requestSidecar(ctx, ns, etcd, config, "/snapshot/full?final=true")
 		if err != nil {
-			StopTrying("nobody knows whether it was taken").Wrap(err).Now()
+			StopTrying("it is unknown whether the sidecar took the snapshot").Wrap(err).Now()
 		}
 
 		return status, nil

@@ -29,13 +29,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Deletion", func() {
-	It("leaves nothing behind but the volume, and that only where it is to be retained", SpecPriority(5), func(ctx SpecContext) {
+var _ = Describe("The deletion of an Etcd", func() {
+	It("deletes all objects, except for the volume if the retention policy is Retain", SpecPriority(5), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion")
-		retained := fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
-		deleted := fixture.Etcd(fixture.WithName("dropped"), func(etcd *druidv1alpha1.Etcd) {
+		retained := fixture.Etcd(fixture.WithName("retained"), withLocalStore(ns))
+		deleted := fixture.Etcd(fixture.WithName("deleted"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
-			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // as older manifests carry it
+			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // as manifests for etcd-druid may have it
 		})
 		before := objectsIn(ctx, ns)
 		ns.Create(ctx, retained, deleted)
@@ -46,22 +46,22 @@ var _ = Describe("Deletion", func() {
 		writeLog.Write(ctx, 20)
 		claim := ns.Claim(ctx, retained)
 
-		By("deleting both")
+		By("deleting both Etcds")
 		Expect(ns.Client.Delete(ctx, retained)).To(Succeed())
 		Expect(ns.Client.Delete(ctx, deleted)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, retained) && ns.IsGone(ctx, deleted) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
-		expectRemaining(ctx, ns, append(before, "PersistentVolumeClaim kept-kept-0")...)
+		expectRemaining(ctx, ns, append(before, "PersistentVolumeClaim retained-retained-0")...)
 
-		By("making the Etcd anew on the volume that was retained")
-		retained = fixture.Etcd(fixture.WithName("kept"), withLocalStore(ns))
+		By("creating the Etcd again, with the retained volume")
+		retained = fixture.Etcd(fixture.WithName("retained"), withLocalStore(ns))
 		ns.Create(ctx, retained)
 		ns.EventuallyReady(ctx, retained)
 		Expect(ns.Claim(ctx, retained).UID).To(Equal(claim.UID))
 		ns.NewWriteLog(retained).ExpectContained(ctx, writeLog.Written())
 	}, SpecTimeout(specTimeout))
 
-	It("works while the namespace is being deleted", func(ctx SpecContext) {
+	It("succeeds while the namespace is terminating", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion-namespace")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -74,7 +74,8 @@ var _ = Describe("Deletion", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// objectsIn are all objects in the namespace of the story, each as kind and name, but for events and what every namespace has.
+// objectsIn returns all objects in the namespace, each as kind and name. It omits events and the objects that every
+// namespace has.
 func objectsIn(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 
@@ -102,13 +103,13 @@ func objectsIn(ctx context.Context, ns *framework.TestNamespace) []string {
 	return found
 }
 
-// expectRemaining expects that nothing else is left of Etcds that are gone: when an Etcd is gone, so is everything of it. But for the
-// ControllerRevisions of its StatefulSet, which the cluster collects soon after that.
+// expectRemaining expects that no other objects of the deleted Etcds exist. The ControllerRevisions of the StatefulSet
+// are an exception, since the garbage collector of Kubernetes deletes them later.
 func expectRemaining(ctx context.Context, ns *framework.TestNamespace, remaining ...string) {
 	GinkgoHelper()
 
 	found := slices.DeleteFunc(objectsIn(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "ControllerRevision ") })
-	Expect(found).To(ConsistOf(remaining), "when an Etcd is gone, so is everything of it")
+	Expect(found).To(ConsistOf(remaining), "an Etcd is deleted after all its objects")
 	Eventually(objectsIn).WithContext(ctx).WithArguments(ns).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(ConsistOf(remaining))
 }
 

@@ -16,9 +16,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-var _ = Describe("The older form of the manifest", func() {
-	It("becomes ready as it is, and writes its snapshots to a store that speaks S3", func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "olderform")
+var _ = Describe("A manifest with deprecated fields", func() {
+	It("becomes ready without changes, and its snapshots are written to an S3 store", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "deprecated")
 		store := ns.StartObjectStore(ctx)
 
 		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-older-form.yaml"))

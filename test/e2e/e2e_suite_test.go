@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package e2e_test tells stories of users on a real seed: a file a story, each in a namespace of its own, side by side. They run
-// by `make test-e2e`. Stories that touch the operator itself, or promise something in seconds, are Serial and come last.
+// Package e2e_test contains the end-to-end tests on the local seed. `make test-e2e` runs them in parallel, each in its own namespace.
+// Tests that restart the operator, or that bound times in seconds, are Serial and run last.
 //
-// What may not live here: tables of cases, which are for unit tests, and anything that a fake could show as well.
+// The package contains no tables of cases, which belong to unit tests, and no test that a fake would allow as well.
 package e2e_test
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// specTimeout ends a story that waits for too many things for too long.
+// specTimeout bounds most of the specs.
 const specTimeout = 10 * time.Minute
 
-// seed is where all stories happen.
+// seed is the local seed on which all tests run.
 var seed *framework.Framework
 
 func TestE2E(t *testing.T) {
@@ -48,7 +48,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-var _ = ReportAfterSuite("the time of each story", func(report Report) {
+var _ = ReportAfterSuite("reports the duration of each spec", func(report Report) {
 	specs := slices.DeleteFunc(report.SpecReports, func(spec types.SpecReport) bool {
 		return !spec.LeafNodeType.Is(types.NodeTypeIt) || spec.RunTime == 0
 	})
@@ -60,13 +60,14 @@ var _ = ReportAfterSuite("the time of each story", func(report Report) {
 	}
 
 	if phases := framework.PhaseTable(report.SpecReports); phases != "" {
-		fmt.Printf("What clients met with that used an Etcd without pause (the longest time between two successes):\n%s", phases)
+		fmt.Printf("Longest times between two successful operations of the workloads:\n%s", phases)
 	}
 
-	fmt.Printf("Each story's time, and when it began:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))
+	fmt.Printf("Duration and start of each spec:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))
 })
 
-// withLocalStore gives an Etcd a store in the folder of the story, and delta snapshots often enough to wait for one.
+// withLocalStore configures a Local store in the directory of the namespace, and frequent delta snapshots for which a
+// test can wait.
 func withLocalStore(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{

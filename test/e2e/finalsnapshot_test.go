@@ -22,7 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// withRareSnapshots leaves full snapshots to who asks for them: whatever a full snapshot holds was saved on purpose.
+// withRareSnapshots disables scheduled snapshots for the duration of a test: whatever the store contains was requested.
 func withRareSnapshots(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: time.Hour}
 	etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *")
@@ -33,13 +33,13 @@ func withDeleteAll(etcd *druidv1alpha1.Etcd) {
 }
 
 var _ = Describe("The final snapshot", func() {
-	DescribeTable("holds the last acknowledged write when a cluster hibernates",
+	DescribeTable("contains the last acknowledged write when a cluster hibernates",
 		func(ctx SpecContext, replicas int32) {
 			ns := seed.NewNamespace(ctx, "hibernation-saved")
 			etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(replicas), withLocalStore(ns), withRareSnapshots)
 			ns.Create(ctx, etcd)
 			ns.EventuallyReady(ctx, etcd)
-			eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // the one that the sidecar begins with
+			eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // the sidecar takes it at its start
 
 			writeLog := ns.NewWriteLog(etcd)
 			writeLog.Write(ctx, 50)
@@ -52,11 +52,11 @@ var _ = Describe("The final snapshot", func() {
 			Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified")))
 			Expect(snapshots(ns, "Full-")).NotTo(ContainElement(HaveSuffix(".final")))
 		},
-		Entry("of one member", int32(1), SpecTimeout(specTimeout)),
-		Entry("of three members", int32(3), SpecTimeout(specTimeout)),
+		Entry("with one member", int32(1), SpecTimeout(specTimeout)),
+		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
-	It("holds the last acknowledged write before volumes are deleted, and nothing goes before it is stored", SpecPriority(5), func(ctx SpecContext) {
+	It("contains the last acknowledged write, and the operator deletes nothing before the store has the snapshot", SpecPriority(5), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion-saved")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)
@@ -66,7 +66,7 @@ var _ = Describe("The final snapshot", func() {
 		writeLog.Write(ctx, 50)
 		pod, claim := ns.Pod(ctx, etcd), ns.Claim(ctx, etcd)
 
-		By("deleting it while the store takes nothing")
+		By("deleting the Etcd while the store accepts no snapshots")
 		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
 		DeferCleanup(os.Chmod, ns.StoreDir(), os.FileMode(0o755))
 		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
@@ -78,20 +78,20 @@ var _ = Describe("The final snapshot", func() {
 		Expect(ns.Claim(ctx, etcd).DeletionTimestamp).To(BeNil())
 		writeLog.ExpectComplete(ctx)
 
-		By("letting the store take snapshots again")
+		By("making the store accept snapshots again")
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) && ns.IsGone(ctx, claim) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision))
 
-		By("making it anew from the store")
+		By("creating the Etcd again from the store")
 		etcd = fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Claim(ctx, etcd).UID).NotTo(Equal(claim.UID))
 		ns.NewWriteLog(etcd).ExpectContained(ctx, writeLog.Written())
 
-		By("letting it go without a snapshot")
+		By("deleting the Etcd without a final snapshot")
 		Expect(os.Chmod(ns.StoreDir(), 0)).To(Succeed())
 		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -105,7 +105,7 @@ var _ = Describe("The final snapshot", func() {
 		Expect(claims.Items).To(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("is attempted three times before a cluster hibernates, which keeps its volumes", func(ctx SpecContext) {
+	It("is attempted three times before a cluster hibernates and keeps its volumes", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "hibernation-unsaved")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots)
 		ns.Create(ctx, etcd)
@@ -121,7 +121,7 @@ var _ = Describe("The final snapshot", func() {
 			HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed"), HaveField("Message", ContainSubstring("3 attempts failed")),
 		))
 
-		By("waking up on the volume, with the store")
+		By("waking up with the volume and the store")
 		Expect(os.Chmod(ns.StoreDir(), 0o755)).To(Succeed())
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
 		ns.EventuallyReady(ctx, etcd)
@@ -129,10 +129,10 @@ var _ = Describe("The final snapshot", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// fullName is the name of a full snapshot; its part is the last revision.
+// fullName matches the name of a full snapshot. The group is the last revision.
 var fullName = regexp.MustCompile(`^Full-\d+-(\d+)-\d+`)
 
-// newestFull is the last revision of all full snapshots in the store of the story.
+// newestFull returns the last revision of the full snapshots in the store of the namespace, or -1 if there is none.
 func newestFull(ns *framework.TestNamespace) int64 {
 	GinkgoHelper()
 

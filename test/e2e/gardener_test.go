@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-var _ = Describe("Gardener knows the rest", func() {
-	It("encrypts and backs up an Etcd of ten lines", SpecPriority(3), func(ctx SpecContext) {
+var _ = Describe("In the namespace of a shoot, the operator", func() {
+	It("configures TLS and backups of an Etcd with ten lines", SpecPriority(3), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "tenlines")
 		ns.ApplyCluster(ctx, "", nil)
 		entry := ns.CreateBackupEntry(ctx)
@@ -33,26 +33,26 @@ var _ = Describe("Gardener knows the rest", func() {
 		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(entry + "/main"))
 		Expect(framework.Condition(etcd, "CertificatesValid").Reason).To(BeEquivalentTo("CertificatesValid"))
 
-		By("serving whoever mounts the Secret for applications")
+		By("connecting with the credentials of the connection Secret")
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 10)
 		writeLog.ExpectComplete(ctx)
 
-		By("refusing plaintext and clients without a certificate")
+		By("connecting in plaintext and without a client certificate")
 		connection, err := ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 		anonymous := &tls.Config{ServerName: connection.ServerName, RootCAs: connection.RootCAs, MinVersion: tls.VersionTLS12}
 		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed())
 		Expect(writeLog.TryWrite(ctx, anonymous)).NotTo(Succeed())
 		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, anonymous).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).
-			Should(Equal(http.StatusOK), "the sidecar serves with TLS too")
+			Should(Equal(http.StatusOK), "the sidecar uses TLS too")
 
-		By("writing snapshots to the bucket of the entry")
+		By("waiting for a snapshot in the bucket of the BackupEntry")
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
 		Expect(filepath.Glob(filepath.Join(ns.StoreDir(), entry, "main", "*", "Full-*"))).NotTo(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("leaves the certificates of a second Etcd alone when the first is deleted", func(ctx SpecContext) {
+	It("keeps the certificates of a second Etcd when the first is deleted", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "neighbours")
 		first, second := &druidv1alpha1.Etcd{}, &druidv1alpha1.Etcd{}
 		for name, etcd := range map[string]*druidv1alpha1.Etcd{"first": first, "second": second} {

@@ -23,8 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-var _ = Describe("gardenlet is the client", func() {
-	DescribeTable("deploys, hibernates, wakes up and destroys",
+var _ = Describe("gardenlet's etcd component", func() {
+	DescribeTable("deploys, hibernates, wakes up and destroys an Etcd",
 		func(ctx SpecContext, role string, class gardeneretcd.Class, isBackedUp bool) {
 			ns := seed.NewNamespace(ctx, "gardenlet")
 			ns.ApplyCluster(ctx, "", nil)
@@ -53,7 +53,7 @@ var _ = Describe("gardenlet is the client", func() {
 			writeLog := ns.NewWriteLog(etcd)
 			writeLog.TLS = gardenlet.Connection(etcd)
 			writeLog.Write(ctx, 20)
-			Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "plaintext is refused")
+			Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "etcd rejects plaintext")
 			out := &bytes.Buffer{}
 			streams := genericiooptions.IOStreams{Out: out, ErrOut: out}
 			Expect(app.Run(ctx, streams, []string{"ctl", etcd.Name, "-n", ns.Name, "--", "endpoint", "health"})).To(Equal(0), out.String)
@@ -73,9 +73,9 @@ var _ = Describe("gardenlet is the client", func() {
 			Eventually(component.Scale).WithArguments(ctx, int32(1)).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 			writeLog.ExpectComplete(ctx)
-			Expect(ns.ClaimUIDs(ctx)).To(Equal(claims), "the volume is kept")
+			Expect(ns.ClaimUIDs(ctx)).To(Equal(claims), "the claim is the same")
 
-			By("deploying once more without a change")
+			By("deploying again without a change")
 			uid := ns.Pod(ctx, etcd).UID
 			Expect(component.Deploy(ctx)).To(Succeed())
 			Expect(component.Wait(ctx)).To(Succeed(), ns.State)
@@ -86,11 +86,11 @@ var _ = Describe("gardenlet is the client", func() {
 			Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
 				WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		},
-		Entry("an Etcd of the class normal, without backups", SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
-		Entry("an Etcd of the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),
+		Entry("with the class normal, without backups", SpecTimeout(specTimeout), "events", gardeneretcd.ClassNormal, false),
+		Entry("with the class important, with backups", SpecTimeout(specTimeout), "main", gardeneretcd.ClassImportant, true),
 	)
 
-	It("rolls out a new CA between three members, while the cluster serves", Serial, func(ctx SpecContext) {
+	It("rolls out a new peer CA of three members without failed operations", Serial, func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peerca")
 		ns.ApplyCluster(ctx, "", nil)
 		gardenlet := ns.NewGardenlet(ctx)
@@ -109,19 +109,19 @@ var _ = Describe("gardenlet is the client", func() {
 		writeLog.Write(ctx, 10)
 		mounted := ns.MountedSecrets(ctx, etcd)
 
-		By("rolling the bundle out")
+		By("rolling out the CA bundle")
 		gardenlet.RotatePeerCA(ctx)
 		component = gardeneretcd.New(logr.Discard(), gardenlet.Client, ns.Name, gardenlet.Secrets, values)
-		workload := ns.StartWorkloadWith(ctx, etcd, writeLog.TLS, "a new peer CA: the bundle")
+		workload := ns.StartWorkloadWith(ctx, etcd, writeLog.TLS, "new peer CA: bundle")
 		Expect(component.RolloutPeerCA(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		for _, volumes := range ns.MountedSecrets(ctx, etcd) {
 			Expect(volumes["etcd-peer-ca"]).NotTo(Equal(mounted[0]["etcd-peer-ca"]))
-			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the bundle comes first")
+			Expect(volumes["etcd-peer-server-tls"]).To(Equal(mounted[0]["etcd-peer-server-tls"]), "the certificates change after the bundle")
 		}
 
-		By("rolling the certificates out")
-		workload.StartPhase("a new peer CA: the certificates")
+		By("rolling out the certificates")
+		workload.StartPhase("new peer CA: certificates")
 		Expect(component.Deploy(ctx)).To(Succeed())
 		Expect(component.Wait(ctx)).To(Succeed(), ns.State)
 		expectNoFailures(workload.Stop(ctx))

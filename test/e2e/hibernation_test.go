@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("Hibernation", func() {
-	It("ends all pods, keeps the volume, and has every key after waking up", func(ctx SpecContext) {
+	It("deletes all pods, keeps the volume, and loses no key", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "hibernation")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -32,7 +32,7 @@ var _ = Describe("Hibernation", func() {
 
 		By("hibernating")
 		hibernate(ctx, ns, etcd)
-		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the volume is kept")
+		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID), "the claim is the same")
 
 		By("waking up through the scale subresource")
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
@@ -44,7 +44,7 @@ var _ = Describe("Hibernation", func() {
 		Expect(ns.Claim(ctx, etcd).UID).To(Equal(claim.UID))
 		writeLog.ExpectComplete(ctx)
 
-		By("being deleted while it hibernates")
+		By("deleting the Etcd while it is hibernated")
 		hibernate(ctx, ns, etcd)
 		Expect(ns.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
@@ -53,7 +53,7 @@ var _ = Describe("Hibernation", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// hibernate asks for no members, and waits until none runs and the status says so.
+// hibernate sets the replicas to 0 and waits until no pod exists and the status reports it.
 func hibernate(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })

@@ -19,9 +19,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A spec cannot be carried out", func() {
-	It("is refused by the API server, which names the field", func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "refusal-schema")
+var _ = Describe("An invalid spec", func() {
+	It("is rejected by the API server with the name of the field", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "invalid-schema")
 
 		for field, mistake := range map[string]func(*druidv1alpha1.Etcd){
 			"spec.replicas":                    func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 2 },
@@ -34,37 +34,37 @@ var _ = Describe("A spec cannot be carried out", func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("is refused before it harms what runs, and heals when it is corrected", SpecPriority(4), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "refusal")
+	It("is rejected by the operator without an effect on the cluster, until it is corrected", SpecPriority(4), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "invalid-spec")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.SchedulingConstraints.Affinity = affinity("Sometimes")
 		})
 		ns.Create(ctx, etcd)
 
-		By("naming the field of a new Etcd")
+		By("creating an Etcd with an invalid field")
 		eventuallyInvalidSpec(ctx, ns, etcd, "operator")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("refusals").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
-		Expect(objectsIn(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "certificates are issued, and nothing else is made")
+		Expect(objectsIn(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "the operator issues certificates and creates nothing else")
 
-		By("healing it")
+		By("correcting the field")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Affinity = affinity("Exists") })
 		ns.EventuallyReady(ctx, etcd)
 
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 1)
 
-		By("naming the field of a change")
+		By("changing another field to an invalid value")
 		resource, pod := managedResource(ctx, ns, etcd), ns.Pod(ctx, etcd)
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.SchedulingConstraints.Tolerations = []corev1.Toleration{{Key: "key", Operator: "Perhaps"}}
 		})
 		eventuallyInvalidSpec(ctx, ns, etcd, "tolerations")
-		Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(resource.Spec), "it never reaches the ManagedResource")
+		Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(resource.Spec), "the operator does not apply the change")
 		writeLog.Write(ctx, 1)
 
-		By("healing the change, which comes to nothing")
+		By("reverting the change")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.SchedulingConstraints.Tolerations = nil })
 		ns.EventuallyReady(ctx, etcd)
 		Expect(managedResource(ctx, ns, etcd).Spec).To(Equal(resource.Spec))
@@ -72,7 +72,8 @@ var _ = Describe("A spec cannot be carried out", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyInvalidSpec waits until the status says that the newest generation is refused, with a text that names the field.
+// eventuallyInvalidSpec waits until the status reports that the newest generation is invalid, with a message that names
+// the field.
 func eventuallyInvalidSpec(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, field string) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -85,7 +86,7 @@ func eventuallyInvalidSpec(ctx context.Context, ns *framework.TestNamespace, etc
 	})
 }
 
-// managedResource is that of the Etcd, which must exist.
+// managedResource returns the ManagedResource of the Etcd, which must exist.
 func managedResource(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) *resourcesv1alpha1.ManagedResource {
 	GinkgoHelper()
 
@@ -95,7 +96,7 @@ func managedResource(ctx context.Context, ns *framework.TestNamespace, etcd *dru
 	return resource
 }
 
-// affinity demands nodes whose label with the host's name is this or that; every node has one.
+// affinity returns a node affinity with this operator for the hostname label, which every node has.
 func affinity(operator corev1.NodeSelectorOperator) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: operator}}}},

@@ -15,11 +15,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// withoutTLS lets two clusters talk to each other that have no CA in common.
+// withoutTLS disables TLS, since the two clusters have no common CA.
 func withoutTLS(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }
 
-var _ = Describe("An existing cluster", func() {
-	It("is joined by the members of another Etcd, which then have every key", SpecPriority(5), func(ctx SpecContext) {
+var _ = Describe("An Etcd that joins an existing cluster", func() {
+	It("adds its members to that cluster, and they have every key", SpecPriority(5), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "join")
 		existing := fixture.Etcd(fixture.WithName("existing"), withoutTLS)
 		joining := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withoutTLS, func(etcd *druidv1alpha1.Etcd) {
@@ -31,7 +31,7 @@ var _ = Describe("An existing cluster", func() {
 			}
 		})
 
-		By("waiting for the cluster, without which the members would form one of their own")
+		By("waiting for the existing cluster, before which no member may start")
 		ns.Create(ctx, joining)
 		ns.Eventually(ctx, joining, func(g Gomega) {
 			g.Expect(framework.Condition(joining, "Progressing")).To(And(
@@ -41,7 +41,7 @@ var _ = Describe("An existing cluster", func() {
 		_, found := ns.FindPod(ctx, joining)
 		Expect(found).To(BeFalse())
 
-		By("joining it")
+		By("joining the existing cluster")
 		ns.Create(ctx, existing)
 		ns.EventuallyReady(ctx, existing)
 		writeLog := ns.NewWriteLog(existing)
@@ -55,7 +55,7 @@ var _ = Describe("An existing cluster", func() {
 		})
 		ns.NewWriteLog(joining).ExpectContained(ctx, writeLog.Written())
 
-		By("being one cluster with it")
+		By("writing to the new members and reading from the existing one")
 		later := ns.NewWriteLog(joining)
 		later.Write(ctx, 5)
 		ns.NewWriteLog(existing).ExpectContained(ctx, later.Written())

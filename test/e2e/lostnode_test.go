@@ -16,7 +16,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// followNodeLossRunbook follows the runbook of a node that does not come back, and that of its return. All pods leave the node, not only those of the story.
+// followNodeLossRunbook follows the runbook for a node that does not return, and the runbook for its return. All pods leave the node,
+// also those of other tests.
 func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	writeLog := ns.NewWriteLog(etcd)
@@ -35,7 +36,7 @@ func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etc
 	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
 }
 
-// podOffFirstNode is the pod of a member on a node other than the first one, which the whole seed needs.
+// podOffFirstNode returns the pod of a member on a node other than the first one, which the whole seed needs.
 func podOffFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.Pod {
 	GinkgoHelper()
 
@@ -53,7 +54,7 @@ func podOffFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.P
 	return nil
 }
 
-// isOutOfService says whether somebody has said that the node does not come back.
+// isOutOfService returns whether the node has the out-of-service taint.
 func isOutOfService(ctx context.Context, name string) bool {
 	GinkgoHelper()
 
@@ -69,7 +70,7 @@ func isOutOfService(ctx context.Context, name string) bool {
 	return false
 }
 
-// removeOutOfServiceTaint lets pods run on the node again, however the story ended.
+// removeOutOfServiceTaint removes the out-of-service taint of the node, also if the test failed.
 func removeOutOfServiceTaint(ctx SpecContext, name string) {
 	node := &corev1.Node{}
 	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())

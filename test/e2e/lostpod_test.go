@@ -10,8 +10,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A pod is lost", func() {
-	It("costs no acknowledged key", func(ctx SpecContext) {
+var _ = Describe("The loss of a pod", func() {
+	It("loses no acknowledged key", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "lost-pod")
 		etcd := fixture.Etcd(fixture.WithName("main"))
 		ns.Create(ctx, etcd)
@@ -25,7 +25,7 @@ var _ = Describe("A pod is lost", func() {
 		ns.EventuallyReplaced(ctx, etcd, pod)
 
 		writeLog.ExpectComplete(ctx)
-		By("taking writes again")
+		By("writing again")
 		writeLog.Write(ctx, 10)
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))

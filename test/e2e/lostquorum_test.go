@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Two of three members lose their volumes", func() {
-	It("which is told with what is left, and nothing is attempted", SpecPriority(7), func(ctx SpecContext) {
+var _ = Describe("The loss of two of three volumes", func() {
+	It("is reported with the remaining data, and the operator attempts no repair", SpecPriority(7), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "lost-quorum")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -27,7 +27,7 @@ var _ = Describe("Two of three members lose their volumes", func() {
 		pods, claims := podsByName(ctx, ns), claimUIDs(ctx, ns)
 		lostMembers := []string{"main-1", "main-2"}
 		for _, pod := range lostMembers {
-			ns.DeleteVolume(ctx, "main-"+pod) // which nobody looks at while its pod serves
+			ns.DeleteVolume(ctx, "main-"+pod) // the operator does not read the volume while the member is healthy
 		}
 		for _, pod := range lostMembers {
 			ns.Kill(ctx, new(pods[pod]))

@@ -22,18 +22,18 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// The operator is installed anew, so that no other story may run beside this one.
-var _ = Describe("A seed of gardenlet", Serial, func() {
-	It("is registered for, taken over from its etcd-druid, and given back", func(ctx SpecContext) {
+// This test replaces the operator by another installation, so that no other test may run at the same time.
+var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
+	It("takes the Etcds over from etcd-druid and hands them back", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		ns := seed.NewNamespace(ctx, "predecessor")
+		ns := seed.NewNamespace(ctx, "migration")
 		removeLeftovers(ctx, ns)
 		ns.ApplyCluster(ctx, "", nil)
 		entry := ns.CreateBackupEntry(ctx)
 		gardenlet := ns.NewGardenlet(ctx)
 
-		// What of others is given back with it is no longer as they made it. The next `make up` makes the example anew.
+		// The test hands back the Etcds of the whole seed, which changes their specs. The next `make up` creates the example again.
 		otherEtcds := &druidv1alpha1.EtcdList{}
 		DeferCleanup(func(ctx SpecContext) {
 			for i := range otherEtcds.Items {
@@ -45,7 +45,7 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1")
 		DeferCleanup(installation.Remove)
 
-		By("standing by for the etcd-druid")
+		By("standing by while etcd-druid runs")
 		installation.Apply(ctx, map[string]any{})
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by: Deployment garden/etcd-druid"))))
@@ -60,17 +60,17 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		}
 		Consistently(isManaged).WithTimeout(5 * time.Second).WithPolling(framework.PollInterval).Should(BeFalse())
 
-		By("taking over")
+		By("taking over from etcd-druid")
 		installation.Apply(ctx, map[string]any{"predecessor": "TakeOver"})
 		ns.EventuallyReady(ctx, etcd)
 		Expect(isManaged()).To(BeTrue())
-		Expect(installation.Ownership(ctx)).To(ContainElement("acting\n"), "one of the instances")
+		Expect(installation.Ownership(ctx)).To(ContainElement("acting\n"), "one replica of the operator acts")
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
 		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 
-		By("rolling everything out that is on the seed, since nothing is given back by halves")
+		By("reconciling every Etcd on the seed, since the operator hands back all of them or none")
 		Expect(ns.Client.List(ctx, otherEtcds)).To(Succeed())
 		for i := range otherEtcds.Items {
 			ns.Patch(ctx, &otherEtcds.Items[i], func(etcd *druidv1alpha1.Etcd) {
@@ -86,14 +86,14 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 
 		pod := ns.Pod(ctx, etcd)
 
-		By("giving back")
+		By("handing back to etcd-druid")
 		installation.Apply(ctx, map[string]any{"predecessor": "GiveBack"})
 		Eventually(isManaged).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeFalse(), ns.State)
 		Eventually(func(g Gomega) {
 			deployment := &appsv1.Deployment{}
 			g.Expect(ns.Client.Get(ctx, framework.EtcdDruid, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-		}).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "the etcd-druid is back")
+		}).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "etcd-druid is scaled up again")
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by"))))
 
@@ -102,12 +102,12 @@ var _ = Describe("A seed of gardenlet", Serial, func() {
 		Expect(etcd.Spec.Backup.Store.SecretRef).NotTo(BeNil())
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 		writeLog.ExpectComplete(ctx)
-		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS is still on")
+		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "TLS stays enabled")
 	}, SpecTimeout(specTimeout))
 })
 
-// removeLeftovers deletes the Etcds of stories that failed. What is wrong with them is in their reports, and would keep the whole
-// seed from being given back.
+// removeLeftovers deletes the Etcds of failed tests. The operator hands back the whole seed or nothing, so they would
+// block it. Their reports are already written.
 func removeLeftovers(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
 	leftovers := func() []druidv1alpha1.Etcd {
@@ -123,5 +123,5 @@ func removeLeftovers(ctx context.Context, ns *framework.TestNamespace) {
 		Expect(client.IgnoreNotFound(ns.Client.Patch(ctx, &etcd, client.MergeFrom(before)))).To(Succeed())
 		Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, &etcd))).To(Succeed())
 	}
-	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeEmpty(), "of failed stories")
+	Eventually(leftovers).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeEmpty(), "Etcds of failed tests")
 }

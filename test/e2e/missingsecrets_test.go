@@ -20,15 +20,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Secrets are missing", func() {
-	It("waits, names what is missing, and proceeds when it arrives", func(ctx SpecContext) {
+var _ = Describe("An Etcd whose Secrets are missing", func() {
+	It("waits, names the missing Secrets, and starts when they exist", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "missing-secrets")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "store"}
 		})
 		ns.Create(ctx, etcd)
 
-		By("naming each Secret and the field that names it, in the condition and in an event")
+		By("naming each missing Secret and the field that references it, in the condition and in an event")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			condition := framework.Condition(etcd, "SecretsAvailable")
 			g.Expect(condition.Status).To(BeEquivalentTo("False"))
@@ -46,7 +46,7 @@ var _ = Describe("Secrets are missing", func() {
 		})
 		expectNoObjects(ctx, ns)
 
-		By("going on waiting for what is still missing")
+		By("creating all Secrets except one")
 		authority := framework.NewAuthority("e2e-clients")
 		ns.Create(ctx,
 			authority.Bundle("client-ca"),
@@ -60,7 +60,7 @@ var _ = Describe("Secrets are missing", func() {
 		})
 		expectNoObjects(ctx, ns)
 
-		By("proceeding when the last one arrives")
+		By("creating the last Secret")
 		ns.Create(ctx, &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "store"},
 			Data:       map[string][]byte{"hostPath": []byte(seed.LocalStore)},
@@ -77,7 +77,7 @@ func expectNoObjects(ctx context.Context, ns *framework.TestNamespace) {
 	Expect(slices.DeleteFunc(objectsIn(ctx, ns), func(name string) bool { return strings.HasPrefix(name, "Secret client-") })).To(BeEmpty())
 }
 
-// allEventMessages are the messages of all events in the namespace of the story.
+// allEventMessages returns the messages of all events in the namespace.
 func allEventMessages(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 

@@ -16,16 +16,17 @@ import (
 )
 
 const (
-	// electionBound is how long writes may stop when the leader is lost without a word: etcd's members stand for election after one
-	// to two seconds of silence (election-timeout is 1 s), and clients have to find the new leader.
+	// electionBound bounds the time without writes when the leader crashes. etcd's members start an election one to two
+	// seconds after the last heartbeat (election-timeout is 1 s), and clients then have to find the new leader.
 	electionBound = 4 * time.Second
-	// detectionBound and repairBound are how soon a fault has to show in the condition, and its repair has to begin.
+	// detectionBound bounds the time until a condition reports a fault. repairBound bounds the time until the operator
+	// starts the repair.
 	detectionBound, repairBound = 10 * time.Second, 30 * time.Second
 )
 
-// These stories disturb nodes and measure gaps, so that no other may run beside them. They share their cluster, of which each node
-// has a member, with a volume that is lost with the node.
-var _ = Describe("Three members, of which", Serial, Ordered, func() {
+// These tests partition nodes and measure gaps, so that no other test may run at the same time. They share a cluster with a member on each
+// node. The volumes of the members are local to their nodes.
+var _ = Describe("A cluster of three members on different nodes", Serial, Ordered, func() {
 	var (
 		ns   *framework.TestNamespace
 		etcd *druidv1alpha1.Etcd
@@ -50,10 +51,10 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		}
 	})
 
-	It("one loses its process, its pod, its data, or its volume: the others are not touched", func(ctx SpecContext) {
-		workload := ns.StartWorkload(ctx, etcd, "the leader is lost suddenly")
+	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the others", func(ctx SpecContext) {
+		workload := ns.StartWorkload(ctx, etcd, "the leader crashes")
 
-		By("losing the leader's process without a word")
+		By("crashing the process of the leader")
 		before, ids, victim := podsByName(ctx, ns), memberIDs(etcd), leader(etcd)
 		ns.Crash(new(before[victim]), "etcd")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -62,38 +63,38 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
 		})
 		expectUntouched(ctx, ns, before, victim)
-		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
+		Expect(memberIDs(etcd)).To(Equal(ids), "the member ID is the same")
 
-		By("losing a pod")
-		workload.StartPhase("a pod is lost")
+		By("deleting a pod")
+		workload.StartPhase("a pod is deleted")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		ns.Kill(ctx, new(before[victim]))
-		expectWithin("a lost pod is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
+		expectWithin("the condition reports a deleted pod after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
 		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
 		expectUntouched(ctx, ns, before, victim)
-		Expect(memberIDs(etcd)).To(Equal(ids), "it is the same voter")
+		Expect(memberIDs(etcd)).To(Equal(ids), "the member ID is the same")
 
-		By("losing the data of a member")
+		By("corrupting the data of a member")
 		workload.StartPhase("the data of a member is corrupted")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		ns.Corrupt(ctx, "main-"+victim)
 		ns.Crash(new(before[victim]), "etcd")
-		expectWithin("a member with corrupt data is in the condition after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
+		expectWithin("the condition reports a member with corrupt data after", eventuallyNamed(ctx, ns, etcd, victim), detectionBound)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.CheckReady(etcd)).To(Succeed())
-			g.Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]), "it joined again")
+			g.Expect(memberIDs(etcd)[victim]).NotTo(Equal(ids[victim]), "the member joined again")
 		})
 		expectUntouched(ctx, ns, before, victim)
 
-		By("losing a volume")
-		workload.StartPhase("the volume of a member is lost")
+		By("deleting a volume")
+		workload.StartPhase("the volume of a member is deleted")
 		before, victim = podsByName(ctx, ns), follower(etcd)
 		claim := ns.ClaimNamed(ctx, "main-"+victim)
 		ns.DeleteVolume(ctx, claim.Name)
 		began := time.Now()
 		ns.Kill(ctx, new(before[victim]))
 		eventuallyReplacing(ctx, ns, claim.Name, "2 of 3 healthy by a quorum read")
-		expectWithin("the repair of a lost volume began after", time.Since(began), repairBound)
+		expectWithin("the repair of a deleted volume starts after", time.Since(began), repairBound)
 		ns.EventuallyReplaced(ctx, etcd, new(before[victim]))
 		Expect(ns.ClaimNamed(ctx, claim.Name).UID).NotTo(Equal(claim.UID))
 		expectUntouched(ctx, ns, before, victim)
@@ -103,38 +104,38 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		expectNoFailures(phases[1:])
 	}, SpecTimeout(specTimeout))
 
-	It("two are cut off one after the other, and healed: they are the same voters, and nothing is deleted", func(ctx SpecContext) {
+	It("keeps all members and volumes when two nodes are partitioned one after another and healed", func(ctx SpecContext) {
 		first, second := memberOn(ctx, ns, "n3"), memberOn(ctx, ns, "n2")
 		pods, claims, ids, replaced := podsByName(ctx, ns), claimUIDs(ctx, ns), memberIDs(etcd), len(eventsWithReason(ctx, ns, "ReplacingVolume"))
-		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is cut off")
+		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is partitioned")
 		seed.Partition(ctx, "n3")
-		expectWithin("a member that fell silent is in the condition after", eventuallyNamed(ctx, ns, etcd, first+" is Unknown (Unreachable)"), detectionBound)
+		expectWithin("the condition reports an unreachable member after", eventuallyNamed(ctx, ns, etcd, first+" is Unknown (Unreachable)"), detectionBound)
 
-		By("waiting until the API server gives the node up")
+		By("waiting until Kubernetes marks the pods of the node as not ready")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + first + " is NotReady"))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
 
-		By("losing the quorum")
-		workload.StartPhase("two of three nodes are cut off")
+		By("partitioning a second node")
+		workload.StartPhase("two of three nodes are partitioned")
 		seed.Partition(ctx, "n2")
 		began := time.Now()
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "QuorumLost")))
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Message).To(ContainSubstring("Member " + second))
 		})
-		expectWithin("a lost quorum is in the condition after", time.Since(began), detectionBound)
+		expectWithin("the condition reports a lost quorum after", time.Since(began), detectionBound)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(ContainSubstring("0 of 3 healthy"))
 		})
 
-		By("healing one after the other")
+		By("healing one node after another")
 		seed.Heal(ctx, "n3")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 		})
-		workload.StartPhase("one of three nodes is healed")
+		workload.StartPhase("the first of two nodes is healed")
 		seed.Heal(ctx, "n2")
 		ns.EventuallyReady(ctx, etcd)
 		expectUntouched(ctx, ns, pods, "")
@@ -146,19 +147,19 @@ var _ = Describe("Three members, of which", Serial, Ordered, func() {
 		expectShortMemberGaps(phases[0], phases[2])
 	}, SpecTimeout(specTimeout))
 
-	It("one is gone for good with its node and volume, of which somebody tells: it joins again elsewhere", func(ctx SpecContext) {
+	It("replaces a member on another node after a user marks its node as out of service", func(ctx SpecContext) {
 		victim, pods, ids := memberOn(ctx, ns, "n3"), podsByName(ctx, ns), memberIDs(etcd)
 		claim := ns.ClaimNamed(ctx, "main-"+victim)
-		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is gone for good")
+		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is lost")
 		seed.Partition(ctx, "n3")
 		eventuallyNamed(ctx, ns, etcd, victim)
-		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "it may come back")
+		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "the node may return")
 		seed.MarkOutOfService(ctx, "n3")
 		began := time.Now()
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(eventsWithReason(ctx, ns, "FinalSnapshotTaken")).NotTo(BeEmpty()) })
-		expectWithin("the repair of a node that is gone begins, with a full snapshot that was verified, after", time.Since(began), repairBound)
+		expectWithin("the repair after the loss of a node starts with a verified full snapshot after", time.Since(began), repairBound)
 		eventuallyReplacing(ctx, ns, claim.Name, "can be used on node n3 alone", "2 of 3 healthy by a quorum read", "full snapshot")
-		expectWithin("the volume that was lost with the node is replaced after", time.Since(began), repairBound)
+		expectWithin("the operator replaces the volume of the lost node after", time.Since(began), repairBound)
 		ns.EventuallyReplaced(ctx, etcd, new(pods[victim]))
 		after := podsByName(ctx, ns)
 		Expect(after[victim].Spec.NodeName).NotTo(Equal("n3"))

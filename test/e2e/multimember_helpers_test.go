@@ -20,9 +20,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// What the stories of faults of several members look at.
+// Helpers of the tests of faults in multi-member clusters.
 
-// memberIDs are the ids in etcd that the status tells, by the names of the members.
+// memberIDs returns the etcd member IDs in the status by the names of the members.
 func memberIDs(etcd *druidv1alpha1.Etcd) map[string]string {
 	ids := map[string]string{}
 	for _, member := range etcd.Status.Members {
@@ -34,7 +34,7 @@ func memberIDs(etcd *druidv1alpha1.Etcd) map[string]string {
 	return ids
 }
 
-// follower is the name of the last member that does not lead, as the status says.
+// follower returns the name of the last member in the status that is not the leader.
 func follower(etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 	for _, name := range []string{"main-2", "main-1"} {
@@ -43,10 +43,10 @@ func follower(etcd *druidv1alpha1.Etcd) string {
 		}
 	}
 
-	return "" // not both lead
+	return "" // unreachable: there is only one leader
 }
 
-// claimUIDs are the UIDs of the members' volume claims, by their names.
+// claimUIDs returns the UIDs of the members' PersistentVolumeClaims by their names.
 func claimUIDs(ctx context.Context, ns *framework.TestNamespace) map[string]types.UID {
 	GinkgoHelper()
 	uids := map[string]types.UID{}
@@ -57,7 +57,7 @@ func claimUIDs(ctx context.Context, ns *framework.TestNamespace) map[string]type
 	return uids
 }
 
-// eventuallyNamed returns how long it took until the condition named the member.
+// eventuallyNamed waits until the condition AllMembersReady names the member, and returns how long that took.
 func eventuallyNamed(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, member string) time.Duration {
 	GinkgoHelper()
 	began := time.Now()
@@ -68,7 +68,8 @@ func eventuallyNamed(ctx context.Context, ns *framework.TestNamespace, etcd *dru
 	return time.Since(began)
 }
 
-// eventuallyReplacing waits until the operator begins to replace the claim, for a reason that contains the texts.
+// eventuallyReplacing waits until an event reports that the operator replaces the volume of the claim, with a message
+// that contains the texts.
 func eventuallyReplacing(ctx context.Context, ns *framework.TestNamespace, claim string, texts ...string) {
 	GinkgoHelper()
 	matchers := []gomegatypes.GomegaMatcher{ContainSubstring(claim)}
@@ -79,7 +80,7 @@ func eventuallyReplacing(ctx context.Context, ns *framework.TestNamespace, claim
 		Should(ContainElement(And(matchers...)), ns.State)
 }
 
-// expectUntouched expects that all pods but one are those of before, and that none of their containers restarted.
+// expectUntouched expects that all pods except one are the same as before, and that none of their containers restarted.
 func expectUntouched(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod, except string) {
 	GinkgoHelper()
 	for name, pod := range podsByName(ctx, ns) {
@@ -91,7 +92,7 @@ func expectUntouched(ctx context.Context, ns *framework.TestNamespace, before ma
 	}
 }
 
-// restartsOf is how often each container of the pod was restarted, by their names.
+// restartsOf returns the restart counts of the pod's containers by their names.
 func restartsOf(pod corev1.Pod) map[string]int32 {
 	restarts := map[string]int32{}
 	for _, status := range pod.Status.ContainerStatuses {
@@ -101,14 +102,14 @@ func restartsOf(pod corev1.Pod) map[string]int32 {
 	return restarts
 }
 
-// expectWithin prints how long something took, and expects that it was within the bound.
+// expectWithin adds the duration to the report, and expects that it is below the bound.
 func expectWithin(what string, duration, bound time.Duration) {
 	GinkgoHelper()
 	AddReportEntry(fmt.Sprintf("%s %s (bound: %s)", what, duration.Round(100*time.Millisecond), bound), ReportEntryVisibilityAlways)
 	Expect(duration).To(BeNumerically("<", bound), what)
 }
 
-// onDifferentNodes spreads members over the nodes that are not tainted, with volumes that are lost with their node.
+// onDifferentNodes spreads the members over the nodes without taints, with volumes that are local to their nodes.
 func onDifferentNodes(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.StorageClass = new("local")
 	etcd.Spec.SchedulingConstraints.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{
@@ -117,7 +118,7 @@ func onDifferentNodes(etcd *druidv1alpha1.Etcd) {
 	}}
 }
 
-// memberOn is the name of the member whose pod runs on the node; empty when there is none.
+// memberOn returns the name of the member whose pod runs on the node, or an empty string if there is none.
 func memberOn(ctx context.Context, ns *framework.TestNamespace, node string) string {
 	GinkgoHelper()
 	for name, pod := range podsByName(ctx, ns) {
@@ -129,8 +130,9 @@ func memberOn(ctx context.Context, ns *framework.TestNamespace, node string) str
 	return ""
 }
 
-// expectShortMemberGaps expects no longer gaps than an election of those who know all members. Behind a Service packets for a node
-// that is cut off are lost until its proxies know, which takes the API server most of a minute.
+// expectShortMemberGaps expects that the client that connects to all members has no gap longer than an election. The
+// gap of the client of the Service may be longer: kube-proxy sends packets to a partitioned node until Kubernetes marks
+// it as not ready, which takes most of a minute.
 func expectShortMemberGaps(phases ...framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {

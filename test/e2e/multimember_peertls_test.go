@@ -20,8 +20,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Three members go on serving", func() {
-	It("when peer TLS is switched on, and off", Serial, func(ctx SpecContext) {
+var _ = Describe("A cluster of three members stays healthy", func() {
+	It("when peer TLS is enabled and disabled", Serial, func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "peer-tls")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
@@ -32,17 +32,17 @@ var _ = Describe("Three members go on serving", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), fixture.WithClientTLS())
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
-		workload := ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is switched on")
+		workload := ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is enabled")
 
 		timeline := ns.StartTimeline(ctx, etcd)
 		ns.Patch(ctx, etcd, fixture.WithPeerTLS())
 		ns.EventuallyReady(ctx, etcd)
-		timeline.End("peer TLS of three members is switched on")
+		timeline.End("peer TLS of three members is enabled")
 		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("true"))
 
-		By("switching it off")
+		By("disabling peer TLS")
 		expectNoFailures(workload.Stop(ctx))
-		workload = ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is switched off")
+		workload = ns.StartWorkloadWith(ctx, etcd, framework.WithCertificate(clients.ClientConfig("main-client"), certificate), "peer TLS is disabled")
 		before := podsByName(ctx, ns)
 		timeline = ns.StartTimeline(ctx, etcd)
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
@@ -50,17 +50,17 @@ var _ = Describe("Three members go on serving", func() {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/peer-tls", "off")
 		})
 		ns.EventuallyReady(ctx, etcd)
-		timeline.End("peer TLS of three members is switched off")
+		timeline.End("peer TLS of three members is disabled")
 		Expect(peerTLSEnabled(ctx, ns)).To(HaveEach("false"))
 		expectNoFailures(workload.Stop(ctx))
 		Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(3))
 		for name, pod := range podsByName(ctx, ns) {
-			Expect(restarts(pod)).To(BeZero(), "%s is told before it starts", name)
+			Expect(restarts(pod)).To(BeZero(), "the sidecar of %s updates the peer URLs before etcd starts", name)
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("without TLS after they hibernated with it", SpecPriority(8), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "peer-tls-asleep")
+	It("when TLS is disabled during hibernation", SpecPriority(8), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "peer-tls-hibernated")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
@@ -69,23 +69,23 @@ var _ = Describe("Three members go on serving", func() {
 		Eventually(peerTLSEnabled).WithArguments(ctx, ns).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveEach("true"))
 		hibernate(ctx, ns, etcd)
 
-		By("switching TLS off while no member runs")
+		By("disabling TLS while the cluster is hibernated")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation))) })
 
-		By("waking up, with TLS")
+		By("waking up with TLS")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			pods := podsByName(ctx, ns)
 			g.Expect(pods).To(HaveLen(3))
 			for _, pod := range pods {
 				g.Expect(framework.IsPodReady(&pod)).To(BeTrue(), pod.Name)
-				Expect(restarts(pod)).To(BeZero(), "%s stops because its sidecar reads the configuration without TLS", pod.Name)
+				Expect(restarts(pod)).To(BeZero(), "%s restarts because its sidecar reads the configuration without TLS", pod.Name)
 			}
 		})
-		workload := ns.StartWorkload(ctx, etcd, "peer TLS is switched off while the members hibernate, and they wake up")
+		workload := ns.StartWorkload(ctx, etcd, "TLS is disabled after the wake-up")
 
-		By("replacing one member after the other")
+		By("replacing one member after another")
 		for replaced := 1; replaced <= 3; replaced++ {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				without := slices.DeleteFunc(peerTLSEnabled(ctx, ns), func(enabled string) bool { return enabled != "false" })
@@ -98,7 +98,7 @@ var _ = Describe("Three members go on serving", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// restarts counts how often containers of the pod were started again.
+// restarts returns the sum of the restart counts of the pod's containers.
 func restarts(pod corev1.Pod) int32 {
 	count := int32(0)
 	for _, status := range pod.Status.ContainerStatuses {
@@ -108,7 +108,8 @@ func restarts(pod corev1.Pod) int32 {
 	return count
 }
 
-// peerTLSEnabled is what the sidecars of three members say about their peer URLs.
+// peerTLSEnabled returns the annotations of the three members' Leases in which the sidecars report whether the peer
+// URLs use TLS.
 func peerTLSEnabled(ctx context.Context, ns *framework.TestNamespace) []string {
 	GinkgoHelper()
 	var values []string

@@ -18,14 +18,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// brokenImage does not exist; beAboutTheImage is true of messages that say so, in a word of the kubelet.
+// brokenImage does not exist. matchImagePullError matches messages with the reason that the kubelet reports for it.
 const brokenImage = "seed.local/etcd-wrapper:none"
 
 var matchImagePullError = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
 
-var _ = Describe("Three members are changed", func() {
-	It("together when nobody serves, or nobody ever did", SpecPriority(6), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "roll-broken")
+var _ = Describe("Three members", func() {
+	It("are replaced together when no member is healthy, also before the cluster has formed", SpecPriority(6), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "rollout-broken")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		etcd.Spec.Etcd.Image = new(brokenImage)
 		ns.Create(ctx, etcd)
@@ -34,31 +34,31 @@ var _ = Describe("Three members are changed", func() {
 		})
 		Expect(podsByName(ctx, ns)).To(HaveLen(1))
 
-		By("correcting the image of a cluster that never formed")
+		By("correcting the image of a cluster that has never formed")
 		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
 		ns.Patch(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 10)
 
-		By("losing all pods while the image is broken")
+		By("deleting all pods while the image does not exist")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(matchImagePullError)
 		})
-		// Together, since the operator deletes those that are left when nobody serves.
+		// In one request, since the operator deletes the remaining pods when no member is healthy.
 		Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(matchImagePullError, ContainSubstring("0 of 3 healthy")))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
 
-		By("correcting it")
+		By("correcting the image")
 		ns.Patch(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.ExpectComplete(ctx)
 
-		By("hibernating, and waking up")
+		By("hibernating and waking up")
 		hibernate(ctx, ns, etcd)
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.EventuallyReady(ctx, etcd)
@@ -67,13 +67,14 @@ var _ = Describe("Three members are changed", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// rollOutChanges changes the resources, labels and configuration of three members, and then their image to one that does not exist.
+// rollOutChanges changes the resources, labels and configuration of three members, and then their image to one that
+// does not exist.
 func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	workload := ns.StartWorkload(ctx, etcd, "resources, labels and configuration change")
 
 	By("changing resources, labels and configuration")
-	before, moved := podsByName(ctx, ns), len(eventsWithReason(ctx, ns, "MovedLeader")) // while it formed
+	before, moved := podsByName(ctx, ns), len(eventsWithReason(ctx, ns, "MovedLeader")) // during the creation
 	timeline := ns.StartTimeline(ctx, etcd)
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Labels["test"] = "changed"
@@ -84,12 +85,12 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	timeline.End("three members changed")
 	replaced := replacedInOrder(ctx, ns, before)
 	Expect(replaced).To(HaveLen(3))
-	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "once")
+	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "the leadership is transferred once")
 	moves := eventsWithReason(ctx, ns, "MovedLeader")
-	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is the last")
+	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is replaced last")
 
-	By("stopping at the first pod with a broken image, and saying so")
-	workload.StartPhase("the image is broken, and corrected")
+	By("stopping at the first pod with an image that does not exist, and reporting it")
+	workload.StartPhase("the image does not exist, and is corrected")
 	before = podsByName(ctx, ns)
 	image := etcd.Spec.Etcd.Image
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new(brokenImage) })
@@ -99,11 +100,11 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 		g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("True"))
 	})
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1))
-	Expect(eventsWithReason(ctx, ns, "MovedLeader")).To(Equal(moves), "it was not the leader")
+	Expect(eventsWithReason(ctx, ns, "MovedLeader")).To(Equal(moves), "the replaced member was not the leader")
 
-	By("going on when it is corrected")
+	By("continuing when the image is corrected")
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
 	ns.EventuallyReady(ctx, etcd)
-	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the others run what is wanted again")
+	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the other pods already run the corrected spec")
 	expectNoFailures(workload.Stop(ctx))
 }

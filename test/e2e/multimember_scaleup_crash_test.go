@@ -18,9 +18,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A cluster that grows from one member", func() {
-	It("stays one cluster and loses no key where etcd is killed at each stage, with a newer snapshot in the store than in its database", SpecPriority(10), func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "growth-crash")
+var _ = Describe("A scale-up from one member", func() {
+	It("keeps the cluster ID and every key when etcd crashes at each stage with a database older than the snapshots", SpecPriority(10), func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "scaleup-crash")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), onLabeledNodes(ns))
 		labelNode(ctx, ns, "n1")
 		ns.Create(ctx, etcd)
@@ -32,7 +32,7 @@ var _ = Describe("A cluster that grows from one member", func() {
 		cluster := members.Header.ClusterId
 		kill := func(stage string) {
 			GinkgoHelper()
-			By("killing etcd of the first member " + stage)
+			By("crashing etcd of the first member " + stage)
 			pod := ns.Pod(ctx, etcd)
 			ns.CrashWithOlderDatabase(ctx, etcd, pod, func() {
 				writeLog.Write(ctx, 5)
@@ -44,28 +44,28 @@ var _ = Describe("A cluster that grows from one member", func() {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				now := ns.Pod(ctx, etcd)
 				g.Expect(framework.IsPodReady(now)).To(BeTrue())
-				g.Expect(now.UID).To(Equal(pod.UID), "its container restarts, and not its pod")
+				g.Expect(now.UID).To(Equal(pod.UID), "the container restarts, but the pod is the same")
 				g.Expect(restartsOf(*now)["etcd"]).To(BeNumerically(">", restartsOf(*pod)["etcd"]))
 			})
 			members, err := writeLog.Members(ctx)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(members.Header.ClusterId).To(Equal(cluster), "no second cluster was restored")
+			Expect(members.Header.ClusterId).To(Equal(cluster), "etcd did not restore a second cluster")
 			writeLog.ExpectComplete(ctx)
 		}
 		first := ns.Pod(ctx, etcd).UID
 
-		By("growing to three members, while no more than one pod can be scheduled")
+		By("scaling up to three members while only one pod can be scheduled")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			pod, found := ns.FindPod(ctx, etcd)
 			g.Expect(found).To(BeTrue())
-			g.Expect(pod.UID).NotTo(Equal(first), "it restarts with the size of the cluster")
+			g.Expect(pod.UID).NotTo(Equal(first), "the first member restarts with the new cluster size")
 			g.Expect(framework.IsPodReady(pod)).To(BeTrue())
 		})
 		first = ns.Pod(ctx, etcd).UID
 		kill("before a learner joins")
 
-		By("letting a second pod be scheduled")
+		By("allowing a second pod to be scheduled")
 		labelNode(ctx, ns, "n2")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			members, err := writeLog.Members(ctx)
@@ -78,20 +78,20 @@ var _ = Describe("A cluster that grows from one member", func() {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(members.Members).To(And(HaveLen(2), HaveEach(HaveField("IsLearner", BeFalse()))))
 		})
-		kill("when the second member votes, and the third cannot start")
+		kill("when the second member is a voting member and the third cannot start")
 
-		By("letting a third pod be scheduled")
+		By("allowing a third pod to be scheduled")
 		labelNode(ctx, ns, "n3")
 		ns.EventuallyReady(ctx, etcd)
 		Expect(voters(etcd)).To(Equal(3))
-		kill("when all members vote")
+		kill("when all members are voting members")
 		ns.EventuallyReady(ctx, etcd)
-		Expect(ns.Pod(ctx, etcd).UID).To(Equal(first), "the first member restarts no second time")
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(first), "the first member restarts only once")
 		writeLog.ExpectComplete(ctx)
-	}, SpecTimeout(specTimeout+specTimeout/2)) // four restarts of one container, each after a longer back-off of the kubelet
+	}, SpecTimeout(specTimeout+specTimeout/2)) // the container restarts four times, each time after a longer back-off of the kubelet
 })
 
-// onLabeledNodes lets pods run on nodes with the label of the story alone, one pod on each.
+// onLabeledNodes allows pods only on nodes with the label of the namespace, and only one pod on each node.
 func onLabeledNodes(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.SchedulingConstraints.Affinity = &corev1.Affinity{
@@ -107,7 +107,7 @@ func onLabeledNodes(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 
 func nodeLabel(ns *framework.TestNamespace) string { return "e2e.example.com/" + ns.Name }
 
-// labelNode gives the node the label of the story, until the story ends.
+// labelNode adds the label of the namespace to the node. The cleanup removes it.
 func labelNode(ctx context.Context, ns *framework.TestNamespace, name string) {
 	GinkgoHelper()
 	patch := func(ctx context.Context, patch func(*corev1.Node)) {

@@ -20,11 +20,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A cluster grows", func() {
-	It("from one member with a store to three, with peer TLS switched on before, though the operator is killed meanwhile", Serial, func(ctx SpecContext) {
+var _ = Describe("A scale-up of one member with a store", func() {
+	It("to three members enables peer TLS first, and succeeds after the operator was killed", Serial, func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		ns := seed.NewNamespace(ctx, "growth-tls")
+		ns := seed.NewNamespace(ctx, "scaleup-tls")
 		clients, peers := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers")
 		certificate := clients.Client("client-client")
 		ns.Create(ctx,
@@ -44,7 +44,7 @@ var _ = Describe("A cluster grows", func() {
 			etcd.Spec.Replicas = 3
 		})
 
-		By("killing the operator as soon as the first member restarts with the new size")
+		By("killing the operator when the first member restarts with the new cluster size")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			pod, found := ns.FindPod(ctx, etcd)
 			g.Expect(found && pod.UID != first.UID).To(BeTrue())
@@ -55,13 +55,13 @@ var _ = Describe("A cluster grows", func() {
 		timeline.End("from one member to three, with peer TLS")
 		Expect(voters(etcd)).To(Equal(3))
 		after := podsByName(ctx, ns)
-		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before a second one joins")
-		Expect(eventsWithReason(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "it restarts once, and no other member does")
+		Expect(after["main-1"].CreationTimestamp.Time).To(BeTemporally(">", after["main-0"].CreationTimestamp.Time), "the first member restarts before the second one joins")
+		Expect(eventsWithReason(ctx, ns, "ReplacingPod")).To(ConsistOf(ContainSubstring("pod main-0")), "only the first member restarts, and only once")
 		workload.Stop(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
-// createThreeMembers creates a cluster of three members without a store, and measures it.
+// createThreeMembers creates a cluster of three members without a store, and records its timeline.
 func createThreeMembers(ctx context.Context, ns *framework.TestNamespace) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
@@ -75,7 +75,7 @@ func createThreeMembers(ctx context.Context, ns *framework.TestNamespace) *druid
 	return etcd
 }
 
-// scaleUpToFive grows the cluster from three members to five, and expects that no member restarts.
+// scaleUpToFive scales the cluster up from three to five members, and expects that no member restarts.
 func scaleUpToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	workload := ns.StartWorkload(ctx, etcd, "from three members to five")
@@ -92,7 +92,7 @@ func scaleUpToFive(ctx context.Context, ns *framework.TestNamespace, etcd *druid
 	expectShortGaps(workload.Stop(ctx))
 }
 
-// voters counts the members that the status calls ready, which learners are not.
+// voters counts the members that the status reports as Ready. A learner is not Ready.
 func voters(etcd *druidv1alpha1.Etcd) int {
 	count := 0
 	for _, member := range etcd.Status.Members {
@@ -104,7 +104,7 @@ func voters(etcd *druidv1alpha1.Etcd) int {
 	return count
 }
 
-// leader is the name of the pod whose member leads, as the status says.
+// leader returns the name of the leader in the status, which must exist.
 func leader(etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
 	Expect(findLeader(etcd)).NotTo(BeEmpty(), "the status names no leader")
@@ -112,7 +112,7 @@ func leader(etcd *druidv1alpha1.Etcd) string {
 	return findLeader(etcd)
 }
 
-// findLeader is leader; empty when the status names none.
+// findLeader returns the name of the leader in the status, or an empty string if there is none.
 func findLeader(etcd *druidv1alpha1.Etcd) string {
 	for _, member := range etcd.Status.Members {
 		if member.Role != nil && *member.Role == "Leader" {
@@ -123,7 +123,7 @@ func findLeader(etcd *druidv1alpha1.Etcd) string {
 	return ""
 }
 
-// eventsWithReason are the messages of all events of the reason in the story, in their order.
+// eventsWithReason returns the messages of all events in the namespace with the reason, in the order of their creation.
 func eventsWithReason(ctx context.Context, ns *framework.TestNamespace, reason string) []string {
 	GinkgoHelper()
 	list := &corev1.EventList{}
@@ -151,7 +151,7 @@ func podsByName(ctx context.Context, ns *framework.TestNamespace) map[string]cor
 	return byName
 }
 
-// replacedInOrder are the names of the pods that were made after these, the first made first.
+// replacedInOrder returns the names of the pods that replaced pods in before, in the order of their creation.
 func replacedInOrder(ctx context.Context, ns *framework.TestNamespace, before map[string]corev1.Pod) []string {
 	GinkgoHelper()
 	after := podsByName(ctx, ns)
@@ -165,8 +165,7 @@ func replacedInOrder(ctx context.Context, ns *framework.TestNamespace, before ma
 	return names
 }
 
-// expectNoFailures expects that every operation succeeded within a second, in every phase. It is for stories that have the machine
-// to themselves.
+// expectNoFailures expects that every operation succeeded within a second, in every phase. It is for serial tests.
 func expectNoFailures(phases []framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {
@@ -175,7 +174,8 @@ func expectNoFailures(phases []framework.PhaseStats) {
 	}
 }
 
-// expectShortGaps is expectNoFailures for stories beside which others start members on the same two cores.
+// expectShortGaps expects that no gap between writes is longer than ten seconds. It is for tests that run in parallel
+// with others, which start members on the same two cores.
 func expectShortGaps(phases []framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {

@@ -12,7 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// These stories measure gaps or drain a node, so that no other may run at the same time. They share their cluster, since its creation takes
+// These tests measure gaps or drain a node, so that no other test may run at the same time. They share a cluster, since its creation takes
 // as long as most of them.
 var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 	var (
@@ -30,17 +30,17 @@ var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 
 	It("is created", func(ctx SpecContext) { etcd = createThreeMembers(ctx, ns) }, SpecTimeout(specTimeout))
 
-	It("rolls out a change to one member after the other, the leader last, and stops at a broken image", func(ctx SpecContext) {
+	It("rolls out a change to one member after another, the leader last, and stops at an image that does not exist", func(ctx SpecContext) {
 		rollOutChanges(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
-	It("has the member of a node that does not come back run elsewhere, as the runbook says, and uses the node again when it is back", func(ctx SpecContext) {
+	It("runs a member on another node after the commands of the runbook for a lost node, and uses the node again after its return", func(ctx SpecContext) {
 		followNodeLossRunbook(ctx, ns, etcd)
 	}, SpecTimeout(specTimeout))
 
-	It("grows to five members without a restart", func(ctx SpecContext) { scaleUpToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
+	It("scales up to five members without a restart", func(ctx SpecContext) { scaleUpToFive(ctx, ns, etcd) }, SpecTimeout(specTimeout))
 
-	It("defragments one member after the other, the leader last, and loses nothing", func(ctx SpecContext) {
+	It("defragments one member after another, the leader last, and loses no key", func(ctx SpecContext) {
 		defragment(ctx, ns, etcd)
 		Expect(voters(etcd)).To(Equal(5))
 	}, SpecTimeout(specTimeout))

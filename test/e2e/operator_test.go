@@ -22,16 +22,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// These stories are about the operator as a whole, so that no other may run beside them. They share their Etcds.
-// Before the other stories that are told alone: some of them put another operator onto the seed, from which Etcds need minutes to
-// come to rest.
+// These tests check the operator as a whole, so that no other test may run at the same time. They share their Etcds. They run before the
+// other serial tests, since some of those install another operator, and Etcds need minutes to become idle after that.
 var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	var (
 		ns       *framework.TestNamespace
 		operator *framework.Operator
-		// serving become ready, idle have nothing that could be done for them.
+		// running become ready. idle Etcds need no action of the operator.
 		running, idle []*druidv1alpha1.Etcd
-		// written is the revision of the last write to the one that has a store.
+		// written is the revision of the last write to the Etcd that has a store.
 		written int64
 	)
 
@@ -45,7 +44,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		running = []*druidv1alpha1.Etcd{
 			fixture.Etcd(fixture.WithName("main")),
 			fixture.Etcd(fixture.WithName("events"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
-				etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *") // none is due while nothing may happen
+				etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *") // no full snapshot is due while the tests expect no writes
 			}),
 		}
 		idle = []*druidv1alpha1.Etcd{
@@ -63,8 +62,8 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}
 	})
 
-	It("finishes what it was killed in the middle of", func(ctx SpecContext) {
-		deleted := fixture.Etcd(fixture.WithName("passing"))
+	It("completes creations and a deletion after it was killed", func(ctx SpecContext) {
+		deleted := fixture.Etcd(fixture.WithName("deleted"))
 		ns.Create(ctx, deleted)
 		eventuallyManagedResource(ctx, ns)
 
@@ -87,8 +86,8 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("writes nothing but its own leases while nothing happens", func(ctx SpecContext) {
-		// The last thing that happens to a new cluster is that snapshots hold what was written.
+	It("writes only its own Leases while nothing changes", func(ctx SpecContext) {
+		// A new cluster is idle when its snapshots contain all writes.
 		ns.Eventually(ctx, running[1], func(g Gomega) {
 			g.Expect(framework.Condition(running[1], "BackupReady").Status).To(BeEquivalentTo("True"))
 			g.Expect(max(lastRevision(ctx, ns, "events-full-snap"), lastRevision(ctx, ns, "events-delta-snap"))).To(BeNumerically(">=", written))
@@ -111,18 +110,18 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}).WithContext(ctx).WithTimeout(2*time.Minute).WithPolling(5*time.Second).Should(Succeed(), ns.State)
 
 		for _, lease := range framework.Leases {
-			Expect(window.Writes(user)).To(ContainElement(And(HaveField("Name", lease), HaveField("Code", 200))), "its own leases are renewed, and recorded")
+			Expect(window.Writes(user)).To(ContainElement(And(HaveField("Name", lease), HaveField("Code", 200))), "the operator renews its Leases, and the audit log records it")
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("rolls nothing when it starts with other default images, which count for what is new", func(ctx SpecContext) {
+	It("restarts no pod when it starts with other default images, and uses them for new Etcds", func(ctx SpecContext) {
 		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
 		for _, etcd := range running {
 			pods = append(pods, *ns.Pod(ctx, etcd))
 			resources = append(resources, *managedResource(ctx, ns, etcd))
 		}
 
-		newer := "seed.local/etcd-wrapper:newer" // no node has it, so that a pod that were rolled would not come back
+		newer := "seed.local/etcd-wrapper:newer" // no node has this image, so that a restarted pod would not become ready
 
 		DeferCleanup(operator.Restart)
 		DeferCleanup(operator.OverrideImage(ctx, "etcd-wrapper", newer))
@@ -140,7 +139,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 			g.Expect(statefulSet.Spec.Template.Spec.Containers).To(ContainElement(And(HaveField("Name", "etcd"), HaveField("Image", newer))))
 		})
 
-		By("leaving the others as they are")
+		By("changing no other Etcd")
 		Consistently(func(g Gomega) {
 			for i, etcd := range running {
 				g.Expect(managedResource(ctx, ns, etcd)).To(And(HaveField("Spec", resources[i].Spec), HaveField("Annotations", resources[i].Annotations)))
@@ -164,7 +163,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyManagedResource waits until the operator has written the first ManagedResource of the story.
+// eventuallyManagedResource waits until the namespace has a ManagedResource.
 func eventuallyManagedResource(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -174,8 +173,8 @@ func eventuallyManagedResource(ctx context.Context, ns *framework.TestNamespace)
 	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
 }
 
-// isByOtherTest is true in a namespace with Etcds that are not of the story: to those something may well happen, such as a snapshot
-// that is due. So it is in one that is being deleted, or gone by now, as those of stories that have just ended.
+// isByOtherTest returns whether the write belongs to another namespace with Etcds. A snapshot that is due may cause
+// such a write. It also returns true for a namespace that is terminating or deleted, as after other tests.
 func isByOtherTest(ctx context.Context, ns *framework.TestNamespace, write framework.Write) bool {
 	GinkgoHelper()
 	if write.Namespace == "" || write.Namespace == ns.Name {
@@ -191,7 +190,8 @@ func isByOtherTest(ctx context.Context, ns *framework.TestNamespace, write frame
 	return len(etcds.Items) > 0
 }
 
-// isOwnObject is true for the operator's own leases, and for the registration of its webhook, at which it looks every five minutes.
+// isOwnObject returns whether the write is to a Lease of the operator, or to its ValidatingWebhookConfiguration, which
+// it checks every five minutes.
 func isOwnObject(write framework.Write) bool {
 	return write.Matches("leases", framework.Leases...) || write.Matches("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
 }

@@ -25,11 +25,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// outageDuration is how long the store is down.
+// outageDuration is how long the store is unavailable.
 const outageDuration = 5 * time.Minute
 
-var _ = Describe("The store is down", func() {
-	It("for five minutes under load, which a condition says and nothing else suffers from, and has all revisions afterwards", SpecPriority(10), func(ctx SpecContext) {
+var _ = Describe("An outage of the store", func() {
+	It("of five minutes under load is reported, affects no member, and loses no revision", SpecPriority(10), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "outage")
 		objectStore := ns.StartObjectStore(ctx)
 		withS3 := func(etcd *druidv1alpha1.Etcd) {
@@ -50,7 +50,7 @@ var _ = Describe("The store is down", func() {
 		}
 		before := podStates(ctx, ns)
 		Expect(before).To(HaveLen(4))
-		// goOn writes, and expects that every pod is what it was: the same one, never restarted, and ready all the time.
+		// writeAndCheck writes, and expects that every pod is the same, was never restarted, and was always ready.
 		writeAndCheck := func(g Gomega) {
 			for _, writeLog := range writeLogs {
 				writeLog.Write(ctx, 10)
@@ -59,7 +59,7 @@ var _ = Describe("The store is down", func() {
 		}
 
 		objectStore.Stop(ctx)
-		By("going on for half of the time")
+		By("writing for the first half of the outage")
 		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		for etcd := range writeLogs {
 			ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -69,24 +69,24 @@ var _ = Describe("The store is down", func() {
 			})
 		}
 
-		By("asking for a change of the single member, which could not start without the store, and going on for the other half")
+		By("changing the single member, which could not restart without the store, and writing for the second half")
 		ns.Patch(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
 		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
-		By("having everything in the store soon after it is back, without anybody's help")
+		By("starting the store, which then gets all revisions")
 		objectStore.Start(ctx)
 		for etcd, writeLog := range writeLogs {
 			eventuallyContains(ctx, ns, objectStore, etcd, writeLog.Revision)
 			ns.Eventually(ctx, etcd, func(g Gomega) {
 				g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"), framework.Condition(etcd, "BackupReady").Message)
 			})
-			ns.EventuallyReady(ctx, etcd) // the single member has the change by now
+			ns.EventuallyReady(ctx, etcd) // the operator has rolled out the change of the single member
 			writeLog.ExpectComplete(ctx)
 		}
 
-		By("restoring the single member from what the store has")
+		By("restoring the single member from the store")
 		writeLog := writeLogs[one]
 		eventuallyContains(ctx, ns, objectStore, one, writeLog.Revision)
 		pod := ns.Pod(ctx, one)
@@ -97,14 +97,15 @@ var _ = Describe("The store is down", func() {
 	}, SpecTimeout(20*time.Minute))
 })
 
-// podState is what changes when a pod is replaced, when one of its containers ends, and when it is not ready for a moment.
+// podState contains what changes when a pod is replaced, when one of its containers restarts, and when the pod is not
+// ready for a moment.
 type podState struct {
 	UID        string
 	Restarts   int32
 	ReadySince time.Time
 }
 
-// podStates are those of all members in the namespace of the story.
+// podStates returns the states of all members' pods in the namespace by their names.
 func podStates(ctx context.Context, ns *framework.TestNamespace) map[string]podState {
 	GinkgoHelper()
 
@@ -131,8 +132,8 @@ func podStates(ctx context.Context, ns *framework.TestNamespace) map[string]podS
 	return found
 }
 
-// eventuallyContains waits until the object store itself holds every revision of the Etcd up to this one: a full snapshot, and delta
-// snapshots from it on without a gap.
+// eventuallyContains waits until the object store contains every revision of the Etcd up to this one: a full snapshot,
+// and delta snapshots that follow it without a gap.
 func eventuallyContains(ctx context.Context, ns *framework.TestNamespace, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 
@@ -142,10 +143,11 @@ func eventuallyContains(ctx context.Context, ns *framework.TestNamespace, store 
 	}).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
 
-// snapshotName is the name of a snapshot: kind, first and last revision.
+// snapshotName matches the name of a snapshot. The groups are its kind, its first and its last revision.
 var snapshotName = regexp.MustCompile(`^(Full|Incr)-(\d+)-(\d+)-\d+`)
 
-// storedRevision is up to where the snapshots below a folder hold everything; -1 without a full one.
+// storedRevision returns the revision up to which the snapshots in the directory contain all revisions, or -1 if there
+// is no full snapshot.
 func storedRevision(folder string) (int64, error) {
 	type span struct{ first, last int64 }
 
@@ -153,7 +155,7 @@ func storedRevision(folder string) (int64, error) {
 
 	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
 		if os.IsNotExist(err) {
-			return nil // collected meanwhile, or not there yet
+			return nil // the sidecar has deleted it, or has not created it yet
 		}
 
 		match := snapshotName.FindStringSubmatch(filepath.Base(path))

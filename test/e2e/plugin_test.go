@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("kubectl etcd", func() {
-	It("tells an operator how a cluster is, what would be done with it, and what may not be seen", func(ctx SpecContext) {
+var _ = Describe("The plugin kubectl etcd", func() {
+	It("shows the status of a cluster, the planned steps, and what the user may not read", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "plugin")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -33,12 +33,12 @@ var _ = Describe("kubectl etcd", func() {
 		run := func(input io.Reader, args ...string) (int, string) {
 			out := &bytes.Buffer{}
 			code := app.Run(ctx, genericiooptions.IOStreams{In: input, Out: out, ErrOut: out}, append(args, "-n", ns.Name))
-			_, _ = GinkgoWriter.Write(out.Bytes()) // for who reads why a story failed
+			_, _ = GinkgoWriter.Write(out.Bytes()) // for the report about a failed test
 
 			return code, out.String()
 		}
 
-		By("showing a healthy cluster with what its member says itself")
+		By("showing the status of a healthy cluster, with the status that its member reports")
 		code, text := run(nil, "status", "-o", "json")
 		Expect(code).To(Equal(0), text)
 		status := report.Status{}
@@ -48,7 +48,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(status.Members).To(HaveLen(1))
 		Expect(status.Members[0].Version).NotTo(BeEmpty())
 
-		By("showing a viewer all but what a viewer may not see")
+		By("showing the status to a viewer, who may not read everything")
 		viewer := viewerIn(ctx, ns)
 		code, text = run(nil, "status", "main", "--as", viewer)
 		Expect(code).To(Equal(0), text)
@@ -57,8 +57,8 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(code).To(Equal(1))
 		Expect(text).To(ContainSubstring("you lack the rights"))
 
-		By("planning a larger cluster, and doing nothing")
-		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // before the first one the plan waits for it: the restart depends on the store
+		By("planning a scale-up without executing it")
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // without a full snapshot, the plan waits for one, since the restart depends on the store
 		larger := etcd.DeepCopy()
 		larger.Spec.Replicas = 3
 		larger.APIVersion, larger.Kind = "druid.gardener.cloud/v1alpha1", "Etcd"
@@ -70,7 +70,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.Spec.Replicas).To(Equal(int32(1)))
 
-		By("suspending and resuming")
+		By("suspending and resuming reconciliation")
 		code, text = run(nil, "suspend")
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(ContainSubstring("resume main"))
@@ -81,7 +81,7 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(code).To(Equal(0), text)
 		ns.EventuallyReady(ctx, etcd)
 
-		By("having tasks run to their end")
+		By("running tasks until they succeed")
 		code, text = run(nil, "snapshot")
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
@@ -89,13 +89,13 @@ var _ = Describe("kubectl etcd", func() {
 		Expect(code).To(Equal(0), text)
 		Expect(text).To(MatchRegexp(`main-0: \S+ before, \S+ after, did not serve for \S+`))
 
-		By("telling why, and what the member logs")
+		By("explaining the status, and printing the log of the member")
 		_, text = run(nil, "why")
 		Expect(text).To(ContainSubstring("Now: The cluster is as the spec describes it"))
 		_, text = run(nil, "logs", "--tail", "1")
 		Expect(text).To(HavePrefix("main-0  "))
 
-		By("saying by the exit code that a cluster is not healthy")
+		By("returning exit code 3 for a cluster that is not healthy")
 		waiting := fixture.Etcd(fixture.WithName("waiting"), fixture.WithClientTLS())
 		ns.Create(ctx, waiting)
 		ns.Eventually(ctx, waiting, func(g Gomega) {
@@ -106,7 +106,7 @@ var _ = Describe("kubectl etcd", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// viewerIn is the name of a user who may look at everything in the namespace but Secrets.
+// viewerIn returns the name of a user who may read all objects in the namespace except Secrets.
 func viewerIn(ctx SpecContext, ns *framework.TestNamespace) string {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}
@@ -130,7 +130,7 @@ func viewerIn(ctx SpecContext, ns *framework.TestNamespace) string {
 		}}}
 		g.Expect(ns.Client.Create(ctx, review)).To(Succeed())
 		g.Expect(review.Status.Allowed).To(BeTrue(), review.Status.Reason)
-	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "the API server has seen the binding")
+	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "the API server applies the RoleBinding")
 
 	return viewer
 }

@@ -26,7 +26,7 @@ import (
 const unprotectedAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
 
 var _ = Describe("The objects of an Etcd", func() {
-	It("are protected against people, and changed and deleted by the operator", func(ctx SpecContext) {
+	It("are protected from users, while the operator changes and deletes them", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "protection")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
@@ -37,7 +37,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		pod, claim := ns.Pod(ctx, etcd), ns.Claim(ctx, etcd)
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-0"}}
 
-		By("refusing the administrator's attempts")
+		By("changing and deleting them as the administrator")
 		for _, object := range append(issuedSecrets(ctx, ns), pod, claim, lease, statefulSet(ctx, ns, etcd), managedResource(ctx, ns, etcd),
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-config"}}) {
 			expectForbidden(ns.Admin.Delete(ctx, object))
@@ -46,16 +46,16 @@ var _ = Describe("The objects of an Etcd", func() {
 		expectForbidden(ns.Admin.SubResource("scale").Patch(ctx, statefulSet(ctx, ns, etcd), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`))))
 		expectForbidden(ns.Drainer.Delete(ctx, claim))
 
-		By("letting the operator change what its spec asks for")
+		By("changing the spec, which the operator rolls out")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["test"] = "changed" })
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 		Expect(pod.Labels).To(HaveKeyWithValue("test", "changed"))
 
-		By("letting a drainer delete the pod")
+		By("deleting the pod as a drainer")
 		Expect(ns.Drainer.Delete(ctx, pod)).To(Succeed())
 		ns.EventuallyReplaced(ctx, etcd, pod)
 
-		By("letting people do what they like while the Etcd is annotated")
+		By("deleting a Lease as the administrator while the protection is disabled")
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, unprotectedAnnotation, "")
 		})
@@ -63,14 +63,14 @@ var _ = Describe("The objects of an Etcd", func() {
 		ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { delete(etcd.Annotations, unprotectedAnnotation) })
 		ns.EventuallyReady(ctx, etcd)
 
-		By("letting the operator delete it all")
+		By("deleting the Etcd, whose objects the operator deletes")
 		Expect(ns.Admin.Delete(ctx, etcd)).To(Succeed())
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		expectRemaining(ctx, ns)
 	}, SpecTimeout(specTimeout))
 
-	It("let one node after the other be drained, and count no pod of a Job as a member", func(ctx SpecContext) {
+	It("allow an administrator to drain one node at a time, and count no pod of a Job as a member", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "drain")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)
@@ -79,7 +79,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 20)
 
-		By("running a pod that is labelled as one that compacts snapshots")
+		By("running a pod with the labels of a compaction Job")
 		compacting := compactingPod()
 		ns.Create(ctx, compacting)
 		Eventually(func(g Gomega) {
@@ -93,14 +93,14 @@ var _ = Describe("The objects of an Etcd", func() {
 		}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(endpoints(ctx, ns, "main-client")).To(ConsistOf("main-0", "main-1", "main-2"))
 
-		By("evicting the pods of a first node, and refusing those of a second until the first is back")
+		By("evicting a second member only after the first has recovered")
 		first, second := memberPod(ctx, ns, 1), memberPod(ctx, ns, 2) // the write log uses the first member
 		Expect(evict(ctx, ns, first)).To(Succeed())
 		Expect(evict(ctx, ns, second)).To(Satisfy(apierrors.IsTooManyRequests))
-		writeLog.Write(ctx, 5) // a quorum serves
+		writeLog.Write(ctx, 5) // two of three members are healthy
 
 		Eventually(evict).WithArguments(ctx, ns, second).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
-		Expect(memberPod(ctx, ns, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second was let go when the first was back")
+		Expect(memberPod(ctx, ns, 1)).To(And(HaveField("UID", Not(Equal(first.UID))), Satisfy(framework.IsPodReady)), "the second eviction succeeded after the recovery of the first member")
 
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.ExpectComplete(ctx)
@@ -112,7 +112,7 @@ func expectForbidden(err error) {
 	Expect(err).To(And(Satisfy(apierrors.IsForbidden), MatchError(ContainSubstring("annotate it with "+unprotectedAnnotation))))
 }
 
-// issuedSecrets are the Secrets that the operator had issued, and that with which applications connect.
+// issuedSecrets returns the Secrets of the certificates that the operator issued, and the connection Secret.
 func issuedSecrets(ctx context.Context, ns *framework.TestNamespace) []client.Object {
 	GinkgoHelper()
 
@@ -138,12 +138,12 @@ func memberPod(ctx context.Context, ns *framework.TestNamespace, ordinal int) *c
 	return pod
 }
 
-// evict asks for what kubectl drain asks for.
+// evict creates an eviction, as kubectl drain does.
 func evict(ctx context.Context, ns *framework.TestNamespace, pod *corev1.Pod) error {
 	return ns.Admin.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
 }
 
-// endpoints are the names of the pods behind a Service.
+// endpoints returns the names of the pods in the EndpointSlices of the Service.
 func endpoints(ctx context.Context, ns *framework.TestNamespace, service string) []string {
 	GinkgoHelper()
 

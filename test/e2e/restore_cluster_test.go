@@ -21,15 +21,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Every volume is lost", func() {
-	It("restores three members from the store with all 20,000 keys, as the runbook says", SpecPriority(9), func(ctx SpecContext) {
+var _ = Describe("A cluster that has lost every volume", func() {
+	It("is restored from the store with all 20,000 keys by the commands of the runbook", SpecPriority(9), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "everyvolume")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns), withSmallJobs)
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main"}
 
-		By("writing across a full snapshot, delta snapshots, and their compaction")
+		By("writing before and after a full snapshot, delta snapshots and a compaction")
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.WriteMany(ctx, 8000)
 		takeFullSnapshot(ctx, ns, etcd)
@@ -45,13 +45,13 @@ var _ = Describe("Every volume is lost", func() {
 		stored := writeLog.Written()
 		Expect(stored).To(HaveLen(20000))
 
-		By("asking for a restore while it serves, which is ignored")
+		By("requesting a restore of a healthy cluster, which the operator ignores")
 		pod := ns.Pod(ctx, etcd)
 		ns.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
-		By("writing what no snapshot will have, and destroying everything on every volume")
+		By("writing keys that no snapshot contains, and deleting all files on all volumes")
 		writeLog.Write(ctx, 5)
 		lost := destroyData(ctx, ns, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -59,7 +59,7 @@ var _ = Describe("Every volume is lost", func() {
 			g.Expect(framework.Condition(etcd, "AllMembersReady").Status).To(BeEquivalentTo("False"))
 		})
 
-		By("restoring as the runbook says, with the first member interrupted in the middle of it")
+		By("following the runbook, with an interruption of the first member's restore")
 		ns.Follow(ctx, "operations/losing-every-volume.md", "Look", placeholders)
 		start := time.Now()
 		interrupted := make(chan bool, 1)
@@ -69,15 +69,15 @@ var _ = Describe("Every volume is lost", func() {
 		}()
 		ns.Follow(ctx, "operations/losing-every-volume.md", "Restore", placeholders)
 		ns.EventuallyReady(ctx, etcd)
-		Expect(<-interrupted).To(BeTrue(), "the restore was not seen")
+		Expect(<-interrupted).To(BeTrue(), "the restore was not interrupted")
 
 		writeLog.ExpectContained(ctx, stored)
 		Expect(ns.VolumeDirs(ctx, etcd)).To(HaveLen(3))
 		reportRestore(ctx, ns, etcd, time.Since(start))
-	}, SpecTimeout(specTimeout+specTimeout/2)) // the cluster is created and restored, and the first member restarts alone in both
+	}, SpecTimeout(specTimeout+specTimeout/2)) // creation and restore of the cluster, each with a restart of the first member
 })
 
-// takeFullSnapshot has the sidecar take a full snapshot now.
+// takeFullSnapshot makes the sidecar take a full snapshot.
 func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
@@ -86,7 +86,7 @@ func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 	Eventually(requestSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(200), ns.State)
 }
 
-// destroyData empties all volumes and ends all pods, at once. It returns the folders of the volumes.
+// destroyData deletes the contents of all volumes and deletes all pods. It returns the directories of the volumes.
 func destroyData(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
@@ -102,8 +102,8 @@ func destroyData(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1
 	return dirs
 }
 
-// interruptRestore ends the first pod in the middle of its restore, on a volume that is none of those, and says whether it has
-// seen one.
+// interruptRestore deletes the first pod while it restores to a new volume, which is none of the lost directories. It
+// returns whether it has deleted the pod during a restore.
 func interruptRestore(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lost []string) bool {
 	pattern := filepath.Join(filepath.Dir(lost[0]), fmt.Sprintf("%s_%s-%s-0_*", ns.Name, etcd.Name, etcd.Name), "new.etcd.part", "member")
 
@@ -123,7 +123,7 @@ func interruptRestore(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 	return false
 }
 
-// reportRestore prints how long it took.
+// reportRestore adds the duration of the restore to the report.
 func reportRestore(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, all time.Duration) {
 	GinkgoHelper()
 

@@ -22,14 +22,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("The data directory is destroyed", func() {
+var _ = Describe("A single member whose data directory is deleted", func() {
 	It("is restored from the store with every key up to the last snapshot", SpecPriority(10), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "restoration")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		By("taking a full snapshot, and delta snapshots of what is written after it")
+		By("taking a full snapshot, and delta snapshots of later writes")
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 60)
 		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0)
@@ -44,7 +44,7 @@ var _ = Describe("The data directory is destroyed", func() {
 		})
 		stored := writeLog.Written()
 
-		By("writing what no snapshot will have, and destroying everything on the volume")
+		By("writing keys that no snapshot contains, and deleting all files on the volume")
 		writeLog.Write(ctx, 5)
 
 		pod, directory := ns.Pod(ctx, etcd), ns.VolumeDir(ctx, etcd)
@@ -53,7 +53,7 @@ var _ = Describe("The data directory is destroyed", func() {
 		ns.Kill(ctx, pod)
 		pod = ns.EventuallyReplaced(ctx, etcd, pod)
 
-		By("having every key of the store again")
+		By("restoring every key that the store contains")
 		Expect(ns.ContainerLog(ctx, pod, "backup-restore")).To(ContainSubstring("Successfully restored the etcd data directory"))
 		Expect(filepath.Join(directory, "new.etcd")).To(BeADirectory())
 		writeLog.ExpectContained(ctx, stored)
@@ -68,15 +68,15 @@ var _ = Describe("The data directory is destroyed", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallySnapshot waits until the lease says that a snapshot up to the revision was taken.
+// eventuallySnapshot waits until the Lease reports a snapshot with this revision or a later one.
 func eventuallySnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lease string, revision int64) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {
-		g.Expect(lastRevision(ctx, ns, lease)).To(BeNumerically(">=", revision), "the revision in lease %s", lease)
+		g.Expect(lastRevision(ctx, ns, lease)).To(BeNumerically(">=", revision), "the revision in Lease %s", lease)
 	})
 }
 
-// lastRevision is what the sidecar has written into a lease, -1 before the first snapshot.
+// lastRevision returns the revision that the sidecar has written into the Lease, or -1 before the first snapshot.
 func lastRevision(ctx context.Context, ns *framework.TestNamespace, name string) int64 {
 	GinkgoHelper()
 
@@ -93,7 +93,7 @@ func lastRevision(ctx context.Context, ns *framework.TestNamespace, name string)
 	return revision
 }
 
-// snapshots are the files in the store of the story whose name begins like this.
+// snapshots returns the paths of the files in the store of the namespace whose names begin with the prefix.
 func snapshots(ns *framework.TestNamespace, prefix string) []string {
 	GinkgoHelper()
 
@@ -110,7 +110,7 @@ func snapshots(ns *framework.TestNamespace, prefix string) []string {
 	return found
 }
 
-// removeContents removes everything in a folder.
+// removeContents deletes all files and directories in the directory.
 func removeContents(directory string) {
 	GinkgoHelper()
 

@@ -19,9 +19,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// Every write has to succeed within a second, so that no other scenario may run at the same time.
-var _ = Describe("The CAs are rotated", Serial, func() {
-	It("serves clients that trust the old CA, then both, then the new one: three members always, a single one but while it restarts", func(ctx SpecContext) {
+// Every write must succeed within a second, so that no other test may run at the same time.
+var _ = Describe("The rotation of the CAs", Serial, func() {
+	It("interrupts no writes to three members, and writes to a single member only while it restarts", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)
 		rotations := []*rotation{{members: 1, name: "single"}, {members: 3, name: "main"}}
@@ -39,10 +39,10 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 		each(func(r *rotation) { ns.EventuallyReady(ctx, r.etcd) })
 		initiatedAt := time.Now().Truncate(time.Second)
 
-		By("preparing")
+		By("preparing the rotation")
 		each(func(r *rotation) {
 			r.before = r.connection(ctx)
-			r.clients = startClients(ctx, ns, r.etcd, r.before, "the CAs are rotated: preparing")
+			r.clients = startClients(ctx, ns, r.etcd, r.before, "rotation of the CAs: preparing")
 		})
 		ns.ApplyCluster(ctx, "Preparing", &initiatedAt)
 		each(func(r *rotation) {
@@ -52,11 +52,11 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 		})
 		each(func(r *rotation) { ns.EventuallyReady(ctx, r.etcd) })
 
-		By("completing")
+		By("completing the rotation")
 		oldCA := map[string]*tls.Config{}
 		each(func(r *rotation) {
 			oldCA[r.name], r.before = r.before, r.connection(ctx)
-			r.clients.reconnect(r.before, "the CAs are rotated: completing")
+			r.clients.reconnect(r.before, "rotation of the CAs: completing")
 		})
 		ns.ApplyCluster(ctx, "Completing", &initiatedAt)
 		each(func(r *rotation) { r.eventually(ctx, otherCA) })
@@ -66,13 +66,13 @@ var _ = Describe("The CAs are rotated", Serial, func() {
 			r.clients.end(ctx)
 		})
 
-		By("trusting the new CA alone")
+		By("connecting with the new CA and with the old CA")
 		ns.ApplyCluster(ctx, "Completed", &initiatedAt)
 		each(func(r *rotation) {
 			writeLog := ns.NewWriteLog(r.etcd)
 			writeLog.TLS = r.connection(ctx)
 			writeLog.Write(ctx, 10)
-			Expect(writeLog.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "the old CA is trusted no longer")
+			Expect(writeLog.TryWrite(ctx, oldCA[r.name])).NotTo(Succeed(), "etcd no longer trusts the old CA")
 		})
 	}, SpecTimeout(specTimeout+specTimeout/2))
 })
@@ -83,12 +83,12 @@ type rotation struct {
 	name    string
 	members int32
 	etcd    *druidv1alpha1.Etcd
-	// before are the credentials that the Secret for applications held when the phase began.
+	// before are the credentials of the connection Secret at the start of the phase.
 	before  *tls.Config
 	clients clients
 }
 
-// connection returns the credentials that the Secret for applications holds now.
+// connection returns the current credentials of the connection Secret.
 func (r *rotation) connection(ctx context.Context) *tls.Config {
 	GinkgoHelper()
 	config, err := r.ns.Connection(ctx, r.etcd)
@@ -97,7 +97,7 @@ func (r *rotation) connection(ctx context.Context) *tls.Config {
 	return config
 }
 
-// eventually waits until the credentials have changed in this way since the phase began.
+// eventually waits until changed returns true for the credentials at the start of the phase and the current ones.
 func (r *rotation) eventually(ctx context.Context, changed func(before, now *tls.Config) bool) {
 	GinkgoHelper()
 	Eventually(func() bool { return changed(r.before, r.connection(ctx)) }).WithContext(ctx).
@@ -106,7 +106,8 @@ func (r *rotation) eventually(ctx context.Context, changed func(before, now *tls
 
 func otherCA(before, now *tls.Config) bool { return !before.RootCAs.Equal(now.RootCAs) }
 
-// eventuallyRotated waits until the rotation is over. Its last roll begins after applications were told of what it comes to.
+// eventuallyRotated waits until the rotation has ended. Its last rolling update starts after the connection Secret has
+// the final credentials.
 func eventuallyRotated(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -116,16 +117,16 @@ func eventuallyRotated(ctx context.Context, ns *framework.TestNamespace, etcd *d
 	})
 }
 
-// clients use an Etcd while its certificates change, and trust what they were told, and no more.
+// clients use an Etcd while its certificates change. They trust only the CAs in their credentials.
 type clients struct {
-	// reconnect ends the phase, and goes on with other credentials.
+	// reconnect ends the phase and continues with other credentials.
 	reconnect func(credentials *tls.Config, phase string)
-	// end ends them, and expects that they were served.
+	// end stops the clients and expects that their writes succeeded.
 	end func(context.Context)
 }
 
-// startClients has clients use the Etcd with these credentials. Of several members every operation succeeds within a second; one
-// member may be gone while it restarts.
+// startClients starts clients that use the Etcd with these credentials. With multiple members, every operation succeeds
+// within a second. A single member may be unavailable while it restarts.
 func startClients(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config, phase string) clients {
 	GinkgoHelper()
 	if etcd.Spec.Replicas == 1 {
@@ -152,14 +153,14 @@ func startClients(ctx context.Context, ns *framework.TestNamespace, etcd *druidv
 	}
 }
 
-// singleMemberClient is a client that uses the only member of an Etcd.
+// singleMemberClient is a client of an Etcd with a single member.
 type singleMemberClient struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	written atomic.Int64
 }
 
-// stop stops the client, which must have been served.
+// stop stops the client and expects that it has written.
 func (u *singleMemberClient) stop() {
 	GinkgoHelper()
 	u.cancel()
@@ -167,8 +168,8 @@ func (u *singleMemberClient) stop() {
 	Expect(u.written.Load()).To(BeNumerically(">", 10))
 }
 
-// startSingleMemberClient writes one key after the other with these credentials, and fails the story when a write fails that was retried for a
-// second, unless the only member is being restarted.
+// startSingleMemberClient writes keys with these credentials, one after another. The test fails if a write fails with
+// retries for a second, unless the member restarts.
 func startSingleMemberClient(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *singleMemberClient {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &singleMemberClient{cancel: cancel, done: make(chan struct{})}
@@ -186,7 +187,7 @@ func startSingleMemberClient(ctx context.Context, ns *framework.TestNamespace, e
 	return u
 }
 
-// writeToSingleMember writes to the only member, and returns no error while it is being restarted.
+// writeToSingleMember writes to the only member. It returns no error while the member restarts.
 func writeToSingleMember(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog, credentials *tls.Config, u *singleMemberClient) error {
 	before, found := ns.FindPod(ctx, etcd)
 	if !found || !framework.IsPodReady(before) {

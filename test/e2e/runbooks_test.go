@@ -16,9 +16,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// The runbook of lost volumes is followed in restore_cluster_test.go, that of tasks in tasks_test.go.
-var _ = Describe("The runbooks", func() {
-	It("move a cluster to another store, with the snapshots that there are", func(ctx SpecContext) {
+// restore_cluster_test.go follows the runbook for lost volumes, tasks_test.go the page about tasks.
+var _ = Describe("The commands of the runbooks", func() {
+	It("move a cluster and its snapshots to another store", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "moving")
 		objectStore := ns.StartObjectStore(ctx)
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
@@ -50,8 +50,8 @@ var _ = Describe("The runbooks", func() {
 
 		Expect(ns.Follow(ctx, page, "Look", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 		Expect(len(snapshots(ns, "Full-"))).To(BeNumerically(">", len(copied)))
-		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision), "what was written after the copy is in the new store")
-		Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the lease tells of the new store")
+		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision), "the new store contains the writes after the copy")
+		Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the Lease refers to the new store")
 
 		ns.Follow(ctx, page, "Clean up", placeholders)
 		tasks := &druidv1alpha1.EtcdCopyBackupsTaskList{}
@@ -59,7 +59,7 @@ var _ = Describe("The runbooks", func() {
 		Expect(tasks.Items).NotTo(ContainElement(HaveField("Namespace", ns.Name)))
 	}, SpecTimeout(specTimeout))
 
-	It("give a member whose data is broken a new volume", func(ctx SpecContext) {
+	It("replace the volume of a member whose data is corrupt", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "onemember")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)

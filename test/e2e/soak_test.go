@@ -13,11 +13,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// soakRounds is how often the pod is lost: about a quarter of an hour's worth.
+// soakRounds is how often the test deletes the pod, which takes about a quarter of an hour.
 const soakRounds = 30
 
-var _ = Describe("A pod is lost again and again", Label("soak"), func() {
-	It("never costs an acknowledged key", func(ctx SpecContext) {
+var _ = Describe("The repeated loss of a pod", Label("soak"), func() {
+	It("loses no acknowledged key", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "soak-lost-pod")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -25,7 +25,7 @@ var _ = Describe("A pod is lost again and again", Label("soak"), func() {
 
 		writeLog := ns.NewWriteLog(etcd)
 		for round := range soakRounds {
-			By(fmt.Sprintf("losing it for the %d. time", round+1))
+			By(fmt.Sprintf("deleting the pod, round %d", round+1))
 			writeLog.Write(ctx, 20)
 
 			pod := ns.Pod(ctx, etcd)

@@ -20,16 +20,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// withSmallJobs lets Jobs that compact snapshots run on the nodes of the local seed.
+// withSmallJobs reduces the resource requests of compaction Jobs to what the nodes of the local seed have.
 func withSmallJobs(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Backup.SnapshotCompaction = &druidv1alpha1.SnapshotCompactionSpec{Resources: &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 	}}
 }
 
-// The operator is killed in this story, so that no other may run beside it.
-var _ = Describe("Tasks", Serial, func() {
-	It("are done one after the other through a restart of the operator, and say what they came to", func(ctx SpecContext) {
+// This test kills the operator, so that no other test may run at the same time.
+var _ = Describe("EtcdOpsTasks", Serial, func() {
+	It("are executed one after another across a restart of the operator, and report their results", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "tasks")
@@ -39,12 +39,12 @@ var _ = Describe("Tasks", Serial, func() {
 		writeLog := ns.NewWriteLog(etcd)
 		writeLog.Write(ctx, 50)
 		pod := ns.Pod(ctx, etcd)
-		// A sidecar that does not know yet that its member leads refuses, which would be one attempt.
+		// The sidecar rejects a snapshot until it knows that its member is the leader. That would count as an attempt.
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "BackupReady").Status).To(BeEquivalentTo("True"))
 		})
 
-		By("queueing one of each kind")
+		By("creating a task of each kind")
 		tasks := []*druidv1alpha1.EtcdOpsTask{
 			newTask("a-full", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full"}}),
 			newTask("b-delta", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "delta"}}),
@@ -55,7 +55,7 @@ var _ = Describe("Tasks", Serial, func() {
 			ns.Create(ctx, task)
 		}
 
-		By("killing the operator while they are on their way")
+		By("killing the operator while the tasks run")
 		eventuallyTask(ctx, ns, tasks[0], func(g Gomega) { g.Expect(tasks[0].Status.StartedAt).NotTo(BeNil()) })
 		operator.Kill(ctx)
 		operator.EventuallyLeading(ctx)
@@ -65,12 +65,12 @@ var _ = Describe("Tasks", Serial, func() {
 			GinkgoWriter.Printf("%s: %s\n", task.Name, task.Status.LastOperation.Description)
 		}
 		for i := range tasks[1:] {
-			Expect(tasks[i+1].Status.StartedAt.Time).NotTo(BeTemporally("<", tasks[i].Status.LastTransitionTime.Time), "one begins when the one before has ended")
+			Expect(tasks[i+1].Status.StartedAt.Time).NotTo(BeTemporally("<", tasks[i].Status.LastTransitionTime.Time), "a task starts after the previous one has ended")
 		}
 
-		By("reading what they came to")
+		By("checking the results")
 		Expect(tasks[0].Status.Snapshot.Name).To(HavePrefix("Full-"))
-		Expect(tasks[0].Status.Snapshot.Revision).To(BeNumerically(">=", 51), "the snapshot holds every key")
+		Expect(tasks[0].Status.Snapshot.Revision).To(BeNumerically(">=", 51), "the snapshot contains every key")
 		Expect(tasks[0].Status.Snapshot.SizeBytes).To(HaveValue(BeNumerically(">", 0)))
 		Expect(tasks[2].Status.Snapshot.Name).To(HavePrefix("Full-"))
 		Expect(tasks[3].Status.Members).To(ConsistOf(HaveField("Name", "main-0")))
@@ -80,13 +80,13 @@ var _ = Describe("Tasks", Serial, func() {
 			g.Expect(ns.IsGone(ctx, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "main-compactor"}})).To(BeTrue())
 		})
 
-		By("taking one as the page about tasks says")
+		By("taking a snapshot with the commands of the page about tasks")
 		writeLog.Write(ctx, 5)
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 		const page = "operations/on-demand-snapshot.md"
 		Expect(ns.Follow(ctx, page, "Take a full snapshot now", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 
-		By("asking for another by an annotation, as the page says")
+		By("requesting a snapshot by annotation with the commands of the page")
 		writeLog.Write(ctx, 5)
 		ns.Follow(ctx, page, "Ask by an annotation", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -99,13 +99,13 @@ var _ = Describe("Tasks", Serial, func() {
 		})
 
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("tasks").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
-		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "nothing was restarted")
+		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID), "the pod was not replaced")
 		writeLog.ExpectComplete(ctx)
 	}, SpecTimeout(specTimeout))
 })
 
-// defragment defragments all members, and expects that the leader is the last. The leader is read before the task begins, so that the
-// members must not elect another one for lack of time.
+// defragment defragments all members, and expects that the leader is the last. It reads the leader before the task
+// starts, so that a leader election during the task fails the test.
 func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	writeLog := ns.NewWriteLog(etcd)
@@ -122,7 +122,7 @@ func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1a
 	Expect(task.Status.Members).To(HaveLen(int(etcd.Spec.Replicas)))
 	Expect(task.Status.Members[etcd.Spec.Replicas-1].Name).To(Equal(before))
 	for _, member := range task.Status.Members {
-		GinkgoWriter.Printf("%s did not serve for %s: %d → %d bytes\n", member.Name, member.Stall.Duration, member.SizeBytesBefore, member.SizeBytesAfter)
+		GinkgoWriter.Printf("%s was unavailable for %s: %d → %d bytes\n", member.Name, member.Stall.Duration, member.SizeBytesBefore, member.SizeBytesAfter)
 	}
 	writeLog.ExpectComplete(ctx)
 	ns.EventuallyReady(ctx, etcd)
@@ -135,7 +135,7 @@ func newTask(name string, config druidv1alpha1.EtcdOpsTaskConfig) *druidv1alpha1
 	}
 }
 
-// eventuallyTask waits until the newest state of the task is as it should be.
+// eventuallyTask waits until check succeeds for the newest state of the task.
 func eventuallyTask(ctx context.Context, ns *framework.TestNamespace, task *druidv1alpha1.EtcdOpsTask, check func(Gomega)) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("Certificates are given", func() {
-	It("serves with TLS only, and with certificates of clients only", SpecPriority(3), func(ctx SpecContext) {
+var _ = Describe("An Etcd with user-provided certificates", func() {
+	It("accepts only clients that use TLS and have a certificate", SpecPriority(3), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "tls")
 		clients, peers, backups := framework.NewAuthority("e2e-clients"), framework.NewAuthority("e2e-peers"), framework.NewAuthority("e2e-backups")
 		certificate := clients.Client("client-client")
@@ -34,19 +34,19 @@ var _ = Describe("Certificates are given", func() {
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
 
-		By("serving clients that have a certificate")
+		By("connecting with a client certificate")
 		writeLog := ns.NewWriteLog(etcd)
 		withoutCertificate := clients.ClientConfig("main-client")
 		writeLog.TLS = framework.WithCertificate(withoutCertificate, certificate)
 		writeLog.Write(ctx, 10)
 		writeLog.ExpectComplete(ctx)
 
-		By("serving nobody else")
+		By("connecting without TLS, without a client certificate, and with another CA")
 		Expect(writeLog.TryWrite(ctx, nil)).NotTo(Succeed(), "without TLS")
-		Expect(writeLog.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a certificate of its own")
-		Expect(writeLog.TryWrite(ctx, framework.WithCertificate(backups.ClientConfig("main-client"), certificate))).NotTo(Succeed(), "with trust in another CA")
+		Expect(writeLog.TryWrite(ctx, withoutCertificate)).NotTo(Succeed(), "without a client certificate")
+		Expect(writeLog.TryWrite(ctx, framework.WithCertificate(backups.ClientConfig("main-client"), certificate))).NotTo(Succeed(), "with another CA")
 
-		By("serving the sidecar's HTTP with its own certificate")
+		By("connecting to the sidecar, which has its own certificate")
 		Eventually(latestSnapshot).WithContext(ctx).WithArguments(ns, etcd, backups.ClientConfig("main-client")).WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(http.StatusOK))
 		_, err := latestSnapshot(ctx, ns, etcd, clients.ClientConfig("main-client"))
 		Expect(err).To(MatchError(ContainSubstring("certificate")))
@@ -56,15 +56,16 @@ var _ = Describe("Certificates are given", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// latestSnapshot asks the sidecar for the latest snapshot and returns the status of its answer.
+// latestSnapshot requests the latest snapshot from the sidecar and returns the HTTP status code.
 func latestSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config) (int, error) {
 	GinkgoHelper()
 
 	return requestSidecar(ctx, ns, etcd, config, "/snapshot/latest")
 }
 
-// requestSidecar asks the sidecar of the first member for a path, connecting in this way. It refuses as long as it does not know who leads, and
-// while its snapshotter is not active, which may be so for a moment after the member is ready.
+// requestSidecar sends a request to the sidecar of the first member with this client configuration, and returns the
+// HTTP status code. The sidecar rejects requests while it does not know the leader or while its snapshotter is not
+// active. Both may happen shortly after the member is ready.
 func requestSidecar(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, config *tls.Config, path string) (int, error) {
 	GinkgoHelper()
 

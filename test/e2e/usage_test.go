@@ -19,9 +19,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-var _ = Describe("A newcomer", func() {
-	// It has a cluster of its own and disturbs nobody; alone, since its time is measured and the machine is small.
-	It("has a first key within ten minutes on a bare cluster, and all else that the page promises", Serial, func(ctx SpecContext) {
+var _ = Describe("The pages for users", func() {
+	// The test has its own cluster. It runs alone, since it measures its duration and the machine is small.
+	It("lead to a first key within ten minutes on a bare cluster, and to every other result of the tutorial", Serial, func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
 		bare := seed.StartBareCluster(ctx)
 		ns := &framework.TestNamespace{Framework: bare, Name: "first"}
@@ -40,7 +40,7 @@ var _ = Describe("A newcomer", func() {
 			return ns.Follow(ctx, page, section, nil)
 		}
 
-		Expect(bare.CustomResourceDefinitions(ctx)).To(BeEmpty(), "nobody has installed anything")
+		Expect(bare.CustomResourceDefinitions(ctx)).To(BeEmpty(), "the cluster is empty")
 		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty())
 
 		began := time.Now()
@@ -49,10 +49,10 @@ var _ = Describe("A newcomer", func() {
 		Expect(follow("3. Write a key")).To(ContainSubstring("greeting\nhello\n"))
 		took := time.Since(began)
 		AddReportEntry("the first key on a bare cluster", took.Round(time.Second).String(), ReportEntryVisibilityAlways)
-		GinkgoWriter.Printf("The first key was served %s after the installation began.\n", took.Round(time.Second))
+		GinkgoWriter.Printf("etcd returned the first key %s after the start of the installation.\n", took.Round(time.Second))
 		Expect(took).To(BeNumerically("<=", 10*time.Minute))
 
-		By("finding what the chart alone has brought")
+		By("checking what the chart has installed")
 		Expect(bare.CustomResourceDefinitions(ctx)).To(ConsistOf("etcds.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "managedresources.resources.gardener.cloud"))
 		Expect(bare.ValidatingWebhooks(ctx)).To(ConsistOf("gardener-extension-etcd-druid"))
 		operator, err := bare.Operator(ctx)
@@ -60,7 +60,7 @@ var _ = Describe("A newcomer", func() {
 		Expect(operator.Deployment.Namespace).To(Equal("etcd-druid"))
 		operator.EventuallyLeading(ctx)
 
-		By("going on as the page does")
+		By("following the rest of the page")
 		Expect(follow("4. Connect as an application")).To(ContainSubstring("greeting\nhello\n"))
 		Expect(follow("5. Take a snapshot")).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
 		Expect(filepath.Glob(filepath.Join(store, "first", "first", "*", "Full-*"))).NotTo(BeEmpty())
@@ -68,18 +68,18 @@ var _ = Describe("A newcomer", func() {
 		Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
 		Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
 
-		// Not earlier: that page lists no directory for Local stores, so that the operator would refuse the store of the Etcd from then on.
-		By("updating the operator as the page about the installation says")
+		// Only now, since that page configures no directory for Local stores, so that the operator would reject the store of the Etcd.
+		By("updating the operator with the commands of the installation page")
 		ns.Follow(ctx, "operations/installation.md", "In any other cluster", nil)
 		operator.EventuallyLeading(ctx)
 
 		follow("9. Uninstall")
-		Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "they stay, with all Etcds that there are")
-		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "nobody would answer")
+		Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
+		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to them")
 		Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
 	}, SpecTimeout(15*time.Minute))
 
-	It("rotates the CAs, plans growth and completes names as the pages say", func(ctx SpecContext) {
+	It("describe commands that rotate the CAs, plan changes and complete names", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "pages")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		ns.Create(ctx, etcd)
@@ -94,7 +94,7 @@ var _ = Describe("A newcomer", func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
 
-		By("serving every metric that the page's alerts read")
+		By("scraping every metric that the alerts of the page read")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("operator").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
@@ -111,6 +111,6 @@ var _ = Describe("A newcomer", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(writeLog.TLS.RootCAs.Equal(old.RootCAs)).To(BeFalse())
 		writeLog.ExpectComplete(ctx)
-		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "the old CA is trusted no longer")
+		Expect(writeLog.TryWrite(ctx, old)).NotTo(Succeed(), "etcd no longer trusts the old CA")
 	}, SpecTimeout(specTimeout))
 })

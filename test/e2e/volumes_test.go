@@ -24,7 +24,7 @@ var _ = Describe("The volumes of three members", func() {
 		return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse(size)) }
 	}
 
-	It("grow while they are used, and do not shrink", SpecPriority(7), func(ctx SpecContext) {
+	It("are expanded while the cluster is healthy, and cannot shrink", SpecPriority(7), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "volumes")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), capacity("1Gi"))
 		ns.Create(ctx, etcd)
@@ -32,7 +32,7 @@ var _ = Describe("The volumes of three members", func() {
 		before, former := podsByName(ctx, ns), &appsv1.StatefulSet{}
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), former)).To(Succeed())
 
-		workload := ns.StartWorkload(ctx, etcd, "volumes grow")
+		workload := ns.StartWorkload(ctx, etcd, "the volumes are expanded")
 		ns.Patch(ctx, etcd, capacity("2Gi"))
 		ns.EventuallyReady(ctx, etcd)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -46,10 +46,10 @@ var _ = Describe("The volumes of three members", func() {
 			g.Expect(statefulSet.UID).NotTo(Equal(former.UID))
 			g.Expect(statefulSet.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
 		})
-		expectShortGaps(workload.Stop(ctx)) // no pod restarts, as is looked at next
+		expectShortGaps(workload.Stop(ctx)) // no pod restarts, see the next check
 		expectUntouched(ctx, ns, before, "")
 
-		By("refusing that they shrink, until that is taken back")
+		By("requesting a smaller capacity, which the operator rejects until it is reverted")
 		ns.Patch(ctx, etcd, capacity("1Gi"))
 		ns.Eventually(ctx, etcd, reportsInvalidSpec(etcd, "no volume shrinks"))
 		expectNoRetries(ctx, ns, etcd)
@@ -58,8 +58,8 @@ var _ = Describe("The volumes of three members", func() {
 		expectUntouched(ctx, ns, before, "")
 	}, SpecTimeout(specTimeout))
 
-	It("are refused to grow where their class does not allow it", func(ctx SpecContext) {
-		ns := seed.NewNamespace(ctx, "rigid")
+	It("are not expanded if their StorageClass does not allow it", func(ctx SpecContext) {
+		ns := seed.NewNamespace(ctx, "not-expandable")
 		etcd := fixture.Etcd(fixture.WithName("main"), capacity("1Gi"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("local") })
 		ns.Create(ctx, etcd)
 		ns.EventuallyReady(ctx, etcd)
@@ -73,14 +73,14 @@ var _ = Describe("The volumes of three members", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// reportsInvalidSpec is what the status of an Etcd shows whose author has to act.
+// reportsInvalidSpec checks that the condition Progressing reports an invalid spec with the message.
 func reportsInvalidSpec(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 	return func(g Gomega) {
 		g.Expect(framework.Condition(etcd, "Progressing")).To(And(HaveField("Reason", "InvalidSpec"), HaveField("Message", ContainSubstring(message))))
 	}
 }
 
-// expectNoRetries expects that nobody tries again what was refused: neither the Etcd is written, nor events.
+// expectNoRetries expects that the operator does not retry what it rejected: it writes neither the Etcd nor events.
 func expectNoRetries(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
