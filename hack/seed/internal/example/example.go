@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package example applies an Etcd and shows that it does what it is for: it serves, and its keys reach the backup store.
-// It sees the cluster from outside, as a user does, and knows nothing of how the seed runs.
+// Package example applies an Etcd and verifies that it becomes healthy and that the backup store gets its keys. It uses the cluster as a
+// user does, and does not depend on how the seed runs.
 package example
 
 import (
@@ -30,25 +30,25 @@ import (
 
 const timeout = 5 * time.Minute
 
-// Runner shows one example.
+// Runner applies and verifies one example.
 type Runner struct {
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Apply applies a manifest file.
 	Apply func(ctx context.Context, path string) error
-	// Manifest is the file, in which exactly one document is an Etcd with a backup store.
+	// Manifest is the path of the file. Exactly one of its documents is an Etcd with a backup store.
 	Manifest string
 	Out      *progress.Printer
 }
 
-// Etcd is what the example needs to know of the Etcd in its manifest.
+// Etcd is the key of the Etcd in the manifest.
 type Etcd struct{ Namespace, Name string }
 
 func etcdResource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "druid.gardener.cloud", Version: "v1alpha1", Resource: "etcds"}
 }
 
-// Run applies the manifest, waits until the Etcd is Ready, writes a key and waits until that key is in the backup store.
+// Run applies the manifest, waits until the Etcd is ready, writes a key, and waits until the backup store has the key.
 func (r Runner) Run(ctx context.Context) error {
 	content, err := os.ReadFile(r.Manifest)
 	if err != nil {
@@ -70,26 +70,26 @@ func (r Runner) Run(ctx context.Context) error {
 		return err
 	}
 
-	door, err := r.findDoor(ctx, etcd)
+	target, err := r.findEndpoint(ctx, etcd)
 	if err != nil {
 		return err
 	}
 
 	r.Out.Println("Etcd %s is Ready", etcd)
 
-	if err := r.showStore(ctx, door); err != nil {
+	if err := r.showStore(ctx, target); err != nil {
 		return err
 	}
 
-	r.printNext(etcd, door)
+	r.printNext(etcd, target)
 
 	return nil
 }
 
-// showStore waits for the first full snapshot before it writes, so that the key must come into the store by a delta snapshot.
-func (r Runner) showStore(ctx context.Context, d *door) error {
+// showStore waits for the first full snapshot before it writes the key, so that a delta snapshot must bring the key to the store.
+func (r Runner) showStore(ctx context.Context, target *endpoint) error {
 	if err := r.Out.Wait(ctx, "the first full snapshot", timeout, func(ctx context.Context) (string, error) {
-		snapshots, err := d.snapshots(ctx)
+		snapshots, err := target.snapshots(ctx)
 
 		switch {
 		case err != nil:
@@ -103,7 +103,7 @@ func (r Runner) showStore(ctx context.Context, d *door) error {
 		return err
 	}
 
-	revision, err := d.writeKey(ctx)
+	revision, err := target.writeKey(ctx)
 	if err != nil {
 		return err
 	}
@@ -112,14 +112,14 @@ func (r Runner) showStore(ctx context.Context, d *door) error {
 
 	var found snapshots
 
-	if err := r.Out.Wait(ctx, "the snapshot that holds the key", timeout, func(ctx context.Context) (string, error) {
-		current, err := d.snapshots(ctx)
+	if err := r.Out.Wait(ctx, "the snapshot with the key", timeout, func(ctx context.Context) (string, error) {
+		current, err := target.snapshots(ctx)
 		if err != nil {
 			return err.Error(), nil
 		}
 
 		if last := current.lastRevision(); last < revision {
-			return fmt.Sprintf("the store has revisions up to %d, the next delta snapshot brings %d", last, revision), nil
+			return fmt.Sprintf("the store has revisions up to %d, the next delta snapshot contains %d", last, revision), nil
 		}
 
 		found = current
@@ -129,12 +129,12 @@ func (r Runner) showStore(ctx context.Context, d *door) error {
 		return err
 	}
 
-	r.Out.Println("the store holds %s", found)
+	r.Out.Println("the store has %s", found)
 
 	return nil
 }
 
-// FindEtcd returns the one Etcd among the documents of a manifest. No namespace means default.
+// FindEtcd returns the first Etcd in the documents of a manifest. Without a namespace it is in the namespace default.
 func FindEtcd(manifest []byte) (Etcd, error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)
 
@@ -161,7 +161,7 @@ func FindEtcd(manifest []byte) (Etcd, error) {
 
 func (e Etcd) String() string { return e.Namespace + "/" + e.Name }
 
-// missing says what the Etcd waits for, in the words of its own conditions and pods.
+// missing returns why the Etcd is not ready: its condition, its last error and the state of its pods. Empty means that it is ready.
 func (r Runner) missing(ctx context.Context, e Etcd) (string, error) {
 	object, err := r.Dynamic.Resource(etcdResource()).Namespace(e.Namespace).Get(ctx, e.Name, metav1.GetOptions{})
 	if err != nil {
@@ -211,7 +211,7 @@ func lastError(object *unstructured.Unstructured) string {
 	return fmt.Sprint(first["description"])
 }
 
-// DescribePods says of each pod that is not ready what its containers do, in one line.
+// DescribePods describes the state of each pod that is not ready, in one line.
 func DescribePods(ctx context.Context, client kubernetes.Interface, namespace, selector string) (string, error) {
 	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
@@ -237,7 +237,7 @@ func DescribePods(ctx context.Context, client kubernetes.Interface, namespace, s
 	return strings.Join(lines, "; "), nil
 }
 
-// describePod returns nothing for a pod that is ready and stays.
+// describePod returns an empty string for a pod that is ready and not terminating.
 func describePod(pod corev1.Pod) string {
 	if pod.DeletionTimestamp != nil {
 		return "pod " + pod.Name + " is terminating"
@@ -270,23 +270,23 @@ func describePod(pod corev1.Pod) string {
 	return fmt.Sprintf("pod %s is %s, %d of %d containers ready", pod.Name, state, ready, total)
 }
 
-func (r Runner) printNext(e Etcd, d *door) {
-	read := fmt.Sprintf("  etcdctl --endpoints %s get %s", d.endpoint, key)
-	if d.tls != nil {
+func (r Runner) printNext(e Etcd, target *endpoint) {
+	read := fmt.Sprintf("  etcdctl --endpoints %s get %s", target.clientURL, key)
+	if target.tls != nil {
 		read = fmt.Sprintf(`  for f in ca.crt tls.crt tls.key; do kubectl -n %[1]s get secret %[2]s-connection -o go-template="{{index .data \"$f\" | base64decode}}" > "$f"; done
   kubectl -n %[1]s port-forward service/%[2]s-client 2379 &
   etcdctl --endpoints https://localhost:2379 --cacert ca.crt --cert tls.crt --key tls.key get %[3]s`, e.Namespace, e.Name, key)
 	}
 
 	r.Out.Plain(`
-Etcd %s serves at %s (from this machine)
-and at %s (from pods). Its store is below %s.
+Etcd %s is healthy. Its endpoint is %s for this machine
+and %s for pods. The directory of its store is %s.
 
 Try next:
   eval "$(go run -C hack/seed . env)"
   kubectl get etcd,managedresource,statefulset,pod -A
 %s
-  kubectl -n %s delete pod %s-0      # the key comes back with it
+  kubectl -n %s delete pod %s-0      # the new pod still has the key
   make seed-status
-  make down`, e, d.endpoint, d.inside, d.store, read, e.Namespace, e.Name)
+  make down`, e, target.clientURL, target.inClusterURL, target.storePath, read, e.Namespace, e.Name)
 }

@@ -21,13 +21,13 @@ var _ = Describe("FindEtcd", func() {
 		Expect(etcd).To(Equal(example.Etcd{Namespace: "ns", Name: "e"}))
 	})
 
-	It("takes the default namespace when none is named", func() {
+	It("uses the namespace default when the manifest names none", func() {
 		etcd, err := example.FindEtcd([]byte("# a comment\n---\nkind: Etcd\nmetadata: {name: e}\n"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(etcd).To(Equal(example.Etcd{Namespace: "default", Name: "e"}))
 	})
 
-	It("says when there is none", func() {
+	It("returns an error when there is none", func() {
 		_, err := example.FindEtcd([]byte("kind: Secret\n"))
 		Expect(err).To(MatchError("no document of kind Etcd"))
 	})
@@ -41,7 +41,7 @@ var _ = Describe("DescribePods", func() {
 		}
 	}
 
-	It("names the container that keeps a pod waiting, and why", func(ctx SpecContext) {
+	It("names the container that is not ready, and the reason", func(ctx SpecContext) {
 		client := fake.NewClientset(pod("x-0",
 			corev1.ContainerStatus{Name: "etcd", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImageNeverPull"}}},
 			corev1.ContainerStatus{Name: "backup-restore", Ready: true},
@@ -50,14 +50,14 @@ var _ = Describe("DescribePods", func() {
 		Expect(example.DescribePods(ctx, client, "ns", "app=x")).To(Equal("pod x-0 is ErrImageNeverPull (etcd), 1 of 2 containers ready"))
 	})
 
-	It("passes over pods that are ready", func(ctx SpecContext) {
+	It("omits pods that are ready", func(ctx SpecContext) {
 		ready := pod("x-0", corev1.ContainerStatus{Name: "etcd", Ready: true})
 		ready.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 
 		Expect(example.DescribePods(ctx, fake.NewClientset(ready), "ns", "app=x")).To(Equal("its pods are ready"))
 	})
 
-	It("says when there is no pod", func(ctx SpecContext) {
+	It("reports that there is no pod", func(ctx SpecContext) {
 		Expect(example.DescribePods(ctx, fake.NewClientset(), "ns", "app=x")).To(Equal("no pod yet"))
 	})
 })

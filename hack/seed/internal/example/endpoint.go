@@ -25,24 +25,24 @@ import (
 )
 
 const (
-	key     = "/example/greeting"
-	value   = "It serves."
-	request = 10 * time.Second
+	key            = "/example/greeting"
+	value          = "Hello"
+	requestTimeout = 10 * time.Second
 )
 
-// door is the way into an Etcd from this machine: its client Service, which the seed routes to.
-type door struct {
-	// endpoint is the etcd's URL from here, inside the one from pods, backup the sidecar's.
-	endpoint, inside, backup string
-	// name is the etcd's URL by a name of its certificate, address where that leads to.
-	name, address string
-	// store is the place of the snapshots, for people.
-	store string
-	tls   *tls.Config
+// endpoint contains the addresses and credentials with which this machine connects to an Etcd through its client Service.
+type endpoint struct {
+	// clientURL is the URL of etcd for this machine, inClusterURL the one for pods. sidecarURL is the URL of the sidecar.
+	clientURL, inClusterURL, sidecarURL string
+	// namedURL is the URL of etcd with a name that its certificate contains. address is what the name resolves to.
+	namedURL, address string
+	// storePath is the directory of the snapshots. It is printed only.
+	storePath string
+	tls       *tls.Config
 }
 
-// findDoor reads addresses from the client Service, and certificates from the secrets that the member's pod mounts.
-func (r Runner) findDoor(ctx context.Context, e Etcd) (*door, error) {
+// findEndpoint reads the addresses from the client Service, and the certificates from the Secrets that the member's pod mounts.
+func (r Runner) findEndpoint(ctx context.Context, e Etcd) (*endpoint, error) {
 	name := e.Name + "-client"
 
 	service, err := r.Client.CoreV1().Services(e.Namespace).Get(ctx, name, metav1.GetOptions{})
@@ -75,18 +75,18 @@ func (r Runner) findDoor(ctx context.Context, e Etcd) (*door, error) {
 		backupScheme = "https"
 	}
 
-	return &door{
-		endpoint: fmt.Sprintf("%s://%s:%d", scheme, service.Spec.ClusterIP, ports["client"]),
-		inside:   fmt.Sprintf("%s://%s.%s.svc:%d", scheme, name, e.Namespace, ports["client"]),
-		backup:   fmt.Sprintf("%s://%s:%d", backupScheme, service.Spec.ClusterIP, ports["backuprestore"]),
-		name:     fmt.Sprintf("%s://%s-local:%d", scheme, e.Name, ports["client"]),
-		address:  fmt.Sprintf("%s:%d", service.Spec.ClusterIP, ports["client"]),
-		store:    storeOf(pod),
-		tls:      config,
+	return &endpoint{
+		clientURL:    fmt.Sprintf("%s://%s:%d", scheme, service.Spec.ClusterIP, ports["client"]),
+		inClusterURL: fmt.Sprintf("%s://%s.%s.svc:%d", scheme, name, e.Namespace, ports["client"]),
+		sidecarURL:   fmt.Sprintf("%s://%s:%d", backupScheme, service.Spec.ClusterIP, ports["backuprestore"]),
+		namedURL:     fmt.Sprintf("%s://%s-local:%d", scheme, e.Name, ports["client"]),
+		address:      fmt.Sprintf("%s:%d", service.Spec.ClusterIP, ports["client"]),
+		storePath:    storeOf(pod),
+		tls:          config,
 	}, nil
 }
 
-// clientTLS returns nil for an Etcd that serves plaintext.
+// clientTLS returns the client configuration. It returns nil for an Etcd without TLS.
 func (r Runner) clientTLS(ctx context.Context, e Etcd, pod *corev1.Pod) (*tls.Config, error) {
 	if secretOf(pod, "etcd-client-tls") == "" {
 		return nil, nil
@@ -143,13 +143,13 @@ func storeOf(pod *corev1.Pod) string {
 	return layout.LocalStore
 }
 
-// writeKey writes the key unless it is there already, reads it and returns the revision of its last change.
-func (d *door) writeKey(ctx context.Context) (int64, error) {
+// writeKey writes the key unless it has the value already, reads it, and returns the revision of its last change.
+func (e *endpoint) writeKey(ctx context.Context) (int64, error) {
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{d.name}, TLS: d.tls, DialTimeout: request, Logger: zap.NewNop(),
-		// The certificate is verified for the host of the endpoint, so that it has to be a name; this leads to the address.
+		Endpoints: []string{e.namedURL}, TLS: e.tls, DialTimeout: requestTimeout, Logger: zap.NewNop(),
+		// etcd's certificate contains the name and not the address, so that the dialer replaces the name by the address.
 		DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "tcp", d.address)
+			return (&net.Dialer{}).DialContext(ctx, "tcp", e.address)
 		})},
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func (d *door) writeKey(ctx context.Context) (int64, error) {
 	}
 	defer func() { _ = client.Close() }()
 
-	ctx, cancel := context.WithTimeout(ctx, 2*request)
+	ctx, cancel := context.WithTimeout(ctx, 2*requestTimeout)
 	defer cancel()
 
 	for range 2 {
@@ -175,10 +175,10 @@ func (d *door) writeKey(ctx context.Context) (int64, error) {
 		}
 	}
 
-	return 0, errors.New("a written key was not read back")
+	return 0, errors.New("the key was written, but a read did not return it")
 }
 
-// snapshots is what the sidecar says of its store.
+// snapshots is the sidecar's response about its store.
 type snapshots struct {
 	Full   *snapshot  `json:"fullSnapshot"`
 	Deltas []snapshot `json:"deltaSnapshots"`
@@ -189,7 +189,7 @@ type snapshot struct {
 	LastRevision int64  `json:"lastRevision"`
 }
 
-// lastRevision is that of the last snapshot, 0 for an empty store.
+// lastRevision returns the revision of the last snapshot, or 0 for an empty store.
 func (s snapshots) lastRevision() int64 {
 	if len(s.Deltas) > 0 {
 		return s.Deltas[len(s.Deltas)-1].LastRevision
@@ -211,16 +211,16 @@ func (s snapshots) String() string {
 	return text
 }
 
-func (d *door) snapshots(ctx context.Context) (snapshots, error) {
-	ctx, cancel := context.WithTimeout(ctx, request)
+func (e *endpoint) snapshots(ctx context.Context) (snapshots, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
-	call, err := http.NewRequestWithContext(ctx, http.MethodGet, d.backup+"/snapshot/latest", nil)
+	call, err := http.NewRequestWithContext(ctx, http.MethodGet, e.sidecarURL+"/snapshot/latest", nil)
 	if err != nil {
 		return snapshots{}, err
 	}
 
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: d.tls, DisableKeepAlives: true}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: e.tls, DisableKeepAlives: true}}
 
 	response, err := client.Do(call)
 	if err != nil {
@@ -229,7 +229,7 @@ func (d *door) snapshots(ctx context.Context) (snapshots, error) {
 	defer func() { _ = response.Body.Close() }()
 
 	if response.StatusCode != http.StatusOK {
-		return snapshots{}, fmt.Errorf("the sidecar answers %s", response.Status)
+		return snapshots{}, fmt.Errorf("the sidecar returned %s", response.Status)
 	}
 
 	var found snapshots
