@@ -54,7 +54,7 @@ func SignalContext(parent context.Context, dataVolume string) (context.Context, 
 }
 
 // forgetExitCode is called after a clean start: from then on only a new signal vouches for the data.
-func forgetExitCode(dataVolume string) {
+func removeExitCode(dataVolume string) {
 	if err := os.Remove(exitCodeFile(dataVolume)); err != nil && !os.IsNotExist(err) {
 		log.Printf("Exit code was not removed: %v", err)
 	}

@@ -49,12 +49,12 @@ func Run(ctx context.Context, stop context.CancelCauseFunc, o Options) error {
 		return fmt.Errorf("restricting the modes of the data files: %w", err)
 	}
 
-	door, err := newDoor(o, config.ClientTLSInfo, stop)
+	server, err := newServer(o, config.ClientTLSInfo, stop)
 	if err != nil {
 		return err
 	}
 
-	go door.serve(ctx)
+	go server.serve(ctx)
 
 	etcd, err := embed.StartEtcd(config)
 	if err != nil {
@@ -67,9 +67,9 @@ func Run(ctx context.Context, stop context.CancelCauseFunc, o Options) error {
 	}
 
 	log.Print("etcd joined its cluster")
-	forgetExitCode(o.DataVolume)
+	removeExitCode(o.DataVolume)
 
-	go door.probe(ctx)
+	go server.probe(ctx)
 
 	select {
 	case <-ctx.Done():

@@ -23,72 +23,74 @@ const (
 	probeTimeout = 5 * time.Second
 )
 
-// door is what the kubelet and the sidecar see of the member: readiness by a linearizable read, and a way to stop it.
-type door struct {
+// server is the HTTP server of the wrapper. The kubelet requests /readyz, which reports whether linearizable reads succeed. The sidecar
+// requests /stop, which stops the member.
+type server struct {
 	ready    atomic.Bool
-	server   *http.Server
+	http     *http.Server
 	endpoint string
 	client   *tls.Config
 	serveTLS bool
 }
 
-// newDoor prepares the server, with etcd's own server certificate when clients use TLS. It asks nobody for a client certificate.
-func newDoor(o Options, info transport.TLSInfo, stop context.CancelCauseFunc) (*door, error) {
-	d := &door{serveTLS: info.CertFile != "", endpoint: fmt.Sprintf("http://%s:%d", o.ServerName, o.ClientPort)}
-	d.server = &http.Server{Addr: fmt.Sprintf(":%d", o.WrapperPort), Handler: d.handler(stop), ReadHeaderTimeout: probeTimeout}
+// newServer returns a server that does not listen yet. If clients of etcd use TLS, the server has etcd's server certificate. It requires
+// no client certificates.
+func newServer(o Options, info transport.TLSInfo, stop context.CancelCauseFunc) (*server, error) {
+	s := &server{serveTLS: info.CertFile != "", endpoint: fmt.Sprintf("http://%s:%d", o.ServerName, o.ClientPort)}
+	s.http = &http.Server{Addr: fmt.Sprintf(":%d", o.WrapperPort), Handler: s.handler(stop), ReadHeaderTimeout: probeTimeout}
 
-	if !d.serveTLS {
-		return d, nil
+	if !s.serveTLS {
+		return s, nil
 	}
 
-	d.endpoint = fmt.Sprintf("https://%s:%d", o.ServerName, o.ClientPort)
-	d.server.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-		pair, err := tls.LoadX509KeyPair(info.CertFile, info.KeyFile) // read each time: certificates are renewed in place
+	s.endpoint = fmt.Sprintf("https://%s:%d", o.ServerName, o.ClientPort)
+	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		pair, err := tls.LoadX509KeyPair(info.CertFile, info.KeyFile) // read for each connection, since the files of renewed certificates are replaced
 		return &pair, err
 	}}
 
 	var err error
 
-	d.client, err = transport.TLSInfo{CertFile: o.ClientCert, KeyFile: o.ClientKey, TrustedCAFile: info.TrustedCAFile}.ClientConfig()
+	s.client, err = transport.TLSInfo{CertFile: o.ClientCert, KeyFile: o.ClientKey, TrustedCAFile: info.TrustedCAFile}.ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the client certificate: %w", err)
 	}
 
-	return d, nil
+	return s, nil
 }
 
-func (d *door) handler(stop context.CancelCauseFunc) http.Handler {
+func (s *server) handler(stop context.CancelCauseFunc) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if !d.ready.Load() {
+		if !s.ready.Load() {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	mux.HandleFunc("/stop", func(_ http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
-			stop(errors.New("asked to stop by " + r.RemoteAddr))
+			stop(errors.New("stop requested by " + r.RemoteAddr))
 		}
 	})
 
 	return mux
 }
 
-func (d *door) serve(ctx context.Context) {
-	context.AfterFunc(ctx, func() { _ = d.server.Close() })
+func (s *server) serve(ctx context.Context) {
+	context.AfterFunc(ctx, func() { _ = s.http.Close() })
 
-	serve := d.server.ListenAndServe
-	if d.serveTLS {
-		serve = func() error { return d.server.ListenAndServeTLS("", "") }
+	serve := s.http.ListenAndServe
+	if s.serveTLS {
+		serve = func() error { return s.http.ListenAndServeTLS("", "") }
 	}
 
 	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
-		log.Fatalf("Readiness is not served: %v", err)
+		log.Fatalf("Serving readiness failed: %v", err)
 	}
 }
 
-// probe keeps the readiness up to date until ctx ends.
-func (d *door) probe(ctx context.Context) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{d.endpoint}, TLS: d.client, DialTimeout: probeTimeout, Context: ctx})
+// probe updates the readiness periodically until ctx ends.
+func (s *server) probe(ctx context.Context) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.endpoint}, TLS: s.client, DialTimeout: probeTimeout, Context: ctx})
 	if err != nil {
 		log.Fatalf("Readiness cannot be checked: %v", err)
 	}
@@ -100,7 +102,7 @@ func (d *door) probe(ctx context.Context) {
 
 		cancel()
 
-		if ready := err == nil; d.ready.Swap(ready) != ready {
+		if ready := err == nil; s.ready.Swap(ready) != ready {
 			log.Printf("Ready: %t (%v)", ready, err)
 		}
 

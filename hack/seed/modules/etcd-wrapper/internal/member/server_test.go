@@ -13,17 +13,17 @@ import (
 	"go.etcd.io/etcd/pkg/transport"
 )
 
-func TestDoorServesReadinessAndStopsOnPostOnly(t *testing.T) {
+func TestServerServesReadinessAndStopsOnPostOnly(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 
-	d, err := newDoor(Options{ServerName: "etcd-local", ClientPort: 2379}, transport.TLSInfo{}, stop)
+	s, err := newServer(Options{ServerName: "etcd-local", ClientPort: 2379}, transport.TLSInfo{}, stop)
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	request := func(method, path string) int {
 		recorder := httptest.NewRecorder()
-		d.server.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
+		s.http.Handler.ServeHTTP(recorder, httptest.NewRequest(method, path, nil))
 
 		return recorder.Code
 	}
@@ -32,7 +32,7 @@ func TestDoorServesReadinessAndStopsOnPostOnly(t *testing.T) {
 		t.Errorf("before the first read: %d, want 503", code)
 	}
 
-	d.ready.Store(true)
+	s.ready.Store(true)
 
 	if code := request(http.MethodGet, "/readyz"); code != http.StatusOK {
 		t.Errorf("after a read: %d, want 200", code)
