@@ -64,7 +64,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	defer unlock()
 
 	for i, m := range missing {
-		if err := b.announce(ctx, i+1, len(missing), m); err != nil {
+		if err := b.buildModule(ctx, i+1, len(missing), m); err != nil {
 			return err
 		}
 	}
@@ -72,13 +72,13 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// announce builds with a line before, a line after, and one each half minute in between.
-func (b Builder) announce(ctx context.Context, index, count int, m Module) error {
+// buildModule builds with a line before, a line after, and one each half minute in between.
+func (b Builder) buildModule(ctx context.Context, index, count int, m Module) error {
 	start := time.Now()
 	what := fmt.Sprintf("[%d/%d] %s", index, count, m.Name)
 	b.Out.Println("%s: building %s", what, strings.Join(slices.Sorted(maps.Keys(m.Programs)), ", "))
 
-	if err := b.remind(what, func() error { return b.build(ctx, m) }); err != nil {
+	if err := b.withProgress(what, func() error { return b.build(ctx, m) }); err != nil {
 		return err
 	}
 
@@ -87,8 +87,8 @@ func (b Builder) announce(ctx context.Context, index, count int, m Module) error
 	return nil
 }
 
-// remind does the work and says each half minute that it is still going on.
-func (b Builder) remind(what string, work func() error) error {
+// withProgress does the work and says each half minute that it is still going on.
+func (b Builder) withProgress(what string, work func() error) error {
 	start := time.Now()
 
 	ticker := time.NewTicker(30 * time.Second)
@@ -231,26 +231,26 @@ func (b Builder) source(m Module) string {
 
 // Operator builds the operator from the checkout and returns the path of the binary. Go's own build cache decides what is compiled.
 func (b Builder) Operator(ctx context.Context) (string, error) {
-	return b.own(ctx, "gardener-extension-etcd-druid", b.OwnDir())
+	return b.buildCommand(ctx, "gardener-extension-etcd-druid", b.CommandDir())
 }
 
 // OperatorIn builds it into the folder, so that a seed that runs from the cache notices nothing.
 func (b Builder) OperatorIn(ctx context.Context, dir string) (string, error) {
-	return b.own(ctx, "gardener-extension-etcd-druid", dir)
+	return b.buildCommand(ctx, "gardener-extension-etcd-druid", dir)
 }
 
 // Plugin builds kubectl-etcd, likewise.
 func (b Builder) Plugin(ctx context.Context) (string, error) {
-	return b.own(ctx, "kubectl-etcd", b.OwnDir())
+	return b.buildCommand(ctx, "kubectl-etcd", b.CommandDir())
 }
 
-// OwnDir is the folder of what is built from the checkout.
-func (b Builder) OwnDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
+// CommandDir is the folder of what is built from the checkout.
+func (b Builder) CommandDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
 
-func (b Builder) own(ctx context.Context, name, dir string) (string, error) {
+func (b Builder) buildCommand(ctx context.Context, name, dir string) (string, error) {
 	target := filepath.Join(dir, name)
 
-	if err := b.remind(name, func() error {
+	if err := b.withProgress(name, func() error {
 		return run(b.prepare(exec.CommandContext(ctx, filepath.Join(b.Layout.Root, script), "-o", target+".unfinished", "./cmd/"+name), b.Layout.Root))
 	}); err != nil {
 		return "", fmt.Errorf("building %s: %w", name, err)

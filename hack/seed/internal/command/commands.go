@@ -119,7 +119,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 	s.Out.Println("the %s cluster is up; nodes: %d; KUBECONFIG is %s", s.Layout.Name(), *nodes, s.Layout.Kubeconfig())
 
 	if bare {
-		_, values, err := s.Offer(ctx)
+		_, values, err := s.PrepareOperator(ctx)
 		if err == nil {
 			s.Out.Println("docs/usage/first-etcd.md installs the operator; VALUES is %s", values)
 		}
@@ -136,7 +136,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 
 func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 	if s.Layout.Cluster == layout.Seed {
-		if err := s.DownBeside(ctx); err != nil {
+		if err := s.DownOthers(ctx); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func runLogs(ctx context.Context, s *seed.Seed, args []string, out io.Writer) er
 }
 
 func runEnv(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
-	path := s.Builder.OwnDir() + string(os.PathListSeparator) // kubectl-etcd
+	path := s.Builder.CommandDir() + string(os.PathListSeparator) // kubectl-etcd
 
 	for _, program := range [][2]string{{build.Kubernetes, "kubectl"}, {build.Etcd, "etcdctl"}, {build.Helm, "helm"}} {
 		file, err := s.Builder.Program(program[0], program[1])

@@ -19,7 +19,7 @@ import (
 )
 
 // Memory is what is restored by Restore.
-type Memory struct {
+type State struct {
 	// Sysctls maps the settings that the kubelet changes for the whole machine to their values before.
 	Sysctls map[string]string `json:"sysctls"`
 	// Absent are the paths that did not exist before and that the seed's programs make wherever they are told to work.
@@ -44,9 +44,9 @@ var paths = []string{
 // namespaces is made and mounted by `ip netns`, with the first namespace of the machine.
 const namespaces = "/run/netns"
 
-// Remember writes down what the machine is like, once for each cluster. Where one runs beside, whose file is among the others, the machine
+// Save writes down what the machine is like, once for each cluster. Where one runs beside, whose file is among the others, the machine
 // has been changed already, and what that one remembers counts.
-func Remember(file string, others ...string) error {
+func Save(file string, others ...string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
 	}
@@ -57,21 +57,21 @@ func Remember(file string, others ...string) error {
 		}
 	}
 
-	memory := Memory{Sysctls: map[string]string{}}
+	state := State{Sysctls: map[string]string{}}
 
 	for _, name := range sysctls {
 		if content, err := os.ReadFile("/proc/sys/" + name); err == nil {
-			memory.Sysctls[name] = strings.TrimSpace(string(content))
+			state.Sysctls[name] = strings.TrimSpace(string(content))
 		}
 	}
 
 	for _, path := range paths {
 		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-			memory.Absent = append(memory.Absent, path)
+			state.Absent = append(state.Absent, path)
 		}
 	}
 
-	content, err := json.MarshalIndent(memory, "", "  ")
+	content, err := json.MarshalIndent(state, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func Restore(file string, others ...string) error {
 		return nil
 	}
 
-	var memory Memory
+	var state State
 	if err == nil {
-		err = json.Unmarshal(content, &memory)
+		err = json.Unmarshal(content, &state)
 	}
 
 	if err != nil {
@@ -112,11 +112,11 @@ func Restore(file string, others ...string) error {
 
 	var errs []error
 
-	for name, value := range memory.Sysctls {
+	for name, value := range state.Sysctls {
 		errs = append(errs, os.WriteFile("/proc/sys/"+name, []byte(value), 0o644))
 	}
 
-	for _, path := range memory.Absent {
+	for _, path := range state.Absent {
 		if entries, _ := os.ReadDir(path); path == namespaces && len(entries) > 0 {
 			continue // someone else has come to use it
 		}

@@ -40,7 +40,7 @@ var _ = Describe("Memory", func() {
 		Expect(os.MkdirAll(made, 0o755)).To(Succeed())
 		Expect(os.MkdirAll(filepath.Dir(first), 0o755)).To(Succeed())
 		Expect(os.WriteFile(first, []byte(`{"absent": ["`+made+`"]}`), 0o600)).To(Succeed())
-		Expect(host.Remember(second, first)).To(Succeed())
+		Expect(host.Save(second, first)).To(Succeed())
 	})
 
 	It("is that of the cluster that came first", func() {

@@ -103,8 +103,8 @@ func (l Layout) Kubeconfig() string { return filepath.Join(l.PKI(), "admin.kubec
 // AuditLog records every write that the API server accepted or refused, as JSON lines.
 func (l Layout) AuditLog() string { return filepath.Join(l.Logs(), "audit.log") }
 
-// Memory is what the machine was like before.
-func (l Layout) Memory() string { return filepath.Join(l.Run, "host.json") }
+// HostState is what the machine was like before.
+func (l Layout) HostState() string { return filepath.Join(l.Run, "host.json") }
 
 // Values are those of the operator's chart.
 func (l Layout) Values() string { return filepath.Join(l.Run, "operator-values.yaml") }

@@ -60,14 +60,14 @@ func Round(d time.Duration) string {
 // check returns an empty string when there is nothing left to wait for. The error after timeout names what was missing last.
 func (p *Printer) Wait(ctx context.Context, subject string, timeout time.Duration, check func(context.Context) (string, error)) error {
 	const (
-		poll   = 300 * time.Millisecond
-		remind = 15 * time.Second
+		poll     = 300 * time.Millisecond
+		reminder = 15 * time.Second
 	)
 
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	last, printed := "", time.Now().Add(-remind)
+	last, printed := "", time.Now().Add(-reminder)
 
 	for {
 		missing, err := check(ctx)
@@ -79,7 +79,7 @@ func (p *Printer) Wait(ctx context.Context, subject string, timeout time.Duratio
 			return nil
 		}
 
-		if since := time.Since(printed); (missing != last && since > time.Second) || since > remind {
+		if since := time.Since(printed); (missing != last && since > time.Second) || since > reminder {
 			p.Println("waiting for %s: %s", subject, missing)
 			printed, last = time.Now(), missing
 		}

@@ -44,7 +44,7 @@ func (s *Seed) Deploy(ctx context.Context) error {
 		return fmt.Errorf("the operator is not deployed to the bare cluster, which is for installing it by hand; the chart's values are %s", s.Layout.Values())
 	}
 
-	tag, values, err := s.Offer(ctx)
+	tag, values, err := s.PrepareOperator(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *Seed) Deploy(ctx context.Context) error {
 
 	s.Out.Println("installing the operator %s:%s", image.OperatorRepository, tag)
 
-	if err := s.forgetPendingRelease(ctx); err != nil {
+	if err := s.deletePendingRelease(ctx); err != nil {
 		return fmt.Errorf("forgetting an interrupted installation: %w", err)
 	}
 
@@ -71,9 +71,9 @@ func (s *Seed) Deploy(ctx context.Context) error {
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
 }
 
-// Offer builds the operator and the plugin of kubectl, loads the operator's image, which no registry has, and writes the values with which
+// PrepareOperator builds the operator and the plugin of kubectl, loads the operator's image, which no registry has, and writes the values with which
 // its chart is installed here. It returns the tag of the image and the file with the values.
-func (s *Seed) Offer(ctx context.Context) (tag, values string, err error) {
+func (s *Seed) PrepareOperator(ctx context.Context) (tag, values string, err error) {
 	s.Out.Println("building the operator and kubectl-etcd")
 
 	if tag, err = s.loadOperator(ctx); err != nil {
@@ -89,9 +89,9 @@ func (s *Seed) Offer(ctx context.Context) (tag, values string, err error) {
 	return tag, values, err
 }
 
-// forgetPendingRelease removes what Helm noted of an installation that was interrupted: it would wait for its end for ever. The lock says
+// deletePendingRelease removes what Helm noted of an installation that was interrupted: it would wait for its end for ever. The lock says
 // that nobody else is at work.
-func (s *Seed) forgetPendingRelease(ctx context.Context) error {
+func (s *Seed) deletePendingRelease(ctx context.Context) error {
 	client, err := s.client()
 	if err != nil {
 		return err

@@ -19,31 +19,31 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 )
 
-// DownBeside takes down the clusters that run beside this one, and says which.
-func (s *Seed) DownBeside(ctx context.Context) error {
-	for _, beside := range s.others() {
-		if _, err := os.Stat(beside.Run); errors.Is(err, fs.ErrNotExist) {
+// DownOthers takes down the clusters that run beside this one, and says which.
+func (s *Seed) DownOthers(ctx context.Context) error {
+	for _, other := range s.otherLayouts() {
+		if _, err := os.Stat(other.Run); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 
-		other, err := newSeed(beside, s.Out)
+		otherSeed, err := newSeed(other, s.Out)
 		if err != nil {
 			return err
 		}
 
-		unlock, err := other.Lock(ctx)
+		unlock, err := otherSeed.Lock(ctx)
 		if err != nil {
 			return err
 		}
 
-		err = other.Down(ctx)
+		err = otherSeed.Down(ctx)
 		unlock()
 
 		if err != nil {
-			return fmt.Errorf("taking the %s cluster down: %w", beside.Name(), err)
+			return fmt.Errorf("taking the %s cluster down: %w", other.Name(), err)
 		}
 
-		s.Out.Println("the %s cluster is down as well", beside.Name())
+		s.Out.Println("the %s cluster is down as well", other.Name())
 	}
 
 	return nil
@@ -67,7 +67,7 @@ func (s *Seed) Down(ctx context.Context) error {
 		network.RemoveBridge(ctx, s.Layout.Cluster),
 		cgroup.Remove(s.Layout.Cgroup()),
 		host.Unmount(s.Layout.Run),
-		host.Restore(s.Layout.Memory(), s.memories()...),
+		host.Restore(s.Layout.HostState(), s.hostStates()...),
 	)
 
 	if err := errors.Join(errs...); err != nil {

@@ -63,21 +63,21 @@ func newSeed(l layout.Layout, out *progress.Printer) (*Seed, error) {
 	return s, s.wire()
 }
 
-// others are the folders' layouts of the clusters that may run beside this one.
-func (s *Seed) others() []layout.Layout {
-	var others []layout.Layout
+// otherLayouts are the folders' layouts of the clusters that may run beside this one.
+func (s *Seed) otherLayouts() []layout.Layout {
+	var layouts []layout.Layout
 	for _, cluster := range s.Layout.Others() {
-		others = append(others, s.Layout.Of(cluster))
+		layouts = append(layouts, s.Layout.Of(cluster))
 	}
 
-	return others
+	return layouts
 }
 
-// memories are the files in which those clusters remember what the machine was like.
-func (s *Seed) memories() []string {
+// hostStates are the files in which those clusters remember what the machine was like.
+func (s *Seed) hostStates() []string {
 	var files []string
-	for _, other := range s.others() {
-		files = append(files, other.Memory())
+	for _, other := range s.otherLayouts() {
+		files = append(files, other.HostState())
 	}
 
 	return files

@@ -82,13 +82,13 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 	}
 
 	for _, n := range s.existingNodes() {
-		cable := "stopped (start-node " + n.Name() + ")"
+		connection := "stopped (start-node " + n.Name() + ")"
 
 		switch {
 		case network.IsConnected(n):
-			cable = "connected"
+			connection = "connected"
 		case network.Exists(n):
-			cable = "cut off (heal " + n.Name() + ")"
+			connection = "cut off (heal " + n.Name() + ")"
 		}
 
 		state := ready[n.Name()]
@@ -96,7 +96,7 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 			state = "unknown"
 		}
 
-		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%d\n", n.Name(), state, cable, pods[n.Name()])
+		_, _ = fmt.Fprintf(out, "%s\t%s\t%s\t%d\n", n.Name(), state, connection, pods[n.Name()])
 	}
 }
 

@@ -108,7 +108,7 @@ func (s *Seed) Up(ctx context.Context, count int) error {
 
 // prepare makes what every process needs: the folder, the certificates, the bridge.
 func (s *Seed) prepare(ctx context.Context) error {
-	if err := host.Remember(s.Layout.Memory(), s.memories()...); err != nil {
+	if err := host.Save(s.Layout.HostState(), s.hostStates()...); err != nil {
 		return fmt.Errorf("remembering what this machine was like: %w", err)
 	}
 

@@ -81,14 +81,14 @@ func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions)
 		},
 	}
 	if o.StorageClass.Parameters["boundTo"] == "node" && o.SelectedNodeName != "" {
-		volume.Spec.NodeAffinity = only(o.SelectedNodeName)
+		volume.Spec.NodeAffinity = nodeAffinity(o.SelectedNodeName)
 	}
 
 	return volume, controller.ProvisioningFinished, nil
 }
 
-// only is the affinity of a volume that is on one node. The nodes of the seed are named as their hosts.
-func only(node string) *corev1.VolumeNodeAffinity {
+// nodeAffinity is the affinity of a volume that is on one node. The nodes of the seed are named as their hosts.
+func nodeAffinity(node string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{
 			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node},

@@ -34,7 +34,7 @@ type resizer struct {
 func (r resizer) Run(ctx context.Context) {
 	factory := informers.NewSharedInformerFactory(r.client, time.Minute) // what failed is tried again by then
 	resize := func(object any) {
-		if claim, is := object.(*corev1.PersistentVolumeClaim); is && r.isAskedFor(claim) {
+		if claim, is := object.(*corev1.PersistentVolumeClaim); is && r.isRequested(claim) {
 			if err := r.resize(ctx, claim); err != nil {
 				fmt.Fprintf(os.Stderr, "provisioner: resizing claim %s/%s: %v\n", claim.Namespace, claim.Name, err)
 			}
@@ -52,7 +52,7 @@ func (r resizer) Run(ctx context.Context) {
 	factory.Start(ctx.Done())
 }
 
-func (r resizer) isAskedFor(claim *corev1.PersistentVolumeClaim) bool {
+func (r resizer) isRequested(claim *corev1.PersistentVolumeClaim) bool {
 	return claim.Annotations[claimProvisionedBy] == r.name && claim.Status.Phase == corev1.ClaimBound &&
 		claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) > 0
 }
