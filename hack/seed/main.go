@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The seed command builds and runs a small real Kubernetes on this machine, with the operator on it.
-// It is a development tool; `seed help` lists what it can do.
+// The seed command builds and runs a small Kubernetes cluster with the operator on this machine. It is a development tool: `seed help`
+// lists its commands.
 package main
 
 import (

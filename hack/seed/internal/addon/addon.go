@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package addon puts on a cluster what is there before the operator: DNS and a StorageClass with its provisioner, and on the seed what every
-// Gardener seed has, some of Gardener's CRDs and gardener-resource-manager.
+// Package addon installs what the operator needs on a cluster: DNS and a StorageClass with its provisioner. On the seed it also installs
+// some of Gardener's CustomResourceDefinitions and gardener-resource-manager, as on every Gardener seed.
 package addon
 
 import (
@@ -32,15 +32,16 @@ const (
 	resourceManager = "gardener-resource-manager"
 )
 
-// Manager installs the add-ons and runs those that are processes of this machine.
+// Manager installs the add-ons, and runs those that are processes of this machine.
 type Manager struct {
 	Layout    layout.Layout
 	Processes process.Table
-	// Kubectl, Provisioner and ResourceManager are paths of the programs, Gardener the folder of Gardener's module.
+	// Kubectl, Provisioner and ResourceManager are the paths of the programs. Gardener is the directory of the Gardener
+	// module.
 	Kubectl, Provisioner, ResourceManager, Gardener string
 }
 
-// crds are the files of Gardener's module with the kinds that the operator and its users need.
+// crds are the files of the Gardener module with the CustomResourceDefinitions that the operator and its users need.
 var crds = []string{
 	"example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml",
 	"example/seed-crds/10-crd-extensions.gardener.cloud_backupbuckets.yaml",
@@ -48,7 +49,8 @@ var crds = []string{
 	"example/seed-crds/10-crd-extensions.gardener.cloud_clusters.yaml",
 }
 
-// EnsureManifests applies CRDs and manifests, and waits until the CRDs are served.
+// EnsureManifests applies the CustomResourceDefinitions and manifests, and waits until the CustomResourceDefinitions
+// are established.
 func (m Manager) EnsureManifests(ctx context.Context) error {
 	args := []string{"apply", "--server-side", "--force-conflicts"}
 
@@ -78,7 +80,7 @@ func (m Manager) EnsureManifests(ctx context.Context) error {
 	return m.kubectl(ctx, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 }
 
-// isBare tells whether the cluster has nothing of Gardener.
+// isBare returns whether the cluster has no components of Gardener.
 func (m Manager) isBare() bool { return m.Layout.Cluster == layout.Bare }
 
 // EnsureProcesses starts the provisioner and gardener-resource-manager.
@@ -106,7 +108,7 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 		return err
 	}
 
-	// It insists on a webhook server, which nobody calls here.
+	// gardener-resource-manager requires certificates for its webhook server, which the API server does not call here.
 	certs := filepath.Join(m.Layout.Run, "resource-manager-certs")
 	if err := os.MkdirAll(certs, 0o700); err != nil {
 		return err
@@ -128,12 +130,13 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 	return m.Processes.Ensure(ctx, process.Spec{
 		Name:   resourceManager,
 		Args:   []string{m.ResourceManager, "--config=" + config},
-		Env:    []string{"KUBECONFIG=" + kubeconfig, "TARGET_KUBECONFIG=" + kubeconfig}, // outside of a cluster it needs both
+		Env:    []string{"KUBECONFIG=" + kubeconfig, "TARGET_KUBECONFIG=" + kubeconfig}, // it needs both outside a cluster
 		Inputs: []string{config},
 	})
 }
 
-// Missing says what the resource manager is waited for, empty when it serves or when there is none.
+// Missing returns why gardener-resource-manager is not ready. Empty means that it is ready, or that the cluster has
+// none.
 func (m Manager) Missing(ctx context.Context) (string, error) {
 	if m.isBare() {
 		return "", m.Processes.CheckAlive(provisioner)
@@ -170,7 +173,7 @@ func (m Manager) Stop(ctx context.Context) error {
 	)
 }
 
-// render fills a manifest and writes it to the seed's folder.
+// render fills a manifest and writes it to the directory of the cluster.
 func (m Manager) render(name string) (string, error) {
 	text, err := manifests.ReadFile("manifests/" + name)
 	if err != nil {

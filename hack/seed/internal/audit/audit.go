@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// Writer is someone who writes something.
+// Writer identifies a client and the kind of its writes.
 type Writer struct {
-	// User is the name that the API server knows the client by, Agent how it calls itself.
+	// User is the name of the client at the API server. Agent is its user agent.
 	User, Agent string
-	// Verb and Resource say what was done; a resource is resource.group or resource.group/subresource.
+	// Verb and Resource describe the writes. A resource is resource.group or resource.group/subresource.
 	Verb, Resource string
 }
 
-// Count is how often one Writer wrote, failed attempts included.
+// Count is the number of a Writer's requests, including failed requests.
 type Count struct {
 	Writer
 	Times int
@@ -44,8 +44,8 @@ type event struct {
 	} `json:"objectRef"`
 }
 
-// Writes counts the events of the log that came in from that time on, the most frequent first. A last line that is still being
-// written is passed over.
+// Writes counts the events of the log since from, and returns the most frequent first. It ignores an incomplete last
+// line.
 func Writes(log io.Reader, from time.Time) ([]Count, error) {
 	times := map[Writer]int{}
 	reader := bufio.NewReader(log)

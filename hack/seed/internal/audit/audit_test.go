@@ -21,7 +21,7 @@ var _ = Describe("Writes", func() {
 {"stage":"ResponseComplete","verb":"create","userAgent":"kcm","requestReceivedTimestamp":"2026-01-01T00:01:02Z","user":{"username":"kcm"},"objectRef":{"resource":"pods"}}
 {"stage":"ResponseStar`
 
-	It("counts what came in from then on, the most frequent first", func() {
+	It("counts the writes since the given time, the most frequent first", func() {
 		counts, err := audit.Writes(strings.NewReader(log), time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(counts).To(HaveExactElements(
@@ -30,13 +30,13 @@ var _ = Describe("Writes", func() {
 		))
 	})
 
-	It("names subresources", func() {
+	It("distinguishes subresources", func() {
 		counts, err := audit.Writes(strings.NewReader(log), time.Time{})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(counts).To(ContainElement(HaveField("Resource", "etcds.druid.gardener.cloud/status")))
 	})
 
-	It("refuses what is no audit log", func() {
+	It("rejects a file that is not an audit log", func() {
 		_, err := audit.Writes(strings.NewReader("hello\n"), time.Time{})
 		Expect(err).To(MatchError(ContainSubstring("reading a line of the audit log")))
 	})

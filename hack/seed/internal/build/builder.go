@@ -21,20 +21,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
 
-// script builds what is of the checkout, in the way in which it is delivered.
+// script builds the commands of the checkout, as for a release.
 const script = "hack/build.sh"
 
-// unfinished begins the names of the folders that builds work in.
+// unfinished is the prefix of the directories in which builds run.
 const unfinished = ".unfinished-"
 
-// Builder builds into the cache folder and never twice.
+// Builder builds modules into the cache directory. It builds the same input only once.
 type Builder struct {
 	Layout layout.Layout
 	Out    *progress.Printer
 }
 
-// Ensure builds the named modules that are not in the cache yet, all of the catalogue when none is named.
-// A module appears in the cache as a whole or not at all, so that an interrupted build leaves nothing that looks finished.
+// Ensure builds the named modules that the cache does not contain. Without names it builds all modules of the
+// catalogue. A module appears in the cache atomically, so that the cache never contains an interrupted build.
 func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	var missing []Module
 
@@ -72,7 +72,7 @@ func (b Builder) Ensure(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// buildModule builds with a line before, a line after, and one each half minute in between.
+// buildModule builds a module and prints a line before, after, and every half minute.
 func (b Builder) buildModule(ctx context.Context, index, count int, m Module) error {
 	start := time.Now()
 	what := fmt.Sprintf("[%d/%d] %s", index, count, m.Name)
@@ -87,7 +87,7 @@ func (b Builder) buildModule(ctx context.Context, index, count int, m Module) er
 	return nil
 }
 
-// withProgress does the work and says each half minute that it is still going on.
+// withProgress calls work and prints a line every half minute until work returns.
 func (b Builder) withProgress(what string, work func() error) error {
 	start := time.Now()
 
@@ -114,12 +114,12 @@ func (b Builder) build(ctx context.Context, m Module) error {
 	}
 
 	if _, err := os.Stat(target); err == nil {
-		return nil // by another command, while this one waited for the lock
+		return nil // another command built it while this one waited for the lock
 	}
 
 	temporary, err := os.MkdirTemp(filepath.Dir(target), unfinished+m.Name+"-")
 	if err != nil {
-		return fmt.Errorf("making a folder for the build: %w", err)
+		return fmt.Errorf("creating a directory for the build: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(temporary) }()
 
@@ -134,7 +134,7 @@ func (b Builder) build(ctx context.Context, m Module) error {
 	}
 
 	if err := os.Rename(temporary, target); err != nil && !os.IsExist(err) {
-		return fmt.Errorf("placing %s: %w", m.Name, err)
+		return fmt.Errorf("renaming the build of %s: %w", m.Name, err)
 	}
 
 	b.prune(filepath.Dir(target), m, filepath.Base(target))
@@ -142,21 +142,21 @@ func (b Builder) build(ctx context.Context, m Module) error {
 	return nil
 }
 
-// prune removes the builds of the module that the one to keep replaces. Programs that run from them run on.
+// prune removes other builds of the module. Programs that run from them continue to run.
 func (b Builder) prune(dir string, m Module, keep string) {
 	others, _ := filepath.Glob(filepath.Join(dir, m.Name+"-"+strings.Repeat("[0-9a-f]", keyLength)))
 	for _, other := range others {
 		if filepath.Base(other) != keep {
-			_ = os.RemoveAll(other) // takes room at worst
+			_ = os.RemoveAll(other) // an error costs only disk space
 		}
 	}
 }
 
-// lock waits until no other command builds, and then removes what a killed one left.
+// lock waits until no other command builds, and then removes the remains of interrupted builds.
 func (b Builder) lock(ctx context.Context) (unlock func(), err error) {
 	dir := filepath.Join(b.Layout.Cache, "bin")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making the cache folder: %w", err)
+		return nil, fmt.Errorf("creating the cache directory: %w", err)
 	}
 
 	file, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -177,13 +177,14 @@ func (b Builder) lock(ctx context.Context) (unlock func(), err error) {
 
 	leftovers, _ := filepath.Glob(filepath.Join(dir, unfinished+"*"))
 	for _, leftover := range leftovers {
-		_ = os.RemoveAll(leftover) // a few megabytes lost at worst
+		_ = os.RemoveAll(leftover) // an error costs only disk space
 	}
 
 	return func() { _ = file.Close() }, nil
 }
 
-// steps returns the last arguments of each call of go build. Packages whose last element is the program's name are built in one call.
+// steps returns the last arguments of each call of go build. It builds packages in one call if their last element is
+// the name of the program.
 func steps(m Module, out string) [][]string {
 	together := []string{"-o", out + "/"}
 
@@ -204,7 +205,7 @@ func steps(m Module, out string) [][]string {
 	return calls
 }
 
-// Program returns the path of a program that Ensure built.
+// Program returns the path of a program that Ensure has built.
 func (b Builder) Program(module, name string) (string, error) {
 	for _, m := range Catalogue() {
 		if m.Name == module {
@@ -213,7 +214,7 @@ func (b Builder) Program(module, name string) (string, error) {
 		}
 	}
 
-	return "", fmt.Errorf("no module is called %q", module)
+	return "", fmt.Errorf("unknown module %q", module)
 }
 
 func (b Builder) dir(m Module) (string, error) {
@@ -229,22 +230,23 @@ func (b Builder) source(m Module) string {
 	return filepath.Join(b.Layout.Root, "hack", "seed", "modules", m.Name)
 }
 
-// Operator builds the operator from the checkout and returns the path of the binary. Go's own build cache decides what is compiled.
+// Operator builds the operator from the checkout and returns the path of the binary. Go's build cache decides what is
+// compiled.
 func (b Builder) Operator(ctx context.Context) (string, error) {
 	return b.buildCommand(ctx, "gardener-extension-etcd-druid", b.CommandDir())
 }
 
-// OperatorIn builds it into the folder, so that a seed that runs from the cache notices nothing.
+// OperatorIn builds the operator into the directory. It does not change the binary that a running seed uses.
 func (b Builder) OperatorIn(ctx context.Context, dir string) (string, error) {
 	return b.buildCommand(ctx, "gardener-extension-etcd-druid", dir)
 }
 
-// Plugin builds kubectl-etcd, likewise.
+// Plugin builds kubectl-etcd from the checkout and returns the path of the binary.
 func (b Builder) Plugin(ctx context.Context) (string, error) {
 	return b.buildCommand(ctx, "kubectl-etcd", b.CommandDir())
 }
 
-// CommandDir is the folder of what is built from the checkout.
+// CommandDir is the directory of the programs that are built from the checkout.
 func (b Builder) CommandDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
 
 func (b Builder) buildCommand(ctx context.Context, name, dir string) (string, error) {
@@ -259,10 +261,11 @@ func (b Builder) buildCommand(ctx context.Context, name, dir string) (string, er
 	return target, os.Rename(target+".unfinished", target)
 }
 
-// GardenerDir returns the folder of the Gardener module that the repository pins; its CRDs are read from there.
+// GardenerDir returns the directory of the Gardener module in the version of the repository. The seed reads
+// CustomResourceDefinitions from it.
 func (b Builder) GardenerDir(ctx context.Context) (string, error) {
 	const module = "github.com/gardener/gardener"
-	// `list` names the folder only when the module was downloaded.
+	// `go list` returns the directory only if the module was downloaded.
 	if err := b.golang(ctx, b.Layout.Root, "mod", "download", module); err != nil {
 		return "", err
 	}
@@ -279,7 +282,7 @@ func (b Builder) golang(ctx context.Context, dir string, args ...string) error {
 	return run(b.command(ctx, dir, args...))
 }
 
-// run runs the command. An error has all that it said.
+// run runs the command. The error contains the output.
 func run(command *exec.Cmd) error {
 	if output, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %s in %s: %w\n%s", filepath.Base(command.Path), command.Args[1], command.Dir, err, output)
@@ -288,13 +291,13 @@ func run(command *exec.Cmd) error {
 	return nil
 }
 
-// command is a call of go in the folder.
+// command returns a call of go in the directory.
 func (b Builder) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	return b.prepare(exec.CommandContext(ctx, "go", args...), dir)
 }
 
-// prepare gives the command the environment in which all programs of the project are built, so that they share one build cache. A go.mod
-// or go.sum that is not complete is an error, whatever the user's settings are: a build changes no file of the checkout.
+// prepare sets the environment in which all programs of the project are built, so that they share one build cache. A
+// build must not change the checkout: an incomplete go.mod or go.sum is an error, independent of the user's settings.
 func (b Builder) prepare(command *exec.Cmd, dir string) *exec.Cmd {
 	command.Dir = dir
 	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=-trimpath -buildvcs=false -mod=readonly", "GOWORK=off")

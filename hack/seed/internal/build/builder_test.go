@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("Prune", func() {
-	It("removes older builds of the module and of no other", func() {
+	It("removes older builds of this module only", func() {
 		dir := GinkgoT().TempDir()
 		for _, name := range []string{"etcd-000000000001", "etcd-00000000000a", "etcd-wrapper-000000000001", "operator"} {
 			Expect(os.Mkdir(filepath.Join(dir, name), 0o700)).To(Succeed())

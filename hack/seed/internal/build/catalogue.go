@@ -2,22 +2,22 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package build makes the seed's programs from Go modules. It starts none of them.
+// Package build builds the seed's programs from Go modules. It does not start them.
 package build
 
 import "strings"
 
-// kubernetesVersion is written into the Kubernetes programs, since a build from modules knows no version.
-// It must be that of modules/kubernetes/go.mod.
+// kubernetesVersion is the version that the Kubernetes programs report, since a build from modules has no version. It
+// must be the version in modules/kubernetes/go.mod.
 const kubernetesVersion = "v1.35.4"
 
-// Module is one folder below hack/seed/modules: a go.mod of its own that pins what is built there.
+// Module is a directory below hack/seed/modules. Its go.mod pins the versions of its programs.
 type Module struct {
-	// Name is the folder.
+	// Name is the name of the directory.
 	Name string
-	// Programs maps the names of the binaries to the packages they are built from.
+	// Programs maps the names of the binaries to their packages.
 	Programs map[string]string
-	// LinkerFlags are added to the usual ones.
+	// LinkerFlags are added to the linker flags of all modules.
 	LinkerFlags string
 }
 

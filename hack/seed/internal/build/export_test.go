@@ -4,5 +4,5 @@
 
 package build
 
-// Prune is private: only a build that has succeeded may call it.
+// Prune exports prune for tests. Only a successful build may call it.
 func (b Builder) Prune(dir string, m Module, keep string) { b.prune(dir, m, keep) }

@@ -14,13 +14,14 @@ import (
 	"strings"
 )
 
-// keyLength is the number of hexadecimal digits that tell builds apart.
+// keyLength is the number of hexadecimal digits in the key of a build.
 const keyLength = 12
 
-// Key names the build of a module: it changes with its go.mod, go.sum, sources (tests excepted), programs, flags and the version of Go.
+// Key returns the key of a module's build. It changes with go.mod, go.sum, the sources without tests, the programs, the
+// flags and the version of Go.
 func Key(dir string, m Module, goVersion string) (string, error) {
 	hash := sha256.New()
-	// Formatting a map prints it in the order of its keys.
+	// Package fmt prints maps in the order of their keys.
 	_, _ = fmt.Fprintf(hash, "%s\n%v\n%s\n", goVersion, m.Programs, m.LinkerFlags)
 
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -70,7 +70,7 @@ var _ = Describe("Key", func() {
 var _ = Describe("Catalogue", func() {
 	modules := filepath.Join("..", "..", "modules")
 
-	It("names exactly the modules that are there", func() {
+	It("contains exactly the modules in the directory", func() {
 		entries, err := os.ReadDir(modules)
 		Expect(err).NotTo(HaveOccurred())
 
@@ -87,7 +87,7 @@ var _ = Describe("Catalogue", func() {
 		Expect(listed).To(ConsistOf(names))
 	})
 
-	It("builds only programs that the modules pin", func() {
+	It("contains only programs that the modules pin", func() {
 		for _, module := range build.Catalogue() {
 			content, err := os.ReadFile(filepath.Join(modules, module.Name, "go.mod"))
 			Expect(err).NotTo(HaveOccurred())
@@ -100,7 +100,7 @@ var _ = Describe("Catalogue", func() {
 		}
 	})
 
-	It("writes the pinned version into the Kubernetes programs", func() {
+	It("sets the pinned version in the Kubernetes programs", func() {
 		content, err := os.ReadFile(filepath.Join(modules, "kubernetes", "go.mod"))
 		Expect(err).NotTo(HaveOccurred())
 

@@ -16,10 +16,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
 
-// busybox goes into an image without libraries; the package of the plain name may have put another one into its place.
+// busybox is a package with a static binary, since the image contains no libraries. The package busybox may have
+// replaced its binary.
 const busybox = "busybox-static"
 
-// debian maps each Debian package that the seed needs to one of its files, by which it is seen to be installed.
+// debian maps each required Debian package to one of its files. A package counts as installed if the file exists.
 func debian() map[string]string {
 	return map[string]string{
 		"containerd":                  "/usr/bin/containerd",
@@ -37,7 +38,7 @@ func debian() map[string]string {
 	}
 }
 
-// isStatic tells whether a program runs in an image that holds nothing else.
+// isStatic returns whether a program runs in an image without libraries.
 func isStatic(file string) bool {
 	program, err := elf.Open(file)
 	if err != nil {
@@ -48,7 +49,7 @@ func isStatic(file string) bool {
 	return program.Section(".interp") == nil
 }
 
-// MissingPackages returns the Debian packages whose files are not there, sorted.
+// MissingPackages returns the Debian packages whose files do not exist, in alphabetical order.
 func MissingPackages() []string {
 	var missing []string
 
@@ -63,7 +64,7 @@ func MissingPackages() []string {
 	return missing
 }
 
-// EnsurePackages installs what is missing, and calls apt-get only then.
+// EnsurePackages installs the missing packages with apt-get.
 func EnsurePackages(ctx context.Context, out *progress.Printer) error {
 	missing := MissingPackages()
 	if len(missing) == 0 {
@@ -71,27 +72,27 @@ func EnsurePackages(ctx context.Context, out *progress.Printer) error {
 	}
 
 	if os.Geteuid() != 0 {
-		return fmt.Errorf("only root can install the Debian packages that are missing: %s", strings.Join(missing, " "))
+		return fmt.Errorf("only root can install the missing Debian packages: %s", strings.Join(missing, " "))
 	}
 
 	out.Println("installing Debian packages: %s", strings.Join(missing, " "))
 
-	// It warns only of a list that it cannot fetch, and a broken one of someone else's need not matter: the installation decides.
+	// The error is ignored: a package list that cannot be fetched may be irrelevant, and the installation fails if it is not.
 	lists, _ := aptGet(ctx, "update", "-q")
 
 	if output, err := aptGet(ctx, append([]string{"install", "-qy", "--no-install-recommends"}, missing...)...); err != nil {
-		return fmt.Errorf("apt-get install: %w; is there a network? Else install these yourself and try again: %s\n%s%s",
+		return fmt.Errorf("apt-get install: %w; check the network, or install these packages yourself: %s\n%s%s",
 			err, strings.Join(missing, " "), lists, output)
 	}
 
 	if missing = MissingPackages(); len(missing) > 0 {
-		return fmt.Errorf("apt-get has installed %s, but the files are elsewhere than on Debian 12", strings.Join(missing, ", "))
+		return fmt.Errorf("apt-get has installed %s, but not the files of Debian 12", strings.Join(missing, ", "))
 	}
 
 	return nil
 }
 
-// aptGet asks nothing, and waits for another apt-get, such as the one that updates a machine after its start.
+// aptGet runs apt-get without questions. It waits for another apt-get, such as that of an automatic update.
 func aptGet(ctx context.Context, args ...string) ([]byte, error) {
 	command := exec.CommandContext(ctx, "apt-get", append([]string{"-o", "DPkg::Lock::Timeout=300"}, args...)...)
 	command.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cgroup makes the parents of the pods' cgroups and removes them with all that is in them, on cgroup v1 and v2.
+// Package cgroup creates the parents of the pods' cgroups, and removes them with their children, on cgroup v1 and v2.
 package cgroup
 
 import (
@@ -18,19 +18,20 @@ import (
 	"time"
 )
 
-// Root is where the hierarchies are mounted.
+// Root is the mount point of the hierarchies.
 const Root = "/sys/fs/cgroup"
 
-// IsV2 tells whether the machine has the single hierarchy.
+// IsV2 returns whether the machine has the single hierarchy of cgroup v2.
 func IsV2() bool {
 	_, err := os.Stat(filepath.Join(Root, "cgroup.controllers"))
 	return err == nil
 }
 
-// unified is the v2 side of a machine that has both versions. runc puts pods there as well, but needs no parent.
+// unified is the cgroup v2 hierarchy of a machine with both versions. runc also adds pods to it, but needs no parent
+// there.
 const unified = "unified"
 
-// hierarchies returns the roots of all hierarchies that pods are put into.
+// hierarchies returns the roots of all hierarchies to which pods are added.
 func hierarchies() ([]string, error) {
 	if IsV2() {
 		return []string{Root}, nil
@@ -44,7 +45,7 @@ func hierarchies() ([]string, error) {
 	var roots []string
 
 	for _, entry := range entries {
-		// Links are second names, such as cpu for cpu,cpuacct.
+		// A link is another name of a hierarchy, such as cpu for cpu,cpuacct.
 		if entry.IsDir() {
 			roots = append(roots, filepath.Join(Root, entry.Name()))
 		}
@@ -53,7 +54,7 @@ func hierarchies() ([]string, error) {
 	return roots, nil
 }
 
-// Ensure makes the cgroup in every hierarchy, so that the kubelet finds its parent there.
+// Ensure creates the cgroup in every hierarchy, where the kubelet expects its parent.
 func Ensure(name string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -76,7 +77,7 @@ func Ensure(name string) error {
 
 			dir = filepath.Join(dir, part)
 			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return fmt.Errorf("making cgroup %s: %w", dir, err)
+				return fmt.Errorf("creating cgroup %s: %w", dir, err)
 			}
 
 			if err := inheritCPUs(dir); err != nil {
@@ -88,7 +89,7 @@ func Ensure(name string) error {
 	return nil
 }
 
-// delegate lets the children of a v2 cgroup use every controller that it has.
+// delegate enables every controller of a cgroup v2 for its children.
 func delegate(dir string) error {
 	content, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -106,28 +107,28 @@ func delegate(dir string) error {
 	}
 
 	if missing := missingControllers(string(delegated)); len(missing) > 0 {
-		return fmt.Errorf("cgroup %s does not let its children use %s, without which no kubelet starts; in a container with cgroup v2 "+
+		return fmt.Errorf("cgroup %s does not delegate %s, which the kubelet requires; in a container with cgroup v2 "+
 			"its processes must be moved to a cgroup of their own first", dir, strings.Join(missing, ", "))
 	}
 
 	return nil
 }
 
-// missingControllers returns what the kubelet requires of a v2 cgroup beyond the given controllers.
+// missingControllers returns the controllers that the kubelet requires and that are not delegated.
 func missingControllers(delegated string) []string {
 	return slices.DeleteFunc([]string{"cpu", "cpuset", "memory", "pids"}, func(controller string) bool {
 		return slices.Contains(strings.Fields(delegated), controller)
 	})
 }
 
-// inheritCPUs fills the two files without which a v1 cpuset accepts no process.
+// inheritCPUs fills the two files that a cpuset of cgroup v1 needs before it accepts processes.
 func inheritCPUs(dir string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		target := filepath.Join(dir, file)
 
 		current, err := os.ReadFile(target)
 		if err != nil || IsV2() || strings.TrimSpace(string(current)) != "" {
-			continue // another hierarchy, or filled already
+			continue // another hierarchy, or not empty
 		}
 
 		parent, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
@@ -143,7 +144,7 @@ func inheritCPUs(dir string) error {
 	return nil
 }
 
-// Kill ends every process in the cgroup and below, and returns when they are gone.
+// Kill kills every process in the cgroup and its children, and returns when they have ended.
 func Kill(name string) error {
 	for range 100 {
 		pids, err := processes(name)
@@ -182,7 +183,7 @@ func processes(name string) ([]int, error) {
 	return pids, err
 }
 
-// Remove removes the cgroup and those below from every hierarchy. They must hold no process.
+// Remove removes the cgroup and its children from every hierarchy. They must contain no process.
 func Remove(name string) error {
 	var dirs []string
 
@@ -204,7 +205,7 @@ func Remove(name string) error {
 	return nil
 }
 
-// remove tries for a moment: the kernel keeps a cgroup busy for a little while after its last process.
+// remove retries for a second, since the kernel keeps a cgroup busy for a short time after its last process.
 func remove(dir string) error {
 	for range 20 {
 		err := syscall.Rmdir(dir)

@@ -12,11 +12,11 @@ import (
 )
 
 var _ = Describe("MissingControllers", func() {
-	It("finds nothing missing where the kubelet can start", func() {
+	It("returns nothing when all required controllers are delegated", func() {
 		Expect(cgroup.MissingControllers("cpuset cpu io memory hugetlb pids\n")).To(BeEmpty())
 	})
 
-	It("names what a cgroup keeps from its children", func() {
+	It("returns the required controllers that are not delegated", func() {
 		Expect(cgroup.MissingControllers("cpu pids\n")).To(ConsistOf("cpuset", "memory"))
 	})
 })

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command reads the command line and calls the seed. Nothing else reads flags.
+// Package command parses the command line and calls package seed. No other package reads flags.
 package command
 
 import (
@@ -21,12 +21,12 @@ import (
 // command is one of the tool's commands.
 type command struct {
 	name, args, help string
-	// changes the cluster: it needs root, and no other such command may be at work.
+	// changes is true for a command that changes the cluster. It needs root, and no other such command may run at the same time.
 	changes bool
 	run     func(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error
 }
 
-// Run executes the command and returns the exit code: 2 for a wrong command line, 1 for a failure.
+// Run executes the command and returns the exit code: 2 for an invalid command line, 1 for a failure.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cluster := layout.Seed
 	if len(args) > 0 && args[0] == layout.Bare.Name() {
@@ -51,7 +51,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case errors.Is(err, flag.ErrHelp):
 			return 2
 		case ctx.Err() != nil:
-			_, _ = fmt.Fprintf(stderr, "seed %s: interrupted; `up` goes on from here, `down` removes what there is\n", c.name)
+			_, _ = fmt.Fprintf(stderr, "seed %s: interrupted; `up` continues, `down` removes the cluster\n", c.name)
 			return 1
 		default:
 			_, _ = fmt.Fprintf(stderr, "seed %s: %v\n", c.name, err)
@@ -59,7 +59,7 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	}
 
-	_, _ = fmt.Fprintf(stderr, "no command is called %q\n\n", args[0])
+	_, _ = fmt.Fprintf(stderr, "unknown command %q\n\n", args[0])
 	usage(stderr)
 
 	return 2
@@ -72,7 +72,7 @@ type call struct {
 }
 
 func execute(ctx context.Context, cluster layout.Cluster, c call, stdout, stderr io.Writer) error {
-	// Paths are for scripts to read, so progress must not be mixed with them.
+	// Scripts read the paths on standard output, so that progress goes to standard error.
 	progressOut := stdout
 	if !c.changes {
 		progressOut = stderr
@@ -99,7 +99,7 @@ func execute(ctx context.Context, cluster layout.Cluster, c call, stdout, stderr
 }
 
 func usage(out io.Writer) {
-	_, _ = fmt.Fprint(out, "A real Kubernetes of three nodes on this machine, with the operator on it.\n\nCommands:\n")
+	_, _ = fmt.Fprint(out, "A Kubernetes cluster of three nodes on this machine, with the operator.\n\nCommands:\n")
 
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, c := range commands() {
@@ -108,5 +108,5 @@ func usage(out io.Writer) {
 
 	_ = table.Flush()
 
-	_, _ = fmt.Fprint(out, "\nAfter the word bare they are about another cluster beside it, of one node and without anything of Gardener or ours,\nsuch as a newcomer has: `bare up`, `bare env`, `bare down`.\n")
+	_, _ = fmt.Fprint(out, "\nThe prefix bare selects another cluster next to the seed, with one node and without Gardener and the operator,\nas a new user has it: `bare up`, `bare env`, `bare down`.\n")
 }

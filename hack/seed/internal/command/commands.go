@@ -22,37 +22,37 @@ import (
 func commands() []command {
 	return []command{
 		{name: "build", help: "build every program and image into the cache", run: runBuild},
-		{name: "assets", help: "build what envtest needs and print the folder for KUBEBUILDER_ASSETS", run: runAssets},
+		{name: "assets", help: "build what envtest needs and print the directory for KUBEBUILDER_ASSETS", run: runAssets},
 		{name: "image", args: "[TAR]", help: "pack the operator's image as a docker archive, into bin/ of the checkout, and print its path", run: runImage},
-		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the cluster, or what is missing of it", changes: true, run: runUp},
-		{name: "down", help: "stop it and remove everything but the cache; with the seed the bare cluster goes as well", changes: true, run: runDown},
-		{name: "deploy", help: "build the operator again and roll it out by its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+		{name: "up", args: "[--nodes 3] [--example=false]", help: "start the cluster, or what does not run of it", changes: true, run: runUp},
+		{name: "down", help: "stop the cluster and remove everything except the cache; with the seed also the bare cluster", changes: true, run: runDown},
+		{name: "deploy", help: "build the operator again and roll it out with its Helm chart", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 			return s.Deploy(ctx)
 		}},
 		{name: "status", help: "show processes, nodes and paths", run: func(ctx context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 			return s.Status(ctx, out)
 		}},
 		{name: "logs", args: "PROCESS [-f]", help: "print the log of a process", run: runLogs},
-		{name: "writes", args: "[--for 2m] [--user TEXT]", help: "watch the audit log for that time and count who wrote what", run: runWrites},
-		{name: "load-image", args: "[TAR...]", help: "load docker archives, else the operator's image, into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
+		{name: "writes", args: "[--for 2m] [--user TEXT]", help: "count the writes in the audit log for that time, by user and resource", run: runWrites},
+		{name: "load-image", args: "[TAR...]", help: "load docker archives into every node; without any, build and load the operator's image", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 			return s.LoadImages(ctx, args)
 		}},
-		{name: "partition", args: "NODE", help: "pull the node's network cable", changes: true, run: onNode((*seed.Seed).Partition)},
-		{name: "heal", args: "NODE", help: "plug it in again", changes: true, run: onNode((*seed.Seed).Heal)},
-		{name: "stop-node", args: "NODE", help: "cut the node's power; its volumes stay", changes: true, run: onNode((*seed.Seed).StopNode)},
-		{name: "start-node", args: "NODE", help: "boot it again", changes: true, run: onNode((*seed.Seed).StartNode)},
+		{name: "partition", args: "NODE", help: "disconnect the node from the network", changes: true, run: onNode((*seed.Seed).Partition)},
+		{name: "heal", args: "NODE", help: "connect the node to the network again", changes: true, run: onNode((*seed.Seed).Heal)},
+		{name: "stop-node", args: "NODE", help: "stop the node as a power cut does; its volumes stay", changes: true, run: onNode((*seed.Seed).StopNode)},
+		{name: "start-node", args: "NODE", help: "start the node again", changes: true, run: onNode((*seed.Seed).StartNode)},
 		{name: "kubeconfig", help: "print the path of the kubeconfig", run: func(_ context.Context, s *seed.Seed, _ []string, out io.Writer) error {
 			_, err := fmt.Fprintln(out, s.Layout.Kubeconfig())
 			return err
 		}},
-		{name: "env", help: "print exports of KUBECONFIG, PATH and more for `eval`", run: runEnv},
+		{name: "env", help: "print exports of KUBECONFIG, PATH and other variables for `eval`", run: runEnv},
 	}
 }
 
 func onNode(act func(*seed.Seed, context.Context, string) error) func(context.Context, *seed.Seed, []string, io.Writer) error {
 	return func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 		if len(args) != 1 {
-			return errors.New("name one node, such as n3")
+			return errors.New("expected the name of one node, such as n3")
 		}
 
 		return act(s, ctx, args[0])
@@ -109,7 +109,7 @@ func runUp(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error 
 	example := flags.Bool("example", !bare, "install the operator and apply the example")
 
 	if err := flags.Parse(args); err != nil {
-		return flag.ErrHelp // it has printed the reason
+		return flag.ErrHelp // Parse has printed the reason
 	}
 
 	if err := s.Up(ctx, *nodes); err != nil {
@@ -145,7 +145,7 @@ func runDown(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
 		return err
 	}
 
-	s.Out.Println("the %s cluster is down and has left nothing behind; binaries and images stay in %s", s.Layout.Name(), s.Layout.Cache)
+	s.Out.Println("the %s cluster is down and removed; binaries and images stay in %s", s.Layout.Name(), s.Layout.Cache)
 
 	return nil
 }

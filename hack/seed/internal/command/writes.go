@@ -18,19 +18,19 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/seed"
 )
 
-// runWrites counts the writes from now on, for the given time, in the API server's audit log.
+// runWrites counts the writes in the API server's audit log for the given duration.
 func runWrites(ctx context.Context, s *seed.Seed, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("writes", flag.ContinueOnError)
-	period := flags.Duration("for", 2*time.Minute, "how long to watch")
-	user := flags.String("user", "", "count only users whose name contains this")
+	period := flags.Duration("for", 2*time.Minute, "duration of the count")
+	user := flags.String("user", "", "count only users whose names contain this text")
 
 	if err := flags.Parse(args); err != nil {
-		return flag.ErrHelp // it has printed the reason
+		return flag.ErrHelp // Parse has printed the reason
 	}
 
 	from := time.Now()
 
-	s.Out.Println("watching for %s", *period)
+	s.Out.Println("counting for %s", *period)
 
 	select {
 	case <-ctx.Done():

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controlplane runs etcd, the API server, the controller manager and the scheduler as processes of this machine.
+// Package controlplane runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler as processes of this machine.
 package controlplane
 
 import (
@@ -39,7 +39,7 @@ type Manager struct {
 	Programs map[string]string
 }
 
-// EnsureAPIServer starts etcd and the API server, and does not wait for them.
+// EnsureAPIServer starts etcd and the API server. It does not wait until they are ready.
 func (m Manager) EnsureAPIServer(ctx context.Context) error {
 	policy := filepath.Join(m.Layout.Run, "audit-policy.yaml")
 	if err := os.WriteFile(policy, auditPolicy, 0o644); err != nil {
@@ -57,7 +57,7 @@ func (m Manager) EnsureAPIServer(ctx context.Context) error {
 	return m.ensure(ctx, apiServer, m.apiServerFlags(policy), []string{policy})
 }
 
-// EnsureControllers starts what needs the API server.
+// EnsureControllers starts the processes that need the API server.
 func (m Manager) EnsureControllers(ctx context.Context) error {
 	if err := m.ensure(ctx, controllerManager, m.controllerManagerFlags(), nil); err != nil {
 		return err
@@ -66,7 +66,8 @@ func (m Manager) EnsureControllers(ctx context.Context) error {
 	return m.ensure(ctx, scheduler, m.schedulerFlags(), nil)
 }
 
-// CheckAPIServer returns an error with the end of the log when etcd or the API server has died. A power cut may have spoilt their data.
+// CheckAPIServer returns an error with the end of the log if etcd or the API server has ended. A power cut may have
+// corrupted their data.
 func (m Manager) CheckAPIServer() error {
 	if err := m.Processes.CheckAlive(etcd, apiServer); err != nil {
 		return fmt.Errorf("%w\n`make down`, then `make up`, start with an empty cluster", err)
@@ -75,7 +76,7 @@ func (m Manager) CheckAPIServer() error {
 	return nil
 }
 
-// CheckAlive does so for the controller manager and the scheduler as well, which EnsureControllers must have started.
+// CheckAlive also checks the controller manager and the scheduler, which EnsureControllers must have started.
 func (m Manager) CheckAlive() error {
 	if err := m.CheckAPIServer(); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (m Manager) CheckAlive() error {
 	return m.Processes.CheckAlive(controllerManager, scheduler)
 }
 
-// Stop ends all, etcd last.
+// Stop stops all processes, etcd last.
 func (m Manager) Stop(ctx context.Context) error {
 	var errs []error
 	for _, name := range []string{scheduler, controllerManager, apiServer, etcd} {
@@ -98,7 +99,7 @@ func (m Manager) ensure(ctx context.Context, name string, flags, inputs []string
 	return m.Processes.Ensure(ctx, process.Spec{Name: name, Args: append([]string{m.Programs[name]}, flags...), Inputs: inputs})
 }
 
-// checkPorts refuses to start beside someone else who listens where the control plane will.
+// checkPorts returns an error if another process listens on a port of the control plane.
 func (m Manager) checkPorts() error {
 	for port, owner := range map[int]string{
 		m.Layout.APIPort(): apiServer, m.Layout.EtcdClientPort(): etcd, m.Layout.EtcdPeerPort(): etcd,

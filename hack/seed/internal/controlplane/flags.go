@@ -22,7 +22,7 @@ func (m Manager) etcdFlags() []string {
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=seed=" + peer,
 		"--quota-backend-bytes=4294967296",
-		"--unsafe-no-fsync", // a seed that a power cut spoils is made anew
+		"--unsafe-no-fsync", // the data need not survive a power cut
 	}
 }
 
@@ -51,7 +51,7 @@ func (m Manager) apiServerFlags(auditPolicy string) []string {
 		"--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + pki("front-proxy-client.crt"),
 		"--proxy-client-key-file=" + pki("front-proxy-client.key"),
-		// This machine has no kube-proxy: webhooks are called at the addresses of their pods.
+		// This machine has no kube-proxy, so that the API server calls webhooks at the addresses of their pods.
 		"--enable-aggregator-routing=true",
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
@@ -82,7 +82,8 @@ func (m Manager) schedulerFlags() []string {
 	return m.clientFlags("scheduler", m.Layout.SchedulerPort())
 }
 
-// clientFlags raise the rate of requests: with the defaults about twenty pods a second is the limit.
+// clientFlags returns the flags of clients of the API server. The default rate limit would allow about twenty pods in a
+// second.
 func (m Manager) clientFlags(name string, port int) []string {
 	kubeconfig := m.file(name + ".kubeconfig")
 

@@ -4,5 +4,5 @@
 
 package host
 
-// ParseMounts is exported to its test.
+// ParseMounts exports parseMounts for tests.
 var ParseMounts = parseMounts

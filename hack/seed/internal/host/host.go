@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package host remembers what this machine was like before the first cluster, and restores it after the last. It also finds and removes mounts.
+// Package host saves the state of this machine before the first cluster starts, and restores it after the last cluster has stopped. It also
+// finds and removes mounts.
 package host
 
 import (
@@ -18,20 +19,21 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
-// Memory is what is restored by Restore.
+// State is the state of the machine that Restore restores.
 type State struct {
-	// Sysctls maps the settings that the kubelet changes for the whole machine to their values before.
+	// Sysctls maps the settings that the kubelet changes to their previous values.
 	Sysctls map[string]string `json:"sysctls"`
-	// Absent are the paths that did not exist before and that the seed's programs make wherever they are told to work.
+	// Absent are the paths that did not exist and that the programs of the seed create in fixed locations.
 	Absent []string `json:"absent"`
 }
 
-// sysctls are set by the kubelet.
+// sysctls are the settings that the kubelet changes.
 var sysctls = []string{
 	"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops", "kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes",
 }
 
-// paths are hard-coded in the kubelet and containerd, or are the default of etcd-druid's local store. Parents come after children.
+// paths are fixed in the kubelet and containerd, or are the default of etcd-druid's Local store. Children come before
+// their parents.
 var paths = []string{
 	"/var/log/containers", "/var/log/pods",
 	"/var/lib/kubelet/device-plugins", "/var/lib/kubelet",
@@ -41,11 +43,11 @@ var paths = []string{
 	namespaces,
 }
 
-// namespaces is made and mounted by `ip netns`, with the first namespace of the machine.
+// namespaces is created and mounted by `ip netns` with the first network namespace of the machine.
 const namespaces = "/run/netns"
 
-// Save writes down what the machine is like, once for each cluster. Where one runs beside, whose file is among the others, the machine
-// has been changed already, and what that one remembers counts.
+// Save writes the state of the machine to the file, unless the file exists. If another cluster runs, it has changed the
+// machine already: Save then copies the first file of others that exists.
 func Save(file string, others ...string) error {
 	if _, err := os.Stat(file); err == nil {
 		return nil
@@ -87,8 +89,8 @@ func write(file string, content []byte) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// Restore puts back what Remember wrote, unless one of the others is still there, and its cluster needs the machine as it is. No file
-// means that nothing was changed.
+// Restore restores the state in the file, unless one of the other files exists: its cluster still needs the machine as
+// it is. Restore does nothing if the file does not exist.
 func Restore(file string, others ...string) error {
 	for _, other := range others {
 		if _, err := os.Stat(other); err == nil {
@@ -107,7 +109,7 @@ func Restore(file string, others ...string) error {
 	}
 
 	if err != nil {
-		return fmt.Errorf("reading what this machine was like: %w", err)
+		return fmt.Errorf("reading the saved state of this machine: %w", err)
 	}
 
 	var errs []error
@@ -118,7 +120,7 @@ func Restore(file string, others ...string) error {
 
 	for _, path := range state.Absent {
 		if entries, _ := os.ReadDir(path); path == namespaces && len(entries) > 0 {
-			continue // someone else has come to use it
+			continue // another program uses it
 		}
 
 		errs = append(errs, Unmount(path), os.RemoveAll(path))
@@ -127,7 +129,7 @@ func Restore(file string, others ...string) error {
 	return errors.Join(errs...)
 }
 
-// Unmount removes every mount at or below dir, the deepest first.
+// Unmount removes every mount at dir or below, the deepest first.
 func Unmount(dir string) error {
 	mounts, err := Mounts(dir)
 	if err != nil {
@@ -135,7 +137,7 @@ func Unmount(dir string) error {
 	}
 
 	for _, mount := range mounts {
-		// Detached at once, and gone when the last user is: a dead container may keep one for a moment.
+		// The mount is detached immediately, since an ended container may use it for a short time.
 		if err := syscall.Unmount(mount, syscall.MNT_DETACH); err != nil && !errors.Is(err, syscall.EINVAL) {
 			return fmt.Errorf("unmounting %s: %w", mount, err)
 		}
@@ -144,7 +146,7 @@ func Unmount(dir string) error {
 	return nil
 }
 
-// Mounts returns the mount points at or below dir, the latest first.
+// Mounts returns the mount points at dir or below, the latest first.
 func Mounts(dir string) ([]string, error) {
 	content, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -154,7 +156,7 @@ func Mounts(dir string) ([]string, error) {
 	return parseMounts(string(content), dir), nil
 }
 
-// parseMounts reads the fifth field of each line, in which spaces are written as \040.
+// parseMounts reads the fifth field of each line. mountinfo encodes a space as \040.
 func parseMounts(content, dir string) []string {
 	var mounts []string
 

@@ -22,16 +22,16 @@ var _ = Describe("ParseMounts", func() {
 43 41 0:33 / /seed/n1/pods/a/b\040c rw - tmpfs tmpfs rw
 `
 
-	It("returns what is at or below the folder, the latest first, and no namesake", func() {
+	It("returns the mounts at the directory or below, the latest first, and not those of a path with the same prefix", func() {
 		Expect(host.ParseMounts(mounts, "/seed")).To(HaveExactElements("/seed/n1/pods/a/b c", "/seed/n1/pods/a", "/seed"))
 	})
 
-	It("returns nothing when nothing is mounted", func() {
+	It("returns nothing without a mount", func() {
 		Expect(host.ParseMounts(mounts, "/other")).To(BeEmpty())
 	})
 })
 
-var _ = Describe("Memory", func() {
+var _ = Describe("State", func() {
 	var first, second, made string
 
 	BeforeEach(func() {
@@ -43,13 +43,13 @@ var _ = Describe("Memory", func() {
 		Expect(host.Save(second, first)).To(Succeed())
 	})
 
-	It("is that of the cluster that came first", func() {
+	It("is copied from the first cluster", func() {
 		Expect(os.ReadFile(second)).To(ContainSubstring(made))
 	})
 
-	It("is put back by the cluster that goes last, whichever that is", func() {
+	It("is restored by the last cluster", func() {
 		Expect(host.Restore(first, second)).To(Succeed())
-		Expect(made).To(BeADirectory(), "the other one needs it")
+		Expect(made).To(BeADirectory(), "the other cluster needs it")
 
 		Expect(os.Remove(first)).To(Succeed())
 		Expect(host.Restore(second, first)).To(Succeed())

@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 )
 
-// Tags of the images that every seed has.
+// Tags of the images on every seed.
 const (
 	PauseTag         = "seed.local/pause:1"
 	CorednsTag       = "seed.local/coredns:1"
@@ -24,26 +24,27 @@ const (
 	EtcdWrapperTag   = "seed.local/etcd-wrapper:1"
 	InitTag          = "seed.local/busybox:1"
 	ObjectStoreTag   = "seed.local/object-store:1"
-	// OperatorRepository gets a tag made from the binary's content, so that a new binary is a new image.
+	// OperatorRepository is the repository of the operator's image. The tag is a hash of the binary, so that a new
+	// binary is a new image.
 	OperatorRepository = "seed.local/gardener-extension-etcd-druid"
 )
 
-// Names under which manifests in the form of the first release ask for images. Nothing is pulled on a seed.
+// Names of images in manifests of the first release. The nodes of a seed cannot pull images.
 const (
 	firstBackupRestore = "europe-docker.pkg.dev/gardener-project/public/gardener/etcdbrctl:v0.25.0"
 	firstEtcdWrapper   = "europe-docker.pkg.dev/gardener-project/public/gardener/etcd-wrapper:v0.1.0"
 )
 
-// busyboxCommands are what a person or an init container may call.
+// busyboxCommands are the commands in the image of busybox.
 var busyboxCommands = []string{
 	"sh", "chown", "chmod", "mkdir", "ls", "cat", "cp", "mv", "rm", "sleep", "echo", "env", "id", "ps", "wget", "nslookup", "nc", "ip",
 	"kill", "touch", "grep", "sed", "awk", "tar", "df", "du", "dd", "date", "tail", "head", "find", "stat", "true", "false",
 }
 
-// home is where the sidecar and the wrapper write; pods run as its owner.
+// home is the directory to which the sidecar and the wrapper write. Its owner is the user of the pods.
 func home() Directory { return Directory{Path: "/home/nonroot", Mode: 0o700, Owner: Nonroot} }
 
-// Catalogue returns the images of every seed. Programs must have been built.
+// Catalogue returns the images of every seed. The programs must have been built.
 func Catalogue(b build.Builder) ([]Spec, error) {
 	nonroot := fmt.Sprintf("%d:%d", Nonroot, Nonroot)
 	links := map[string]string{}
@@ -80,7 +81,8 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 	return specs, nil
 }
 
-// Operator returns the image of the given binary. It is the one that the Dockerfile at the root builds, but for the base.
+// Operator returns the image with the binary. It is the image of the Dockerfile in the root directory, but without the
+// base.
 func Operator(binary string) (Spec, error) {
 	content, err := os.ReadFile(binary)
 	if err != nil {
@@ -102,7 +104,7 @@ func Operator(binary string) (Spec, error) {
 	}, nil
 }
 
-// Ensure packs the image into the folder unless that was done before, and returns the archive's path.
+// Ensure packs the image into the directory if the archive does not exist, and returns the path of the archive.
 func Ensure(s Spec, dir string) (string, error) {
 	key, err := s.key()
 	if err != nil {
@@ -115,14 +117,15 @@ func Ensure(s Spec, dir string) (string, error) {
 	}
 
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return "", fmt.Errorf("making the folder of the images: %w", err)
+		return "", fmt.Errorf("creating the directory of the images: %w", err)
 	}
 
 	return file, Pack(s, file)
 }
 
-// key changes with the description and with the size of each file. That is enough: programs lie in folders that are named after their
-// content, the operator's tag is made from its content, and busybox comes from a package.
+// key is a hash of the description and of the size of each file. The contents need not be hashed: the directories of
+// the programs are named after their contents, the operator's tag is a hash of its binary, and busybox comes from a
+// package.
 func (s Spec) key() (string, error) {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%+v\n", s)
@@ -139,7 +142,7 @@ func (s Spec) key() (string, error) {
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil
 }
 
-// SplitTag returns the two parts of name:tag.
+// SplitTag splits name:tag.
 func SplitTag(reference string) (repository, tag string, err error) {
 	repository, tag, found := strings.Cut(reference, ":")
 	if !found {
@@ -149,7 +152,7 @@ func SplitTag(reference string) (repository, tag string, err error) {
 	return repository, tag, nil
 }
 
-// KeepOnly removes all other archives from the folder.
+// KeepOnly removes all other archives from the directory.
 func KeepOnly(dir string, archives ...string) error {
 	files, err := filepath.Glob(filepath.Join(dir, "*.tar"))
 	if err != nil {

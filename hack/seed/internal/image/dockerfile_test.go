@@ -24,7 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
 )
 
-// Nobody builds the Dockerfile where this is tested: no image is to be had there. So it is read.
+// The tests parse the Dockerfile. They cannot build it, since they must pass without access to a registry.
 var _ = Describe("the Dockerfile", func() {
 	var (
 		builder, final instructions.Stage
@@ -46,7 +46,7 @@ var _ = Describe("the Dockerfile", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("gives the image the files, labels, user, folder and entrypoint that the seed gives it, and nothing else", func() {
+	It("creates an image with the same files, labels, user, working directory and entrypoint as the seed", func() {
 		archive := filepath.Join(GinkgoT().TempDir(), "image.tar")
 		Expect(image.Pack(spec, archive)).To(Succeed())
 		packed, err := tarball.ImageFromPath(archive, nil)
@@ -57,7 +57,7 @@ var _ = Describe("the Dockerfile", func() {
 		var entrypoint, files []string
 
 		labels := map[string]string{}
-		user, folder := "", ""
+		user, directory := "", ""
 
 		for _, command := range final.Commands {
 			switch c := command.(type) {
@@ -70,25 +70,25 @@ var _ = Describe("the Dockerfile", func() {
 				Expect(c.SourcePaths).To(ConsistOf(c.DestPath))
 				files = append(files, c.DestPath)
 			case *instructions.WorkdirCommand:
-				folder = c.Path
+				directory = c.Path
 			case *instructions.UserCommand:
 				user = c.User
 			case *instructions.EntrypointCommand:
 				Expect(c.PrependShell).To(BeFalse(), "the base has no shell")
 				entrypoint = c.CmdLine
 			default:
-				Fail("the seed does nothing like " + command.Name())
+				Fail("the seed has no equivalent of " + command.Name())
 			}
 		}
 
 		Expect(entrypoint).To(Equal(config.Config.Entrypoint))
 		Expect(user).To(Equal(config.Config.User))
-		Expect(folder).To(Equal(config.Config.WorkingDir))
+		Expect(directory).To(Equal(config.Config.WorkingDir))
 		Expect(labels).To(Equal(config.Config.Labels))
 		Expect(files).To(ConsistOf(spec.Files[0].Target))
 	})
 
-	It("builds the program in the one way in which all build it", func() {
+	It("builds the program with hack/build.sh", func() {
 		var runs []string
 
 		for _, command := range builder.Commands {
@@ -102,17 +102,17 @@ var _ = Describe("the Dockerfile", func() {
 		Expect(runs[1]).To(HaveSuffix(" hack/build.sh -o " + spec.Entrypoint[0] + " ./cmd/gardener-extension-etcd-druid"))
 	})
 
-	It("takes a Go that is new enough for the module, since the image of Go fetches no other", func() {
+	It("uses a version of Go that is new enough for the module, since the image of Go does not download another one", func() {
 		var module struct{ Go string }
 		Expect(json.Unmarshal(inRoot("go", "mod", "edit", "-json"), &module)).To(Succeed())
 
 		name, version, _ := strings.Cut(builder.BaseName, ":")
 		Expect(name).To(Equal("golang"))
-		Expect(version).To(MatchRegexp(`^\d+\.\d+\.\d+$`), "the image is to be the same tomorrow")
-		Expect(goversion.Compare("go"+version, "go"+module.Go)).To(BeNumerically(">=", 0), "the module wants %s, the builder has %s", module.Go, version)
+		Expect(version).To(MatchRegexp(`^\d+\.\d+\.\d+$`), "the tag of the image must be a full version")
+		Expect(goversion.Compare("go"+version, "go"+module.Go)).To(BeNumerically(">=", 0), "the module needs %s, the builder has %s", module.Go, version)
 	})
 
-	It("gets every file that the operator is compiled from, and none besides the sources", func() {
+	It("copies every file that the operator is compiled from, and only sources", func() {
 		patterns, err := ignorefile.ReadAll(bytes.NewReader(readRoot(".dockerignore")))
 		Expect(err).NotTo(HaveOccurred())
 		ignored, err := patternmatcher.New(patterns)
@@ -128,11 +128,11 @@ var _ = Describe("the Dockerfile", func() {
 		}
 
 		for _, file := range append(sources(), "go.mod", "go.sum", "VERSION", "hack/build.sh") {
-			Expect(isSent(file)).To(BeTrue(), "the builder does not get %s", file)
+			Expect(isSent(file)).To(BeTrue(), "the build context lacks %s", file)
 		}
 
 		for _, file := range []string{".git/config", "bin/program", "docs/README.md", "kubeconfig", "hack/seed/main.go", "pkg/observer/testdata/a.yaml", "pkg/observer/observer_test.go"} {
-			Expect(isSent(file)).To(BeFalse(), "the builder gets %s", file)
+			Expect(isSent(file)).To(BeFalse(), "the build context contains %s", file)
 		}
 	})
 })
@@ -151,7 +151,7 @@ func readRoot(name string) []byte {
 func inRoot(program string, args ...string) []byte {
 	GinkgoHelper()
 
-	command := exec.CommandContext(GinkgoT().Context(), program, args...) // #nosec G204 -- go, with what stands here
+	command := exec.CommandContext(GinkgoT().Context(), program, args...) // #nosec G204 -- go, with constant arguments
 	command.Dir = root
 	output, err := command.Output()
 	Expect(err).NotTo(HaveOccurred())
@@ -159,7 +159,7 @@ func inRoot(program string, args ...string) []byte {
 	return output
 }
 
-// sources are the files of the repository that the operator is compiled from, relative to its root.
+// sources returns the files from which the operator is compiled, relative to the root of the repository.
 func sources() []string {
 	GinkgoHelper()
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package image packs programs into container images without a registry and without a base image: one layer, written as a docker
-// archive. Equal input gives equal bytes. It runs and loads nothing.
+// Package image packs programs into container images without a registry and without a base image. An image has one layer and is written as a
+// docker archive. Equal input gives equal bytes.
 package image
 
 import (
@@ -27,37 +27,37 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// Nonroot is the user of the pods that do not run as root.
+// Nonroot is the user ID of pods that do not run as root.
 const Nonroot = 65532
 
 // Spec is the content of an image.
 type Spec struct {
-	// Tag is name:tag. It must be fixed and not `latest`, so that the kubelet never tries to pull it.
+	// Tag is name:tag. The tag must not be `latest`, since the kubelet would try to pull the image.
 	Tag string
-	// Aliases are further names of the same image. Nil: none.
+	// Aliases are further names of the image. Nil means none.
 	Aliases []string
-	// Entrypoint is the command with its first arguments.
+	// Entrypoint is the command and its first arguments.
 	Entrypoint []string
-	// User is uid:gid; empty is root.
+	// User is uid:gid. Empty means root.
 	User string
-	// Labels tell people about the image. Nil: none.
+	// Labels are the labels of the image. Nil means none.
 	Labels map[string]string
 	// Files are copied into the image with mode 0755.
 	Files []File
-	// Directories are made empty. /tmp and /etc are there in any case.
+	// Directories are created empty. /tmp and /etc always exist.
 	Directories []Directory
 	// Links maps the path of a symbolic link to its target.
 	Links map[string]string
 }
 
-// File is one file of this machine and its absolute path in the image.
+// File is the path of a file on this machine and its absolute path in the image.
 type File struct{ Source, Target string }
 
-// Directory is an empty folder of the image.
+// Directory is an empty directory of the image.
 type Directory struct {
 	Path string
 	Mode int64
-	// Owner is both user and group.
+	// Owner is the user ID and the group ID.
 	Owner int
 }
 
@@ -78,7 +78,7 @@ func Pack(s Spec, file string) error {
 		return fmt.Errorf("packing %s: %w", s.Tag, err)
 	}
 
-	// Not compressed: the archive is read on this machine, three times, and by nobody else.
+	// The layer is not compressed, since only the nodes on this machine read it.
 	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(content, types.DockerUncompressedLayer))
 	if err != nil {
 		return fmt.Errorf("packing %s: %w", s.Tag, err)
@@ -125,7 +125,7 @@ func config(s Spec, img containerv1.Image) *containerv1.ConfigFile {
 	return file
 }
 
-// layer returns a tar stream. Parents come before children, and the clock leaves no trace.
+// layer returns a tar stream. Parents come before their children. All timestamps are constant.
 func layer(s Spec) ([]byte, error) {
 	l := &layerWriter{made: map[string]bool{}}
 	l.tar = tar.NewWriter(&l.buffer)
@@ -171,7 +171,7 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// layerWriter keeps the first error, so that its callers need not look at each.
+// layerWriter stores the first error, so that its callers check for an error only once.
 type layerWriter struct {
 	buffer bytes.Buffer
 	tar    *tar.Writer

@@ -40,7 +40,7 @@ var _ = Describe("Pack", func() {
 		}
 	})
 
-	It("writes one layer with parents before children, and modes and owners as asked", func() {
+	It("writes one layer with parents before children, and with the requested modes and owners", func() {
 		archive := filepath.Join(dir, "image.tar")
 		Expect(image.Pack(spec, archive)).To(Succeed())
 
@@ -52,7 +52,7 @@ var _ = Describe("Pack", func() {
 		Expect(headers).To(HaveKeyWithValue("bin/other", HaveField("Linkname", "/usr/bin/program")))
 	})
 
-	It("is kept by name while older archives are removed", func() {
+	It("writes archives that KeepOnly keeps by name", func() {
 		for _, name := range []string{"old.tar", "new.tar", "newer.tar"} {
 			Expect(image.Pack(spec, filepath.Join(dir, name))).To(Succeed())
 		}
@@ -62,7 +62,7 @@ var _ = Describe("Pack", func() {
 			filepath.Join(dir, "new.tar"), filepath.Join(dir, "newer.tar"), filepath.Join(dir, "program")))
 	})
 
-	It("describes how the image is run", func() {
+	It("writes the configuration of the image", func() {
 		archive := filepath.Join(dir, "image.tar")
 		Expect(image.Pack(spec, archive)).To(Succeed())
 
@@ -76,7 +76,7 @@ var _ = Describe("Pack", func() {
 		Expect(config.OS).To(Equal("linux"))
 	})
 
-	It("gives the image each of its names", func() {
+	It("writes every name of the image", func() {
 		spec.Aliases = []string{"registry.example.com/other:v1"}
 		archive := filepath.Join(dir, "image.tar")
 		Expect(image.Pack(spec, archive)).To(Succeed())
@@ -89,7 +89,7 @@ var _ = Describe("Pack", func() {
 		}
 	})
 
-	It("gives equal bytes for equal input", func() {
+	It("writes equal bytes for equal input", func() {
 		first, second := filepath.Join(dir, "first.tar"), filepath.Join(dir, "second.tar")
 		Expect(image.Pack(spec, first)).To(Succeed())
 		Expect(image.Pack(spec, second)).To(Succeed())
@@ -102,14 +102,14 @@ var _ = Describe("Pack", func() {
 		Expect(a).To(Equal(b))
 	})
 
-	It("fails for a file that is missing", func() {
+	It("returns an error for a missing file", func() {
 		spec.Files[0].Source = filepath.Join(dir, "nothing")
 		Expect(image.Pack(spec, filepath.Join(dir, "image.tar"))).To(MatchError(os.ErrNotExist))
 	})
 })
 
 var _ = Describe("Operator", func() {
-	It("gives another binary another tag", func() {
+	It("returns different tags for different binaries", func() {
 		binary := filepath.Join(GinkgoT().TempDir(), "operator")
 
 		tag := func(content string) string {

@@ -6,21 +6,21 @@ package layout
 
 import "fmt"
 
-// Cluster is one of those that the machine can run beside each other. They share programs, images and the folder of the Local store, and
-// have names, networks and ports of their own.
+// Cluster is one of the clusters that this machine can run at the same time. They share programs, images and the
+// directory of the Local store. Each has its own names, networks and ports.
 type Cluster int
 
 const (
-	// Seed has below the operator what a seed of Gardener has. It is the zero value.
+	// Seed is the cluster with what a Gardener seed has. It is the zero value.
 	Seed Cluster = iota
-	// Bare is a Kubernetes on which nobody has installed anything: what it has is DNS and volumes.
+	// Bare is a Kubernetes cluster with only DNS and volumes.
 	Bare
 )
 
-// Others are the clusters that may run beside this one.
+// Others returns the other clusters that may run on this machine.
 func (c Cluster) Others() []Cluster { return []Cluster{1 - c} }
 
-// Name is also that of the cluster's folder.
+// Name is the name of the cluster and of its directory.
 func (c Cluster) Name() string {
 	if c == Bare {
 		return "bare"
@@ -29,41 +29,44 @@ func (c Cluster) Name() string {
 	return "seed"
 }
 
-// prefix begins the names of what the cluster makes on the machine.
+// prefix is the prefix of the names that the cluster uses on the machine.
 func (c Cluster) prefix() string { return "druid-" + c.Name() }
 
-// Cgroup is the parent of all pods' cgroups, below each hierarchy's root.
+// Cgroup is the parent of all pods' cgroups, relative to the root of each hierarchy.
 func (c Cluster) Cgroup() string { return c.prefix() }
 
-// Bridge connects the nodes' network namespaces.
+// Bridge is the name of the bridge that connects the nodes' network namespaces.
 func (c Cluster) Bridge() string { return "druid" + c.Name() + "0" }
 
-// Lock is held while a command changes the cluster; Owner beside it names the folder of the one that runs.
+// Lock is the path of the file that a command locks while it changes the cluster. The file Owner contains the directory
+// of the running cluster.
 func (c Cluster) Lock() string  { return "/run/" + c.prefix() + "/lock" }
 func (c Cluster) Owner() string { return "/run/" + c.prefix() + "/owner" }
 
-// HostIP is this machine on the nodes' network; the API server is advertised there.
+// HostIP is the address of this machine in the nodes' network. The API server advertises it.
 func (c Cluster) HostIP() string { return fmt.Sprintf("10.250.%d.1", c) }
 
 // NodeCIDR is the nodes' network.
 func (c Cluster) NodeCIDR() string { return fmt.Sprintf("10.250.%d.0/%d", c, NodeNetworkBits) }
 
-// PodCIDR covers the pod networks of all nodes.
+// PodCIDR contains the pod networks of all nodes.
 func (c Cluster) PodCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 244+c) }
 
-// ServiceCIDR is routed from this machine through the first node, so that Services are reachable from here as well.
+// ServiceCIDR is the network of the Services. This machine routes it through the first node, so that it can reach
+// Services too.
 func (c Cluster) ServiceCIDR() string { return fmt.Sprintf("10.%d.0.0/16", 96+c) }
 
-// ServiceIP is the Service of the API server, DNSIP that of CoreDNS.
+// ServiceIP is the address of the API server's Service. DNSIP is the address of CoreDNS's Service.
 func (c Cluster) ServiceIP() string { return fmt.Sprintf("10.%d.0.1", 96+c) }
 func (c Cluster) DNSIP() string     { return fmt.Sprintf("10.%d.0.10", 96+c) }
 
-// APIPort, EtcdClientPort and EtcdPeerPort are taken on this machine.
+// APIPort, EtcdClientPort and EtcdPeerPort are ports of this machine.
 func (c Cluster) APIPort() int        { return c.port(6443) }
 func (c Cluster) EtcdClientPort() int { return c.port(12379) }
 func (c Cluster) EtcdPeerPort() int   { return c.port(12380) }
 
-// ControllerManagerPort, SchedulerPort and ResourceManagerHealthPort are taken on the loopback interface.
+// ControllerManagerPort, SchedulerPort and ResourceManagerHealthPort are used on the loopback interface of this
+// machine.
 func (c Cluster) ControllerManagerPort() int     { return c.port(10257) }
 func (c Cluster) SchedulerPort() int             { return c.port(10259) }
 func (c Cluster) ResourceManagerHealthPort() int { return c.port(18081) }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package layout says where a cluster keeps its files and which addresses and names it uses. It touches nothing itself.
+// Package layout defines the paths, addresses and names of a cluster. It changes nothing on the machine.
 package layout
 
 import (
@@ -16,9 +16,9 @@ import (
 const (
 	// NodeNetworkBits is the prefix length of the nodes' network.
 	NodeNetworkBits = 24
-	// MaxNodes is bounded by the routes that each node gets to the others.
+	// MaxNodes bounds the number of nodes, since each node has routes to all others.
 	MaxNodes = 5
-	// LocalStore is where etcd-druid's store provider Local keeps backups when its secret names no other path. All nodes share it.
+	// LocalStore is the default directory of etcd-druid's store provider Local. All nodes share it.
 	LocalStore = "/etc/gardener/local-backupbuckets"
 )
 
@@ -27,19 +27,19 @@ const (
 	moduleLine = "module github.com/gardener/gardener-extension-etcd-druid"
 )
 
-// Layout holds the three folders that everything of a cluster lies in.
+// Layout contains the three directories of a cluster.
 type Layout struct {
-	// Cluster is the one whose layout this is.
+	// Cluster is the cluster with this layout.
 	Cluster
-	// Root is the checkout of the repository.
+	// Root is the root of the checkout.
 	Root string
-	// Cache keeps binaries and images between clusters.
+	// Cache contains the binaries and images, which all clusters share.
 	Cache string
-	// Run keeps the state of the cluster; `down` removes it.
+	// Run contains the state of the cluster. `down` removes it.
 	Run string
 }
 
-// Find returns the layout of a cluster for the checkout that dir lies in. It fails outside of one.
+// Find returns the layout of a cluster of the checkout that contains dir. It returns an error outside a checkout.
 func Find(dir string, cluster Cluster) (Layout, error) {
 	root, err := findRoot(dir)
 	if err != nil {
@@ -48,7 +48,7 @@ func Find(dir string, cluster Cluster) (Layout, error) {
 
 	cache, err := os.UserCacheDir()
 	if err != nil {
-		return Layout{}, fmt.Errorf("finding the cache folder: %w; set HOME or XDG_CACHE_HOME", err)
+		return Layout{}, fmt.Errorf("finding the cache directory: %w; set HOME or XDG_CACHE_HOME", err)
 	}
 
 	cache = filepath.Join(cache, cacheName)
@@ -56,18 +56,18 @@ func Find(dir string, cluster Cluster) (Layout, error) {
 	return Layout{Cluster: cluster, Root: root, Cache: cache, Run: filepath.Join(cache, cluster.Name())}, nil
 }
 
-// Of is the layout of another cluster of the same checkout.
+// Of returns the layout of another cluster of the same checkout.
 func (l Layout) Of(cluster Cluster) Layout {
 	return Layout{Cluster: cluster, Root: l.Root, Cache: l.Cache, Run: filepath.Join(l.Cache, cluster.Name())}
 }
 
-// Check returns an error when the folder of the cluster is too far down for the sockets below it.
+// Check returns an error if the path of the cluster's directory is too long for the sockets below it.
 func (l Layout) Check() error {
-	const longest = 107 // what the kernel takes
+	const longest = 107 // limit of the kernel
 
 	socket := filepath.Join(l.NodeDir(l.Node(MaxNodes)), "kubelet", "pod-resources", "kubelet.sock")
 	if len(socket) > longest {
-		return fmt.Errorf("the path %s is too long for a socket, by %d characters; set XDG_CACHE_HOME to a folder with a shorter name",
+		return fmt.Errorf("the path %s is too long for a socket, by %d characters; set XDG_CACHE_HOME to a directory with a shorter path",
 			socket, len(socket)-longest)
 	}
 
@@ -90,24 +90,25 @@ func findRoot(dir string) (string, error) {
 	}
 }
 
-// PKI, Logs, Pids, Volumes and Images are folders below Run, and below Cache for the images.
+// PKI, Logs, Pids and Volumes are directories below Run. Images is a directory below Cache.
 func (l Layout) PKI() string     { return filepath.Join(l.Run, "pki") }
 func (l Layout) Logs() string    { return filepath.Join(l.Run, "logs") }
 func (l Layout) Pids() string    { return filepath.Join(l.Run, "pids") }
 func (l Layout) Volumes() string { return filepath.Join(l.Run, "volumes") }
 func (l Layout) Images() string  { return filepath.Join(l.Cache, "images") }
 
-// Kubeconfig is that of the administrator.
+// Kubeconfig is the path of the administrator's kubeconfig.
 func (l Layout) Kubeconfig() string { return filepath.Join(l.PKI(), "admin.kubeconfig") }
 
-// AuditLog records every write that the API server accepted or refused, as JSON lines.
+// AuditLog is the path of the file in which the API server records every write as a JSON line, including rejected
+// writes.
 func (l Layout) AuditLog() string { return filepath.Join(l.Logs(), "audit.log") }
 
-// HostState is what the machine was like before.
+// HostState is the path of the file with the saved state of the machine.
 func (l Layout) HostState() string { return filepath.Join(l.Run, "host.json") }
 
-// Values are those of the operator's chart.
+// Values is the path of the values for the operator's chart.
 func (l Layout) Values() string { return filepath.Join(l.Run, "operator-values.yaml") }
 
-// ImageVector is the overwrite that makes the operator use the images that are here.
+// ImageVector is the path of the image vector overwrite with the images of the seed.
 func (l Layout) ImageVector() string { return filepath.Join(l.Run, "image-vector.yaml") }

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("Find", func() {
-	It("finds the checkout from the folder of the tool", func() {
+	It("finds the checkout from the directory of the tool", func() {
 		dir, err := os.Getwd()
 		Expect(err).NotTo(HaveOccurred())
 
@@ -25,18 +25,18 @@ var _ = Describe("Find", func() {
 		Expect(filepath.Join(l.Root, "hack", "seed", "main.go")).To(BeAnExistingFile())
 	})
 
-	It("says how to call it elsewhere", func() {
+	It("returns an error with the remedy outside a checkout", func() {
 		_, err := layout.Find(GinkgoT().TempDir(), layout.Seed)
 		Expect(err).To(MatchError(ContainSubstring("go run -C hack/seed .")))
 	})
 })
 
 var _ = Describe("Check", func() {
-	It("accepts a usual home", func() {
+	It("accepts a usual home directory", func() {
 		Expect(layout.Layout{Run: "/home/user/.cache/gardener-extension-etcd-druid/seed"}.Check()).To(Succeed())
 	})
 
-	It("refuses a folder that leaves no room for sockets, and says what to do", func() {
+	It("returns an error with the remedy for a directory with a long path", func() {
 		Expect(layout.Layout{Run: "/" + strings.Repeat("x", 80)}.Check()).To(MatchError(ContainSubstring("set XDG_CACHE_HOME")))
 	})
 })
@@ -52,24 +52,24 @@ var _ = Describe("Node", func() {
 			"n1", "10.250.1.11", "10.245.1.0/24", "druid-bare-n1", "druidbare-n1", "druid-bare/n1"))
 	})
 
-	It("keeps the names of links within the kernel's 15 characters", func() {
+	It("has interface names of at most 15 characters, the limit of the kernel", func() {
 		for _, n := range append(layout.Seed.Nodes(layout.MaxNodes), layout.Bare.Nodes(layout.MaxNodes)...) {
 			Expect(len(n.Link())).To(BeNumerically("<=", 15))
 		}
 	})
 
-	DescribeTable("is parsed by name", func(name string, matcher OmegaMatcher) {
+	DescribeTable("is parsed from its name", func(name string, matcher OmegaMatcher) {
 		n, _ := layout.Seed.ParseNode(name)
 		Expect(n).To(matcher)
 	},
-		Entry("the second", "n2", Equal(layout.Seed.Node(2))),
-		Entry("not a sixth", "n6", BeZero()),
-		Entry("not a number alone", "2", BeZero()),
+		Entry("the name of the second node", "n2", Equal(layout.Seed.Node(2))),
+		Entry("a number that is too large", "n6", BeZero()),
+		Entry("a number without the prefix", "2", BeZero()),
 	)
 })
 
 var _ = Describe("Cluster", func() {
-	It("has a place of its own on the machine", func() {
+	It("has its own names, networks and ports", func() {
 		of := func(c layout.Cluster) []any {
 			return []any{
 				c.Name(), c.Bridge(), c.Cgroup(), c.Lock(), c.Owner(), c.HostIP(), c.NodeCIDR(), c.PodCIDR(), c.ServiceCIDR(), c.ServiceIP(), c.DNSIP(),
@@ -88,7 +88,7 @@ var _ = Describe("Cluster", func() {
 		}
 	})
 
-	It("has a folder of its own beside programs and images that all share", func() {
+	It("has its own directory, and shares programs and images", func() {
 		seed := layout.Layout{Root: "/root", Cache: "/cache", Run: "/cache/seed"}
 		Expect(seed.Of(layout.Bare)).To(Equal(layout.Layout{Cluster: layout.Bare, Root: "/root", Cache: "/cache", Run: "/cache/bare"}))
 		Expect(seed.Of(layout.Bare).Images()).To(Equal(seed.Images()))

@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// Node is one node of a cluster.
+// Node is a node of a cluster.
 type Node struct {
 	Cluster Cluster
-	// Number counts from 1.
+	// Number is the number of the node, from 1.
 	Number int
 }
 
-// Node is the node with that number.
+// Node returns the node with the number.
 func (c Cluster) Node(number int) Node { return Node{Cluster: c, Number: number} }
 
 // Nodes returns the first count nodes.
@@ -30,34 +30,34 @@ func (c Cluster) Nodes(count int) []Node {
 	return nodes
 }
 
-// ParseNode returns the node with the given name.
+// ParseNode returns the node with the name.
 func (c Cluster) ParseNode(name string) (Node, error) {
 	nodes := c.Nodes(MaxNodes)
 	if i := slices.IndexFunc(nodes, func(n Node) bool { return n.Name() == name }); i >= 0 {
 		return nodes[i], nil
 	}
 
-	return Node{}, fmt.Errorf("no node is called %q; nodes are called n1 to n%d", name, MaxNodes)
+	return Node{}, fmt.Errorf("unknown node %q; the nodes are n1 to n%d", name, MaxNodes)
 }
 
-// Name is also the node's name in Kubernetes.
+// Name is the name of the node, also in Kubernetes.
 func (n Node) Name() string { return fmt.Sprintf("n%d", n.Number) }
 
-// IP is the node's address on the nodes' network.
+// IP is the address of the node in the nodes' network.
 func (n Node) IP() string { return fmt.Sprintf("10.250.%d.%d", n.Cluster, 10+n.Number) }
 
-// PodCIDR is the network of the node's pods.
+// PodCIDR is the pod network of the node.
 func (n Node) PodCIDR() string { return fmt.Sprintf("10.%d.%d.0/24", 244+n.Cluster, n.Number) }
 
-// Namespace is the node's network namespace, Link this machine's end of its cable.
+// Namespace is the node's network namespace. Link is the host end of the node's veth pair.
 func (n Node) Namespace() string { return n.Cluster.prefix() + "-" + n.Name() }
 func (n Node) Link() string      { return "druid" + n.Cluster.Name() + "-" + n.Name() }
 
-// Cgroup is relative to each hierarchy's root.
+// Cgroup is the node's cgroup, relative to the root of each hierarchy.
 func (n Node) Cgroup() string { return n.Cluster.Cgroup() + "/" + n.Name() }
 
-// NodeDir keeps everything of one node.
+// NodeDir is the directory with the files of the node.
 func (l Layout) NodeDir(n Node) string { return filepath.Join(l.Run, n.Name()) }
 
-// Socket is where the node's containerd listens.
+// Socket is the socket of the node's containerd.
 func (l Layout) Socket(n Node) string { return filepath.Join(l.NodeDir(n), "containerd.sock") }

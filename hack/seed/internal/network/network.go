@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network makes a cluster's small network: a bridge on this machine, and for each node a network namespace with one cable to it.
-// It uses the `ip` program, and knows nothing of what runs in the namespaces.
+// Package network creates the network of a cluster: a bridge on this machine, and for each node a network namespace that a veth pair connects
+// to the bridge. It uses the program `ip`.
 package network
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/process"
 )
 
-// EnsureBridge makes the bridge and gives it this machine's address on the nodes' network.
+// EnsureBridge creates the bridge with this machine's address in the nodes' network.
 func EnsureBridge(ctx context.Context, c layout.Cluster) error {
 	if !linkExists(c.Bridge()) {
 		if err := process.Run(ctx, "ip", "link", "add", c.Bridge(), "type", "bridge"); err != nil {
-			return fmt.Errorf("making the bridge: %w", err)
+			return fmt.Errorf("creating the bridge: %w", err)
 		}
 	}
 
@@ -31,7 +31,7 @@ func EnsureBridge(ctx context.Context, c layout.Cluster) error {
 	)
 }
 
-// RemoveBridge removes the bridge, with its address and the routes through it.
+// RemoveBridge removes the bridge with its address and routes.
 func RemoveBridge(ctx context.Context, c layout.Cluster) error {
 	if !linkExists(c.Bridge()) {
 		return nil
@@ -40,13 +40,14 @@ func RemoveBridge(ctx context.Context, c layout.Cluster) error {
 	return process.Run(ctx, "ip", "link", "del", c.Bridge())
 }
 
-// EnsureNode makes the node's namespace with its cable and routes. One that is there already is only connected again.
+// EnsureNode creates the node's network namespace with its veth pair and routes. If they exist, EnsureNode only
+// connects the node again.
 func EnsureNode(ctx context.Context, n layout.Node) error {
 	if IsWhole(n) {
 		return runAll(ctx, append(hostRoutes(n), "ip link set "+n.Link()+" master "+n.Cluster.Bridge()+" up")...)
 	}
 
-	if err := RemoveNode(ctx, n); err != nil { // half of a network is worth nothing
+	if err := RemoveNode(ctx, n); err != nil { // an incomplete network is created again
 		return err
 	}
 
@@ -70,13 +71,13 @@ func EnsureNode(ctx context.Context, n layout.Node) error {
 	}
 
 	if err := runAll(ctx, commands...); err != nil {
-		return fmt.Errorf("making the network of node %s: %w", n.Name(), err)
+		return fmt.Errorf("creating the network of node %s: %w", n.Name(), err)
 	}
 
 	return nil
 }
 
-// RemoveNode removes the namespace and the cable; the routes go with the cable's other end or the bridge.
+// RemoveNode removes the network namespace and the veth pair.
 func RemoveNode(ctx context.Context, n layout.Node) error {
 	var errs []error
 
@@ -88,12 +89,12 @@ func RemoveNode(ctx context.Context, n layout.Node) error {
 		errs = append(errs, process.Run(ctx, "ip", "netns", "del", n.Namespace()))
 	}
 
-	_ = process.Run(ctx, "ip", "route", "del", n.PodCIDR()) // goes with the bridge, but the bridge may stay
+	_ = process.Run(ctx, "ip", "route", "del", n.PodCIDR()) // the route would go with the bridge, which may stay
 
 	return errors.Join(errs...)
 }
 
-// SetConnected plugs the node's cable in or out.
+// SetConnected connects the node to the network or disconnects it.
 func SetConnected(ctx context.Context, n layout.Node, connected bool) error {
 	if !linkExists(n.Link()) {
 		return fmt.Errorf("node %s has no network; is the seed running?", n.Name())
@@ -107,22 +108,23 @@ func SetConnected(ctx context.Context, n layout.Node, connected bool) error {
 	return process.Run(ctx, "ip", "link", "set", n.Link(), state)
 }
 
-// IsConnected tells whether the node's cable is plugged in.
+// IsConnected returns whether the node is connected to the network.
 func IsConnected(n layout.Node) bool {
 	content, err := os.ReadFile("/sys/class/net/" + n.Link() + "/operstate")
 	return err == nil && strings.TrimSpace(string(content)) == "up"
 }
 
-// Exists tells whether the node has a network at all, connected or not.
+// Exists returns whether the node has a network, connected or not.
 func Exists(n layout.Node) bool { return linkExists(n.Link()) }
 
-// IsWhole tells whether the node has both its namespace and its cable.
+// IsWhole returns whether both the network namespace and the veth pair of the node exist.
 func IsWhole(n layout.Node) bool { return namespaceExists(n) && linkExists(n.Link()) }
 
-// Path is the file by which the node's namespace is entered, with `nsenter`: `ip netns exec` would hide the cgroups.
+// Path is the file of the node's network namespace for `nsenter`. `ip netns exec` would hide the cgroups.
 func Path(n layout.Node) string { return "/run/netns/" + n.Namespace() }
 
-// hostRoutes lead from this machine to the node's pods and, through the first node and its kube-proxy, to the Services.
+// hostRoutes returns the commands that add this machine's routes: to the node's pods and, through the first node and
+// its kube-proxy, to the Services.
 func hostRoutes(n layout.Node) []string {
 	routes := []string{"ip route replace " + n.PodCIDR() + " via " + n.IP()}
 	if n.Number == 1 {
@@ -137,7 +139,7 @@ func linkExists(name string) bool {
 	return err == nil
 }
 
-// namespaceExists looks for the file alone: whether it is a namespace shows as soon as it is entered.
+// namespaceExists returns whether the file exists. It does not check that the file is a network namespace.
 func namespaceExists(n layout.Node) bool {
 	_, err := os.Stat(Path(n))
 	return err == nil

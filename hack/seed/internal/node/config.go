@@ -29,12 +29,12 @@ var proxyTemplate string
 //go:embed templates/cni.conflist
 var cniTemplate string
 
-// values fill the templates.
+// values are the values of the templates.
 type values struct {
 	Dir, PKI, Name, PodCIDR, ClusterCIDR, DNS, Cgroup, PauseImage string
 }
 
-// Files returns the contents of the node's configuration files by their paths relative to the node's folder.
+// Files returns the contents of the node's configuration files by their paths relative to the node's directory.
 func Files(l layout.Layout, n layout.Node) (map[string]string, error) {
 	v := values{
 		Dir:         l.NodeDir(n),
@@ -79,7 +79,7 @@ func writeFiles(l layout.Layout, n layout.Node) error {
 	for name, content := range files {
 		path := filepath.Join(l.NodeDir(n), name)
 		if current, err := os.ReadFile(path); err == nil && string(current) == content {
-			continue // kube-proxy ends itself when its file is written, whatever is in it
+			continue // kube-proxy exits when its file is written, also with the same content
 		}
 
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -94,7 +94,7 @@ func writeFiles(l layout.Layout, n layout.Node) error {
 	return nil
 }
 
-// inside prefixes a command so that it runs in the node's network.
+// inside returns the command line that runs a command in the node's network namespace.
 func inside(n layout.Node, args ...string) []string {
 	return append([]string{"/usr/bin/nsenter", "--net=" + network.Path(n)}, args...)
 }

@@ -28,7 +28,7 @@ var _ = Describe("Files", func() {
 		Expect(err).NotTo(HaveOccurred())
 	})
 
-	It("writes what was decided", func() {
+	It("returns the golden files", func() {
 		for name, content := range files {
 			golden := filepath.Join("testdata", filepath.Base(name)+".golden")
 			if os.Getenv("UPDATE_GOLDEN") == "1" {
@@ -41,7 +41,7 @@ var _ = Describe("Files", func() {
 		}
 	})
 
-	It("is understood by those who read it", func() {
+	It("returns valid configuration files", func() {
 		var kubelet, proxy, cni map[string]any
 		Expect(yaml.UnmarshalStrict([]byte(files["kubelet.yaml"]), &kubelet)).To(Succeed())
 		Expect(kubelet).To(HaveKeyWithValue("cgroupRoot", "/druid-seed/n2"))
@@ -52,18 +52,18 @@ var _ = Describe("Files", func() {
 })
 
 var _ = Describe("IsShim", func() {
-	DescribeTable("knows the shims of one containerd", func(commandLine string, expected bool) {
+	DescribeTable("identifies the shims of one containerd", func(commandLine string, expected bool) {
 		Expect(node.IsShim([]byte(commandLine), "/run/x/n1/containerd.sock")).To(Equal(expected))
 	},
-		Entry("its own", "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00k8s.io\x00-id\x00a\x00-address\x00/run/x/n1/containerd.sock\x00", true),
-		Entry("another node's", "/usr/bin/containerd-shim-runc-v2\x00-address\x00/run/x/n2/containerd.sock\x00", false),
+		Entry("a shim of this containerd", "/usr/bin/containerd-shim-runc-v2\x00-namespace\x00k8s.io\x00-id\x00a\x00-address\x00/run/x/n1/containerd.sock\x00", true),
+		Entry("a shim of another node", "/usr/bin/containerd-shim-runc-v2\x00-address\x00/run/x/n2/containerd.sock\x00", false),
 		Entry("another program that names the socket", "/usr/bin/ctr\x00-address\x00/run/x/n1/containerd.sock\x00", false),
 		Entry("a kernel thread without a command line", "", false),
 	)
 })
 
 var _ = Describe("WriteFiles", func() {
-	It("leaves alone what is written already, since kube-proxy ends when its file is written again", func() {
+	It("does not write an unchanged file, since kube-proxy exits when its file is written", func() {
 		l, node1 := layout.Layout{Run: GinkgoT().TempDir()}, layout.Seed.Node(1)
 		file := filepath.Join(l.NodeDir(node1), "kube-proxy.yaml")
 		before := time.Unix(1000, 0)
@@ -76,7 +76,7 @@ var _ = Describe("WriteFiles", func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(info.ModTime()).To(BeTemporally("==", before))
 
-		By("writing it when its content is another")
+		By("writing a file whose content has changed")
 		Expect(os.WriteFile(file, []byte("old"), 0o600)).To(Succeed())
 		Expect(node.WriteFiles(l, node1)).To(Succeed())
 		Expect(os.ReadFile(file)).To(ContainSubstring("KubeProxyConfiguration"))

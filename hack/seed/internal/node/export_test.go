@@ -6,8 +6,8 @@ package node
 
 import "github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 
-// IsShim is exported to its test.
+// IsShim exports isShim for tests.
 var IsShim = isShim
 
-// WriteFiles is private: EnsureRuntime calls it before what reads the files.
+// WriteFiles exports writeFiles for tests. EnsureRuntime calls it before it starts what reads the files.
 func WriteFiles(l layout.Layout, n layout.Node) error { return writeFiles(l, n) }

@@ -23,7 +23,8 @@ func (m Manager) Import(ctx context.Context, n layout.Node, archive string) erro
 	return nil
 }
 
-// EnsureImages loads the archives that were not loaded before. Their names tell contents apart.
+// EnsureImages loads the archives that the node does not have yet. Archives with different contents have different
+// names.
 func (m Manager) EnsureImages(ctx context.Context, n layout.Node, archives []string) error {
 	dir := filepath.Join(m.Layout.NodeDir(n), "loaded")
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -2,7 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package node runs one node of the seed: containerd, kubelet and kube-proxy in a network namespace. It talks to no API server.
+// Package node runs one node of the seed: containerd, kubelet and kube-proxy in a network namespace. It does not connect to the API
+// server.
 package node
 
 import (
@@ -24,20 +25,21 @@ import (
 type Manager struct {
 	Layout    layout.Layout
 	Processes process.Table
-	// Kubelet and Proxy are paths of the programs.
+	// Kubelet and Proxy are the paths of the programs.
 	Kubelet, Proxy string
 }
 
-// Programs of a node, in the order in which they start.
+// Names of a node's processes, in the order in which they start.
 func containerd(n layout.Node) string { return "containerd-" + n.Name() }
 func kubelet(n layout.Node) string    { return "kubelet-" + n.Name() }
 func proxy(n layout.Node) string      { return "kube-proxy-" + n.Name() }
 
-// EnsureRuntime starts the node's network and containerd, which need no API server. What a crash left of the node is removed first.
+// EnsureRuntime starts the node's network and containerd, which need no API server. It removes the remains of a crashed
+// node first.
 func (m Manager) EnsureRuntime(ctx context.Context, n layout.Node) error {
 	if _, alive := m.Processes.Find(containerd(n)); !alive || !network.IsWhole(n) {
 		if err := m.Stop(ctx, n); err != nil {
-			return fmt.Errorf("removing what was left of node %s: %w", n.Name(), err)
+			return fmt.Errorf("removing the remains of node %s: %w", n.Name(), err)
 		}
 	}
 
@@ -81,7 +83,7 @@ func (m Manager) waitForRuntime(ctx context.Context, n layout.Node) error {
 		time.Sleep(200 * time.Millisecond)
 	}
 
-	return fmt.Errorf("containerd of node %s does not answer: %w\n%s", n.Name(), err, m.Processes.Tail(containerd(n), 5))
+	return fmt.Errorf("containerd of node %s does not respond: %w\n%s", n.Name(), err, m.Processes.Tail(containerd(n), 5))
 }
 
 // EnsureKubelet starts kubelet and kube-proxy.
@@ -108,15 +110,15 @@ func (m Manager) EnsureKubelet(ctx context.Context, n layout.Node) error {
 	return m.Processes.Ensure(ctx, process.Spec{Name: proxy(n), Args: inside(n, m.Proxy, "--config="+proxyConfig), Inputs: []string{proxyConfig}})
 }
 
-// CheckAlive returns an error with the end of the log of a process of the node that does not run.
+// CheckAlive returns an error with the end of the log if a process of the node does not run.
 func (m Manager) CheckAlive(n layout.Node) error {
 	return m.Processes.CheckAlive(containerd(n), kubelet(n), proxy(n))
 }
 
-// Stop ends the node as a power cut would, and removes its processes, mounts, network and cgroups. Images and volumes stay.
-// A node that does not run is no error.
+// Stop ends the node as a power cut does, and removes its processes, mounts, network and cgroups. Images and volumes
+// stay. It returns no error for a node that does not run.
 func (m Manager) Stop(ctx context.Context, n layout.Node) error {
-	// The kubelet first, else it would start again what is ended next.
+	// The kubelet ends first, since it would restart the containers.
 	errs := []error{
 		m.Processes.Stop(ctx, proxy(n), 5*time.Second),
 		m.Processes.Stop(ctx, kubelet(n), 5*time.Second),
@@ -138,7 +140,7 @@ func (m Manager) Stop(ctx context.Context, n layout.Node) error {
 		host.Unmount(m.Layout.NodeDir(n)),
 		network.RemoveNode(ctx, n),
 		cgroup.Remove(n.Cgroup()),
-		// The state of containers that are gone, and the addresses of their pods.
+		// The state of deleted containers, and the addresses of their pods.
 		os.RemoveAll(filepath.Join(m.Layout.NodeDir(n), "containerd-state")),
 		os.RemoveAll(filepath.Join(m.Layout.NodeDir(n), "addresses")),
 	)
@@ -146,7 +148,8 @@ func (m Manager) Stop(ctx context.Context, n layout.Node) error {
 	return errors.Join(errs...)
 }
 
-// Started is when the kubelet of the named node was started, to the second. A node that never was gives the zero time.
+// Started returns the start time of the named node's kubelet, with a resolution of one second. It returns the zero time
+// for a node that was never started.
 func (m Manager) Started(name string) time.Time {
 	record, _ := m.Processes.Find("kubelet-" + name)
 	return record.Started.Truncate(time.Second)

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// shimSockets returns the sockets of the node's containerd shims, which lie outside of the node's folder.
+// shimSockets returns the sockets of the node's containerd shims, which are outside the node's directory.
 func shimSockets(dir string) []string {
 	files, _ := filepath.Glob(filepath.Join(dir, "containerd-state", "io.containerd.runtime.v2.task", "*", "*", "address"))
 
@@ -30,8 +30,8 @@ func shimSockets(dir string) []string {
 	return sockets
 }
 
-// killShims ends the shims that serve the containerd at the socket. They are its children's children and outlive it by design; the
-// socket's path, which no other containerd has, tells them from anyone else's.
+// killShims kills the shims of the containerd at the socket. They are not children of containerd and outlive it by
+// design. The path of the socket identifies them, since no other containerd has it.
 func killShims(socket string) error {
 	for range 20 {
 		pids := shims(socket)
@@ -68,7 +68,7 @@ func shims(socket string) []int {
 	return pids
 }
 
-// isShim reads a command line as the kernel shows it, with a zero byte after each argument.
+// isShim parses a command line from /proc, in which a zero byte follows each argument.
 func isShim(commandLine []byte, socket string) bool {
 	args := bytes.Split(commandLine, []byte{0})
 	if !strings.HasPrefix(filepath.Base(string(args[0])), "containerd-shim") {

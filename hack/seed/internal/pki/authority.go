@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pki makes the certificates and kubeconfigs of the seed. It writes files into one folder and reads nothing else.
+// Package pki creates the certificates and kubeconfigs of the seed in one directory.
 package pki
 
 import (
@@ -21,32 +21,32 @@ import (
 	"time"
 )
 
-// lifetime of every certificate. A seed is younger than that.
+// lifetime is the validity of every certificate. No seed runs longer.
 const lifetime = 10 * 365 * 24 * time.Hour
 
-// Authority signs certificates.
+// Authority is a CA that signs certificates.
 type Authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
-	// PEM is the authority's certificate.
+	// PEM is the certificate of the CA.
 	PEM []byte
 }
 
-// Request describes one certificate.
+// Request describes a certificate.
 type Request struct {
 	CommonName    string
 	Organizations []string
-	// Names and IPs make it a server certificate; without any it is for clients only.
+	// Names and IPs are the names of a server certificate. Without any the certificate is for clients only.
 	Names []string
 	IPs   []string
-	// Client allows a server certificate to be used by a client as well.
+	// Client allows clients to use a server certificate.
 	Client bool
 }
 
-// Pair is a certificate with its key, both PEM.
+// Pair is a certificate with its key in PEM format.
 type Pair struct{ Certificate, Key []byte }
 
-// NewAuthority makes a self-signed authority.
+// NewAuthority creates a self-signed CA.
 func NewAuthority(commonName string) (*Authority, Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -59,13 +59,13 @@ func NewAuthority(commonName string) (*Authority, Pair, error) {
 
 	pair, certificate, err := sign(template, template, key, key)
 	if err != nil {
-		return nil, Pair{}, fmt.Errorf("making the authority %s: %w", commonName, err)
+		return nil, Pair{}, fmt.Errorf("creating the CA %s: %w", commonName, err)
 	}
 
 	return &Authority{certificate: certificate, key: key, PEM: pair.Certificate}, pair, nil
 }
 
-// Issue makes and signs a certificate with a key of its own.
+// Issue creates a key and signs a certificate for it.
 func (a *Authority) Issue(r Request) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -103,7 +103,7 @@ func unsigned(subject pkix.Name) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetInt64(now.UnixNano()),
 		Subject:      subject,
-		NotBefore:    now.Add(-time.Hour), // tolerates a clock that is set back
+		NotBefore:    now.Add(-time.Hour), // allows for a clock that is set back
 		NotAfter:     now.Add(lifetime),
 	}
 }

@@ -17,35 +17,35 @@ import (
 	"text/template"
 )
 
-// Options name what the certificates are made for.
+// Options describe the API server and the nodes in the certificates.
 type Options struct {
 	// Server is the URL of the API server in every kubeconfig.
 	Server string
-	// ServerIPs are the addresses under which the API server is dialled, beside the loopback.
+	// ServerIPs are the addresses of the API server in addition to the loopback address.
 	ServerIPs []string
 	// NodeIPs maps the names of the nodes to their addresses.
 	NodeIPs map[string]string
 }
 
-// finished is written last: a folder without it is made anew.
+// finished is the name of the file that Ensure writes last. Ensure deletes and recreates a directory without this file.
 const finished = "finished"
 
-// Ensure makes all files in dir once. A folder that an interrupted run left is started over.
+// Ensure creates all files in dir if they do not exist. It starts over after an interrupted run.
 func Ensure(dir string, o Options) error {
 	if _, err := os.Stat(filepath.Join(dir, finished)); err == nil {
 		return nil
 	}
 
 	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("clearing the folder of the certificates: %w", err)
+		return fmt.Errorf("deleting the directory of the certificates: %w", err)
 	}
 
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("making the folder of the certificates: %w", err)
+		return fmt.Errorf("creating the directory of the certificates: %w", err)
 	}
 
 	if err := write(dir, o); err != nil {
-		return fmt.Errorf("making certificates: %w", err)
+		return fmt.Errorf("creating the certificates: %w", err)
 	}
 
 	return os.WriteFile(filepath.Join(dir, finished), nil, 0o600)
@@ -92,7 +92,7 @@ func write(dir string, o Options) error {
 	return nil
 }
 
-// requests maps file names to certificates. Each gets a kubeconfig too, though not all of them need it.
+// requests maps file names to certificates. Each of them gets a kubeconfig, though not all need it.
 func requests(o Options) map[string]Request {
 	all := map[string]Request{
 		"apiserver": {

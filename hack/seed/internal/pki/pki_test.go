@@ -28,7 +28,7 @@ var _ = Describe("Ensure", func() {
 		Expect(pki.Ensure(dir, options)).To(Succeed())
 	})
 
-	DescribeTable("issues certificates that the authority vouches for",
+	DescribeTable("issues certificates that the CA has signed",
 		func(name, subject, organization string, usage x509.ExtKeyUsage, host string) {
 			certificate := read(filepath.Join(dir, name+".crt"))
 			roots := x509.NewCertPool()
@@ -45,27 +45,27 @@ var _ = Describe("Ensure", func() {
 			_, err = tls.LoadX509KeyPair(filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key"))
 			Expect(err).NotTo(HaveOccurred())
 		},
-		Entry("the API server under its address", "apiserver", "kube-apiserver", "", x509.ExtKeyUsageServerAuth, "10.0.0.1"),
-		Entry("the API server under its name", "apiserver", "kube-apiserver", "", x509.ExtKeyUsageServerAuth, "kubernetes.default.svc"),
+		Entry("the API server with its address", "apiserver", "kube-apiserver", "", x509.ExtKeyUsageServerAuth, "10.0.0.1"),
+		Entry("the API server with its name", "apiserver", "kube-apiserver", "", x509.ExtKeyUsageServerAuth, "kubernetes.default.svc"),
 		Entry("the administrator", "admin", "admin", "system:masters", x509.ExtKeyUsageClientAuth, ""),
 		Entry("a kubelet as a server", "kubelet-n1", "system:node:n1", "system:nodes", x509.ExtKeyUsageServerAuth, "10.0.0.11"),
 		Entry("a kubelet as a client", "kubelet-n1", "system:node:n1", "system:nodes", x509.ExtKeyUsageClientAuth, ""),
 	)
 
-	It("writes kubeconfigs that Kubernetes reads", func() {
+	It("writes valid kubeconfigs", func() {
 		config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(config.Host).To(Equal("https://10.0.0.1:6443"))
 		Expect(config.CertData).To(Equal(content(filepath.Join(dir, "admin.crt"))))
 	})
 
-	It("keeps what is there", func() {
+	It("keeps existing files", func() {
 		before := content(filepath.Join(dir, "ca.crt"))
 		Expect(pki.Ensure(dir, options)).To(Succeed())
 		Expect(content(filepath.Join(dir, "ca.crt"))).To(Equal(before))
 	})
 
-	It("starts over when it was interrupted", func() {
+	It("starts over after an interrupted run", func() {
 		before := content(filepath.Join(dir, "ca.crt"))
 		Expect(os.Remove(filepath.Join(dir, "finished"))).To(Succeed())
 		Expect(pki.Ensure(dir, options)).To(Succeed())

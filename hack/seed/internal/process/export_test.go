@@ -4,5 +4,5 @@
 
 package process
 
-// ParseStat is exported to its test.
+// ParseStat exports parseStat for tests.
 var ParseStat = parseStat

@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// digest returns a hash of the files' contents, empty for no files.
+// digest returns a hash of the contents of the files, or an empty string for no files.
 func digest(files []string) (string, error) {
 	if len(files) == 0 {
 		return "", nil

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Output runs a program to its end and returns what it printed. The error carries its error output.
+// Output runs a program and returns its output. The error contains the error output.
 func Output(ctx context.Context, args ...string) (string, error) {
 	output, err := exec.CommandContext(ctx, args[0], args[1:]...).CombinedOutput()
 	text := strings.TrimSpace(string(output))
@@ -23,7 +23,7 @@ func Output(ctx context.Context, args ...string) (string, error) {
 	return text, nil
 }
 
-// Run is Output for those who only want to know whether it worked.
+// Run runs a program and discards its output.
 func Run(ctx context.Context, args ...string) error {
 	_, err := Output(ctx, args...)
 	return err

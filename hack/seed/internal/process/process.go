@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process starts programs that outlive this one, and stops exactly those.
+// Package process starts programs that outlive this process, and stops exactly those.
 //
-// A process is known by its id, its start time and the boot it belongs to, all kept in a file: an id alone may have been given to
-// someone else since. Nothing is ever ended by name.
+// A file for each process records its ID, its start time and the ID of the boot, since the kernel reuses process IDs. The package never
+// identifies a process by its name.
 package process
 
 import (
@@ -23,22 +23,23 @@ import (
 	"time"
 )
 
-// Spec is a program to run in the background.
+// Spec describes a program that runs in the background.
 type Spec struct {
-	// Name is unique; the record and the log are called after it.
+	// Name is unique. The record and the log have this name.
 	Name string
-	// Args is the program's path with its arguments.
+	// Args is the path of the program, followed by its arguments.
 	Args []string
-	// Env is added to this process's environment.
+	// Env is added to the environment of this process.
 	Env []string
-	// Inputs are files that the program reads only at its start; when one changes the program is restarted. Optional.
+	// Inputs are files that the program reads only at its start. Ensure restarts the program when the contents change.
+	// Optional.
 	Inputs []string
 }
 
-// Record is what is known about a started process.
+// Record identifies a started process.
 type Record struct {
 	PID int `json:"pid"`
-	// StartTime is in clock ticks since the boot.
+	// StartTime is the start time in clock ticks since the boot.
 	StartTime string    `json:"startTime"`
 	BootID    string    `json:"bootID"`
 	Args      []string  `json:"args"`
@@ -46,10 +47,10 @@ type Record struct {
 	Started   time.Time `json:"started"`
 }
 
-// Table keeps records and logs in two folders.
+// Table stores records and logs in two directories.
 type Table struct{ Pids, Logs string }
 
-// Ensure starts the program unless it runs already with the same arguments and inputs; otherwise it is restarted.
+// Ensure starts the program if it does not run, and restarts it if it runs with other arguments or inputs.
 func (t Table) Ensure(ctx context.Context, s Spec) error {
 	inputs, err := digest(s.Inputs)
 	if err != nil {
@@ -72,7 +73,7 @@ func (t Table) Ensure(ctx context.Context, s Spec) error {
 func (t Table) start(s Spec, inputs string) error {
 	for _, dir := range []string{t.Pids, t.Logs} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return fmt.Errorf("making a folder: %w", err)
+			return fmt.Errorf("creating a directory: %w", err)
 		}
 	}
 
@@ -85,14 +86,14 @@ func (t Table) start(s Spec, inputs string) error {
 	command := exec.Command(s.Args[0], s.Args[1:]...)
 	command.Env = append(os.Environ(), s.Env...)
 	command.Stdout, command.Stderr = log, log
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // survives this process and its terminal
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // outlives this process and its terminal
 
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", s.Name, err)
 	}
 
 	pid := command.Process.Pid
-	// Reaps the child if it ends before this process does.
+	// Wait reaps the child if it ends before this process does.
 	go func() { _ = command.Wait() }()
 
 	startTime, _ := startTime(pid)
@@ -103,7 +104,7 @@ func (t Table) start(s Spec, inputs string) error {
 		return err
 	}
 
-	// In one step: half a record would be a process that nobody finds again.
+	// The record is written atomically, since the process could not be found again with an incomplete record.
 	unfinished := t.record(s.Name) + ".unfinished"
 	if err := os.WriteFile(unfinished, content, 0o644); err != nil {
 		return err
@@ -112,7 +113,8 @@ func (t Table) start(s Spec, inputs string) error {
 	return os.Rename(unfinished, t.record(s.Name))
 }
 
-// Find returns the record of a process and whether that very process is alive. No record is not alive.
+// Find returns the record of a process, and whether the recorded process is alive. A process without a record is not
+// alive.
 func (t Table) Find(name string) (Record, bool) {
 	content, err := os.ReadFile(t.record(name))
 	if err != nil {
@@ -127,18 +129,18 @@ func (t Table) Find(name string) (Record, bool) {
 	return record, record.alive()
 }
 
-// CheckAlive returns an error with the end of the log of the first process that does not run.
+// CheckAlive returns an error for the first process that does not run, with the end of its log.
 func (t Table) CheckAlive(names ...string) error {
 	for _, name := range names {
 		if _, alive := t.Find(name); !alive {
-			return fmt.Errorf("%s has ended; its log %s ends with:\n%s", name, t.Log(name), t.Tail(name, 8))
+			return fmt.Errorf("%s is not running; the last lines of its log %s:\n%s", name, t.Log(name), t.Tail(name, 8))
 		}
 	}
 
 	return nil
 }
 
-// Names returns the names of all records, sorted, alive or not.
+// Names returns the names of all records in alphabetical order, of running and ended processes.
 func (t Table) Names() []string {
 	files, _ := filepath.Glob(t.record("*"))
 
@@ -150,8 +152,8 @@ func (t Table) Names() []string {
 	return names
 }
 
-// Stop ends the process, by SIGTERM and after the grace period by SIGKILL, and forgets it. One that is gone is no error.
-// When ctx ends first, the process is left to its SIGTERM and stays on record.
+// Stop sends SIGTERM to the process, after the grace period SIGKILL, and deletes the record. It returns no error if the
+// process does not run. If ctx ends first, Stop sends no SIGKILL and keeps the record.
 func (t Table) Stop(ctx context.Context, name string, grace time.Duration) error {
 	record, alive := t.Find(name)
 	if alive {
@@ -177,10 +179,10 @@ func (t Table) Stop(ctx context.Context, name string, grace time.Duration) error
 	return nil
 }
 
-// Log returns the path of a process's log.
+// Log returns the path of the process's log.
 func (t Table) Log(name string) string { return filepath.Join(t.Logs, name+".log") }
 
-// Tail returns the last lines of a process's log, for error messages.
+// Tail returns the last lines of the process's log for error messages.
 func (t Table) Tail(name string, lines int) string {
 	content, err := os.ReadFile(t.Log(name))
 	if err != nil {
@@ -220,7 +222,7 @@ func (r Record) alive() bool {
 	return now != "" && now == r.StartTime && state != "Z"
 }
 
-// startTime returns fields 22 and 3 of the process's stat file, or empty strings when there is no such process.
+// startTime returns fields 22 and 3 of the process's stat file, or empty strings if the process does not exist.
 func startTime(pid int) (ticks, state string) {
 	content, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -230,7 +232,7 @@ func startTime(pid int) (ticks, state string) {
 	return parseStat(string(content))
 }
 
-// parseStat skips the second field, the command in brackets, which may hold spaces and brackets itself.
+// parseStat parses a stat file. The second field, the command in brackets, may contain spaces and brackets.
 func parseStat(content string) (ticks, state string) {
 	_, rest, found := cutLast(content, ") ")
 	if !found {

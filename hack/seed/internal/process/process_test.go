@@ -36,18 +36,18 @@ var _ = Describe("Table", func() {
 		return record
 	}
 
-	It("starts once and leaves alone what runs as asked", func(ctx SpecContext) {
+	It("starts a program once with the same arguments", func(ctx SpecContext) {
 		first := ensure(ctx, "/bin/sleep", "600")
 		Expect(ensure(ctx, "/bin/sleep", "600").PID).To(Equal(first.PID))
 	})
 
-	It("restarts with other arguments", func(ctx SpecContext) {
+	It("restarts a program whose arguments changed", func(ctx SpecContext) {
 		first := ensure(ctx, "/bin/sleep", "600")
 		second := ensure(ctx, "/bin/sleep", "700")
 		Expect(second.PID).NotTo(Equal(first.PID))
 	})
 
-	It("restarts when an input changed", func(ctx SpecContext) {
+	It("restarts a program whose inputs changed", func(ctx SpecContext) {
 		input := filepath.Join(GinkgoT().TempDir(), "config")
 		spec := process.Spec{Name: "sleeper", Args: []string{"/bin/sleep", "600"}, Inputs: []string{input}}
 
@@ -67,7 +67,7 @@ var _ = Describe("Table", func() {
 		Expect(start("b")).NotTo(Equal(first))
 	})
 
-	It("stops the process and forgets it", func(ctx SpecContext) {
+	It("stops the process and deletes its record", func(ctx SpecContext) {
 		ensure(ctx, "/bin/sleep", "600")
 		Expect(table.Stop(ctx, "sleeper", time.Second)).To(Succeed())
 
@@ -76,7 +76,7 @@ var _ = Describe("Table", func() {
 		Expect(table.Names()).To(BeEmpty())
 	})
 
-	It("kills what ignores the polite signal", func(ctx SpecContext) {
+	It("kills a process that ignores SIGTERM", func(ctx SpecContext) {
 		Expect(table.Ensure(ctx, process.Spec{Name: "stubborn", Args: []string{"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"}})).To(Succeed())
 		Eventually(func() string { return table.Tail("stubborn", 1) }).Should(Equal("ready"))
 		Expect(table.Stop(ctx, "stubborn", 100*time.Millisecond)).To(Succeed())
@@ -85,7 +85,7 @@ var _ = Describe("Table", func() {
 		Expect(alive).To(BeFalse())
 	})
 
-	It("kills nothing when it is interrupted", func(ctx SpecContext) {
+	It("does not kill the process when the context ends", func(ctx SpecContext) {
 		Expect(table.Ensure(ctx, process.Spec{Name: "stubborn", Args: []string{"/bin/sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done"}})).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(table.Stop(ctx, "stubborn", time.Millisecond)).To(Succeed()) })
 		Eventually(func() string { return table.Tail("stubborn", 1) }).Should(Equal("ready"))
@@ -98,16 +98,16 @@ var _ = Describe("Table", func() {
 		Expect(alive).To(BeTrue())
 	})
 
-	It("names what has ended, with its last words", func(ctx SpecContext) {
+	It("reports an ended process with the end of its log", func(ctx SpecContext) {
 		ensure(ctx, "/bin/sleep", "600")
 		Expect(table.CheckAlive("sleeper")).To(Succeed())
 
 		Expect(table.Ensure(ctx, process.Spec{Name: "short", Args: []string{"/bin/echo", "farewell"}})).To(Succeed())
 		Eventually(func() error { return table.CheckAlive("sleeper", "short") }).Should(MatchError(And(
-			ContainSubstring("short has ended"), ContainSubstring("farewell"))))
+			ContainSubstring("short is not running"), ContainSubstring("farewell"))))
 	})
 
-	DescribeTable("does not take someone else for its own process", func(ctx SpecContext, change func(*process.Record)) {
+	DescribeTable("does not mistake another process for its own", func(ctx SpecContext, change func(*process.Record)) {
 		record := ensure(ctx, "/bin/sleep", "600")
 		stolen := record
 		change(&stolen)
@@ -119,25 +119,25 @@ var _ = Describe("Table", func() {
 		_, alive := table.Find("stranger")
 		Expect(alive).To(BeFalse())
 
-		By("leaving it alive when the stale record is stopped")
+		By("stopping the stale record without an effect on the process")
 		Expect(table.Stop(ctx, "stranger", time.Second)).To(Succeed())
 
 		_, alive = table.Find("sleeper")
 		Expect(alive).To(BeTrue())
 	},
-		Entry("when the id was given to another process since", func(r *process.Record) { r.StartTime = "1" }),
-		Entry("when the machine was booted since", func(r *process.Record) { r.BootID = "another" }),
+		Entry("when the kernel has reused the process ID", func(r *process.Record) { r.StartTime = "1" }),
+		Entry("when the machine has rebooted", func(r *process.Record) { r.BootID = "another" }),
 	)
 })
 
 var _ = Describe("ParseStat", func() {
-	It("is not misled by brackets and spaces in the command", func() {
+	It("accepts brackets and spaces in the command", func() {
 		ticks, state := process.ParseStat("42 (a ) b) S 1 42 42 0 -1 4194304 100 0 0 0 1 2 0 0 20 0 1 0 987654 1000 10 18446744073709551615")
 		Expect(ticks).To(Equal("987654"))
 		Expect(state).To(Equal("S"))
 	})
 
-	It("returns nothing for what it does not understand", func() {
+	It("returns empty strings for invalid content", func() {
 		ticks, state := process.ParseStat("42 (a) S 1")
 		Expect(ticks).To(BeEmpty())
 		Expect(state).To(BeEmpty())

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package progress prints what is being done and what it waits for, in short lines. It decides nothing.
+// Package progress prints short lines about the progress of a command and about what it waits for.
 package progress
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Printer writes whole lines; it may be used from several goroutines.
+// Printer writes complete lines. It is safe for concurrent use.
 type Printer struct {
 	out   io.Writer
 	start time.Time
@@ -26,7 +26,7 @@ func New(out io.Writer) *Printer {
 	return &Printer{out: out, start: time.Now()}
 }
 
-// Println prints a line with the time since the start.
+// Println prints a line that begins with the elapsed time.
 func (p *Printer) Println(format string, args ...any) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -34,7 +34,7 @@ func (p *Printer) Println(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.out, "%7s  %s\n", p.Elapsed(), fmt.Sprintf(format, args...))
 }
 
-// Plain prints a line as it is.
+// Plain prints a line without the elapsed time.
 func (p *Printer) Plain(format string, args ...any) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -42,12 +42,12 @@ func (p *Printer) Plain(format string, args ...any) {
 	_, _ = fmt.Fprintf(p.out, format+"\n", args...)
 }
 
-// Elapsed is the time since the start, in seconds or minutes.
+// Elapsed returns the time since the creation of the Printer, in seconds or minutes.
 func (p *Printer) Elapsed() string {
 	return Round(time.Since(p.start))
 }
 
-// Round formats a duration for people: 3.2s, 1m05s.
+// Round formats a duration such as 3.2s or 1m05s.
 func Round(d time.Duration) string {
 	if d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Seconds())
@@ -56,8 +56,8 @@ func Round(d time.Duration) string {
 	return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
 }
 
-// Wait polls check until it is done or fails, and prints what it waits for whenever that changes, at least every 15 seconds.
-// check returns an empty string when there is nothing left to wait for. The error after timeout names what was missing last.
+// Wait polls check until it returns an empty string or an error. It prints the returned string when it changes, and at
+// least every 15 seconds. The error after the timeout contains the last string.
 func (p *Printer) Wait(ctx context.Context, subject string, timeout time.Duration, check func(context.Context) (string, error)) error {
 	const (
 		poll     = 300 * time.Millisecond
@@ -87,7 +87,7 @@ func (p *Printer) Wait(ctx context.Context, subject string, timeout time.Duratio
 		select {
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-				return fmt.Errorf("%s did not come within %s; last: %s", subject, timeout, missing)
+				return fmt.Errorf("%s was not ready within %s; last status: %s", subject, timeout, missing)
 			}
 
 			return ctx.Err()

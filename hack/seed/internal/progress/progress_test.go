@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("Round", func() {
-	DescribeTable("is short", func(d time.Duration, expected string) {
+	DescribeTable("formats a duration", func(d time.Duration, expected string) {
 		Expect(progress.Round(d)).To(Equal(expected))
 	},
 		Entry("below a minute", 3240*time.Millisecond, "3.2s"),
@@ -26,25 +26,25 @@ var _ = Describe("Round", func() {
 })
 
 var _ = Describe("Wait", func() {
-	It("says what it waits for and ends when nothing is missing", func(ctx SpecContext) {
+	It("prints what it waits for, and returns when nothing is missing", func(ctx SpecContext) {
 		buffer := gbytes.NewBuffer()
-		answers := []string{"two pods", ""}
+		statuses := []string{"two pods", ""}
 
 		Expect(progress.New(buffer).Wait(ctx, "the thing", time.Minute, func(context.Context) (string, error) {
-			answer := answers[0]
-			answers = answers[1:]
+			status := statuses[0]
+			statuses = statuses[1:]
 
-			return answer, nil
+			return status, nil
 		})).To(Succeed())
 		Expect(buffer).To(gbytes.Say("waiting for the thing: two pods"))
 	})
 
-	It("names what was missing when the time is over", func(ctx SpecContext) {
+	It("returns the last status after the timeout", func(ctx SpecContext) {
 		err := progress.New(gbytes.NewBuffer()).Wait(ctx, "the thing", time.Millisecond, func(context.Context) (string, error) { return "one pod", nil })
-		Expect(err).To(MatchError("the thing did not come within 1ms; last: one pod"))
+		Expect(err).To(MatchError("the thing was not ready within 1ms; last status: one pod"))
 	})
 
-	It("fails at once when waiting makes no sense", func(ctx SpecContext) {
+	It("returns an error of the check immediately", func(ctx SpecContext) {
 		broken := errors.New("it died")
 		err := progress.New(gbytes.NewBuffer()).Wait(ctx, "the thing", time.Minute, func(context.Context) (string, error) { return "", broken })
 		Expect(err).To(MatchError(broken))

@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 )
 
-// Assets builds what envtest starts and returns a folder with links to it.
+// Assets builds the programs that envtest starts, and returns a directory with links to them.
 func (s *Seed) Assets(ctx context.Context) (string, error) {
 	if err := s.Builder.Ensure(ctx, build.Etcd, build.Kubernetes); err != nil {
 		return "", err
@@ -41,7 +41,7 @@ func (s *Seed) Assets(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// link replaces a link in one step, since tests may be using it.
+// link replaces a link atomically, since tests may use it.
 func link(target, path string) error {
 	if current, err := os.Readlink(path); err == nil && current == target {
 		return nil

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// operatorName is the Helm release, the chart and the Deployment.
+	// operatorName is the name of the Helm release, the chart and the Deployment.
 	operatorName      = "gardener-extension-etcd-druid"
 	operatorNamespace = "extension-etcd-druid"
 	rolloutTimeout    = 2 * time.Minute
@@ -37,11 +37,11 @@ const (
 	drainer = "seed:drainer"
 )
 
-// Deploy builds the operator and the plugin of kubectl, loads the operator's image and installs its Helm chart. An unchanged operator
-// is not restarted.
+// Deploy builds the operator and the kubectl plugin, loads the operator's image, and installs the operator's Helm
+// chart. It does not restart the operator if nothing has changed.
 func (s *Seed) Deploy(ctx context.Context) error {
 	if s.Layout.Cluster == layout.Bare {
-		return fmt.Errorf("the operator is not deployed to the bare cluster, which is for installing it by hand; the chart's values are %s", s.Layout.Values())
+		return fmt.Errorf("the bare cluster is for manual installations of the operator; the values for the chart are in %s", s.Layout.Values())
 	}
 
 	tag, values, err := s.PrepareOperator(ctx)
@@ -57,12 +57,12 @@ func (s *Seed) Deploy(ctx context.Context) error {
 	s.Out.Println("installing the operator %s:%s", image.OperatorRepository, tag)
 
 	if err := s.deletePendingRelease(ctx); err != nil {
-		return fmt.Errorf("forgetting an interrupted installation: %w", err)
+		return fmt.Errorf("deleting the record of an interrupted installation: %w", err)
 	}
 
 	if err := process.Run(ctx, helm, "upgrade", "--install", operatorName, filepath.Join(s.Layout.Root, "charts", operatorName),
 		"--kubeconfig="+s.Layout.Kubeconfig(), "--namespace="+operatorNamespace, "--create-namespace", "--values="+values,
-		"--take-ownership", // of definitions that tests have applied before
+		"--take-ownership", // of CustomResourceDefinitions that tests have applied
 		"--history-max=2",
 	); err != nil {
 		return fmt.Errorf("installing the chart: %w", err)
@@ -71,8 +71,8 @@ func (s *Seed) Deploy(ctx context.Context) error {
 	return s.Out.Wait(ctx, "the operator", rolloutTimeout, s.missingOperator)
 }
 
-// PrepareOperator builds the operator and the plugin of kubectl, loads the operator's image, which no registry has, and writes the values with which
-// its chart is installed here. It returns the tag of the image and the file with the values.
+// PrepareOperator builds the operator and the kubectl plugin, loads the operator's image, which is in no registry, and
+// writes the values for the chart. It returns the tag of the image and the path of the values.
 func (s *Seed) PrepareOperator(ctx context.Context) (tag, values string, err error) {
 	s.Out.Println("building the operator and kubectl-etcd")
 
@@ -89,8 +89,8 @@ func (s *Seed) PrepareOperator(ctx context.Context) (tag, values string, err err
 	return tag, values, err
 }
 
-// deletePendingRelease removes what Helm noted of an installation that was interrupted: it would wait for its end for ever. The lock says
-// that nobody else is at work.
+// deletePendingRelease deletes Helm's record of an interrupted installation, since Helm would wait for its end forever.
+// The lock excludes an installation by another command.
 func (s *Seed) deletePendingRelease(ctx context.Context) error {
 	client, err := s.client()
 	if err != nil {
@@ -102,8 +102,9 @@ func (s *Seed) deletePendingRelease(ctx context.Context) error {
 	})
 }
 
-// writeValues writes the chart's values: where the images are, and on the seed, which has gardener-resource-manager and stories beside the
-// operator but no gardenlet, what comes of that.
+// writeValues writes the values of the chart. They contain the location of the images. On the seed they also contain
+// the settings for a cluster with gardener-resource-manager and without gardenlet, and the users of the end-to-end
+// tests.
 func (s *Seed) writeValues(tag string) (string, error) {
 	vector, err := imageVector()
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *Seed) writeValues(tag string) (string, error) {
 	}
 	if s.Layout.Cluster == layout.Seed {
 		maps.Copy(values, map[string]any{
-			"replicaCount":            1, // the machine is small, and stories look into the one pod's log
+			"replicaCount":            1, // the machine is small, and tests read the log of the only pod
 			"gardener":                map[string]any{"enabled": false},
 			"crds":                    map[string]any{"enabled": true},
 			"config":                  map[string]any{"localStore": map[string]any{"roots": []string{layout.LocalStore}}},
@@ -137,7 +138,7 @@ func (s *Seed) writeValues(tag string) (string, error) {
 	return s.Layout.Values(), os.WriteFile(s.Layout.Values(), content, 0o644)
 }
 
-// imageVector replaces the images of the operator's vector by those that are here.
+// imageVector returns the overwrite that replaces the images of the operator's image vector by the images of the seed.
 func imageVector() ([]byte, error) {
 	type entry struct {
 		Name       string `json:"name"`
@@ -163,7 +164,7 @@ func imageVector() ([]byte, error) {
 	return json.MarshalIndent(map[string]any{"images": images}, "", "  ")
 }
 
-// missingOperator says what the rollout waits for, empty when every replica is of the newest kind and available.
+// missingOperator returns why the rollout is not complete. Empty means that every replica is updated and available.
 func (s *Seed) missingOperator(ctx context.Context) (string, error) {
 	client, err := s.client()
 	if err != nil {
@@ -188,7 +189,8 @@ func (s *Seed) missingOperator(ctx context.Context) (string, error) {
 	return pods, nil
 }
 
-// Example installs the operator, applies the first example and shows that the Etcd serves and is backed up.
+// Example installs the operator, applies the first example, and verifies that its Etcd becomes healthy and is backed
+// up.
 func (s *Seed) Example(ctx context.Context) error {
 	if err := s.Deploy(ctx); err != nil {
 		return err

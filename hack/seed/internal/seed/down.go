@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 )
 
-// DownOthers takes down the clusters that run beside this one, and says which.
+// DownOthers takes down the other clusters that run on this machine, and prints their names.
 func (s *Seed) DownOthers(ctx context.Context) error {
 	for _, other := range s.otherLayouts() {
 		if _, err := os.Stat(other.Run); errors.Is(err, fs.ErrNotExist) {
@@ -43,23 +43,24 @@ func (s *Seed) DownOthers(ctx context.Context) error {
 			return fmt.Errorf("taking the %s cluster down: %w", other.Name(), err)
 		}
 
-		s.Out.Println("the %s cluster is down as well", other.Name())
+		s.Out.Println("the %s cluster is down too", other.Name())
 	}
 
 	return nil
 }
 
-// Down stops everything and removes all that the cluster made on this machine, and restores the machine when it was the last one. Binaries
-// and images stay in the cache. It does as much as it can: an error says what is left.
+// Down stops all processes and removes everything that the cluster created on this machine. It restores the machine
+// after the last cluster. Binaries and images stay in the cache. It continues after an error; the returned error says
+// what was not removed.
 func (s *Seed) Down(ctx context.Context) error {
 	errs := []error{
 		s.addons.Stop(ctx),
-		// All of them, since a folder may be gone while a namespace is still there.
+		// All possible nodes, since a network namespace may exist without the node's directory.
 		forEach(s.Layout.Nodes(layout.MaxNodes), func(n layout.Node) error { return s.nodes.Stop(ctx, n) }),
 		s.control.Stop(ctx),
 	}
 
-	for _, name := range s.processes.Names() { // whatever an older version of this tool started
+	for _, name := range s.processes.Names() { // also the processes of an older version of this tool
 		errs = append(errs, s.processes.Stop(ctx, name, 5*time.Second))
 	}
 
@@ -77,7 +78,7 @@ func (s *Seed) Down(ctx context.Context) error {
 	return s.removeRun()
 }
 
-// removeRun removes the folder, and never through a mount.
+// removeRun removes the directory of the cluster, but not the contents of mounts below it.
 func (s *Seed) removeRun() error {
 	mounts, err := host.Mounts(s.Layout.Run)
 	if err != nil {
@@ -85,9 +86,9 @@ func (s *Seed) removeRun() error {
 	}
 
 	if len(mounts) > 0 {
-		return fmt.Errorf("%s is still mounted, so %s is not removed; call down again", mounts[0], s.Layout.Run)
+		return fmt.Errorf("%s is still mounted, so that %s was not removed; run down again", mounts[0], s.Layout.Run)
 	}
 
-	// The folder of the owner holds the lock of this very command; it goes last.
+	// The directory of the owner file contains the lock of this command, so that it is removed last.
 	return errors.Join(os.RemoveAll(s.Layout.Run), os.RemoveAll(filepath.Dir(s.Layout.Owner())))
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
-// setEnvironment changes what this process and those that it starts inherit.
+// setEnvironment changes the environment of this process and of the processes that it starts.
 func setEnvironment(cluster layout.Cluster) error {
-	// A root that was become by plain `su` has no way to ip and containerd's helpers.
+	// The PATH of a root shell from `su` without a dash lacks the directories of ip and containerd's helpers.
 	errs := []error{os.Setenv("PATH", extend(os.Getenv("PATH"), string(os.PathListSeparator), "/usr/sbin", "/sbin"))}
 
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
 		if os.Getenv(name) != "" {
-			// A proxy of the machine's network knows no way into the cluster's.
+			// A proxy cannot reach the networks of the cluster.
 			errs = append(errs, os.Setenv("NO_PROXY", noProxy(cluster)))
 			break
 		}
@@ -38,7 +38,7 @@ func noProxy(cluster layout.Cluster) string {
 	return extend(current, ",", "localhost", "127.0.0.1", cluster.NodeCIDR(), cluster.PodCIDR(), cluster.ServiceCIDR())
 }
 
-// extend appends those entries that the list lacks.
+// extend appends the entries that the list does not contain.
 func extend(list, separator string, entries ...string) string {
 	var all []string
 	if list != "" {

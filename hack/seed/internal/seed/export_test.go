@@ -10,6 +10,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 )
 
-// TryLock is private because callers must wait, and NoProxy because it matters in this process only.
+// TryLock exports tryLock and NoProxy exports noProxy for tests.
 func TryLock(path string) (*os.File, error) { return tryLock(path) }
 func NoProxy() string                       { return noProxy(layout.Seed) }

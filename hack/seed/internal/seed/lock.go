@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// lockTimeout covers another command that builds everything from nothing.
+// lockTimeout is long enough for another command that builds everything.
 const lockTimeout = time.Hour
 
-// Lock keeps other commands from changing the seed: it waits until none is at work, and refuses when another user's seed runs on
-// this machine.
+// Lock waits until no other command changes the cluster, and excludes other commands until unlock is called. It returns
+// an error if another user's cluster runs on this machine.
 func (s *Seed) Lock(ctx context.Context) (unlock func(), err error) {
 	var file *os.File
 
 	if err := s.Out.Wait(ctx, "the "+s.Layout.Name(), lockTimeout, func(context.Context) (missing string, err error) {
 		file, err = tryLock(s.Layout.Lock())
 		if file == nil && err == nil {
-			missing = "another command is at work"
+			missing = "another command is running"
 		}
 
 		return missing, err
@@ -41,7 +41,7 @@ func (s *Seed) Lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = file.Close() }, nil
 }
 
-// tryLock returns the open and locked file, or nil when someone else has it locked.
+// tryLock returns the open and locked file, or nil if another process has locked it.
 func tryLock(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func tryLock(path string) (*os.File, error) {
 	return file, nil
 }
 
-// isAt tells whether the file still lies at the path: `down` removes it, and the next command makes a new one.
+// isAt returns whether the file still has the path. `down` removes the file, and the next command creates another one.
 func isAt(file *os.File, path string) bool {
 	opened, err := file.Stat()
 	if err != nil {

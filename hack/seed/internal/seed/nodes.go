@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 )
 
-// Partition pulls the node's cable: its pods run on and reach nobody. Heal plugs it in again.
+// Partition disconnects the node from the network. Its pods continue to run. Heal connects the node again.
 func (s *Seed) Partition(ctx context.Context, name string) error {
 	return s.setConnected(ctx, name, false)
 }
@@ -33,7 +33,7 @@ func (s *Seed) setConnected(ctx context.Context, name string, connected bool) er
 	return network.SetConnected(ctx, n, connected)
 }
 
-// StopNode cuts the node's power. Its volumes and images stay; StartNode boots it again.
+// StopNode stops the node as a power cut does. Its volumes and images stay. StartNode starts it again.
 func (s *Seed) StopNode(ctx context.Context, name string) error {
 	n, err := s.Layout.ParseNode(name)
 	if err != nil {
@@ -61,11 +61,11 @@ func (s *Seed) StartNode(ctx context.Context, name string) error {
 	return s.waitForNodes(ctx, []layout.Node{n})
 }
 
-// LoadImages loads docker archives into every node; without any, it builds the operator and loads that.
+// LoadImages loads docker archives into every node. Without archives it builds the operator and loads its image.
 func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 	nodes := s.existingNodes()
 	if len(nodes) == 0 {
-		return fmt.Errorf("no node to load an image into; start one with %s", s.start())
+		return fmt.Errorf("there are no nodes; start the cluster with %s", s.start())
 	}
 
 	if len(archives) == 0 {
@@ -94,7 +94,7 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 	})
 }
 
-// loadOperator builds the operator and loads its image into every node. It returns the image's tag.
+// loadOperator builds the operator and loads its image into every node. It returns the tag of the image.
 func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 	binary, err := s.Builder.Operator(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 		return "", err
 	}
 
-	// Only the last one is kept: there is one for each change of the code.
+	// Every change of the code creates another archive. Only the last one is kept.
 	dir := filepath.Join(s.Layout.Images(), "operator")
 
 	archive, err := image.Ensure(spec, dir)
@@ -126,11 +126,11 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
 }
 
-// PackOperator builds the operator and writes its image to the file, as a docker archive. It touches no seed.
+// PackOperator builds the operator and writes its image to the file as a docker archive. It does not need a seed.
 func (s *Seed) PackOperator(ctx context.Context, file string) error {
 	dir, err := os.MkdirTemp("", "operator-")
 	if err != nil {
-		return fmt.Errorf("making a folder for the build: %w", err)
+		return fmt.Errorf("creating a directory for the build: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
@@ -145,7 +145,7 @@ func (s *Seed) PackOperator(ctx context.Context, file string) error {
 	}
 
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fmt.Errorf("making the folder of the image: %w", err)
+		return fmt.Errorf("creating the directory of the image: %w", err)
 	}
 
 	return image.Pack(spec, file)
@@ -155,7 +155,7 @@ func (s *Seed) PackOperator(ctx context.Context, file string) error {
 func (s *Seed) LogPath(name string) (string, error) {
 	path := s.processes.Log(name)
 	if _, err := os.Stat(path); name == "" || err != nil {
-		return "", fmt.Errorf("no process is called %q; there are: %s", name, strings.Join(s.processes.Names(), ", "))
+		return "", fmt.Errorf("unknown process %q; the processes are: %s", name, strings.Join(s.processes.Names(), ", "))
 	}
 
 	return path, nil

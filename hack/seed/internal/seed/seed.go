@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package seed puts the parts together: it starts and stops a whole cluster in the right order, and answers questions about it.
+// Package seed starts and stops a whole cluster in the right order, and reports its status.
 package seed
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/progress"
 )
 
-// Seed is the one seed of this machine, or the bare cluster beside it, running or not.
+// Seed is a cluster on this machine: the seed or the bare cluster, running or not.
 type Seed struct {
 	Layout  layout.Layout
 	Out     *progress.Printer
@@ -37,7 +37,7 @@ type Seed struct {
 	addons    addon.Manager
 }
 
-// New returns the cluster of the checkout that the working directory lies in.
+// New returns the cluster of the checkout that contains the working directory.
 func New(cluster layout.Cluster, out *progress.Printer) (*Seed, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -63,7 +63,7 @@ func newSeed(l layout.Layout, out *progress.Printer) (*Seed, error) {
 	return s, s.wire()
 }
 
-// otherLayouts are the folders' layouts of the clusters that may run beside this one.
+// otherLayouts returns the layouts of the other clusters that may run on this machine.
 func (s *Seed) otherLayouts() []layout.Layout {
 	var layouts []layout.Layout
 	for _, cluster := range s.Layout.Others() {
@@ -73,7 +73,7 @@ func (s *Seed) otherLayouts() []layout.Layout {
 	return layouts
 }
 
-// hostStates are the files in which those clusters remember what the machine was like.
+// hostStates returns the paths of the files in which the other clusters save the state of the machine.
 func (s *Seed) hostStates() []string {
 	var files []string
 	for _, other := range s.otherLayouts() {
@@ -83,7 +83,7 @@ func (s *Seed) hostStates() []string {
 	return files
 }
 
-// wire gives the parts the paths of their programs, built or not.
+// wire sets the paths of the programs, which need not exist yet.
 func (s *Seed) wire() error {
 	paths := map[string]string{}
 
@@ -108,7 +108,7 @@ func (s *Seed) wire() error {
 	return nil
 }
 
-// CheckMachine returns why this machine cannot run a seed, if so.
+// CheckMachine returns an error if this machine cannot run a seed.
 func CheckMachine() error {
 	if runtime.GOOS != "linux" {
 		return fmt.Errorf("the seed needs Linux, this is %s; use a virtual machine", runtime.GOOS)
@@ -121,11 +121,11 @@ func CheckMachine() error {
 	return nil
 }
 
-// restConfig is that of the administrator.
+// restConfig returns the client configuration of the administrator.
 func (s *Seed) restConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Layout.Kubeconfig())
 	if err != nil {
-		return nil, fmt.Errorf("the seed has no kubeconfig; is it up? %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig: %w; start the cluster with %s", err, s.start())
 	}
 
 	config.QPS, config.Burst = 100, 200
@@ -142,12 +142,12 @@ func (s *Seed) client() (*kubernetes.Clientset, error) {
 	return kubernetes.NewForConfig(config)
 }
 
-// Kubectl runs kubectl as the administrator and returns what it printed.
+// Kubectl runs kubectl as the administrator and returns its output.
 func (s *Seed) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return process.Output(ctx, append([]string{s.addons.Kubectl, "--kubeconfig=" + s.Layout.Kubeconfig()}, args...)...)
 }
 
-// existingNodes returns the nodes that have a folder.
+// existingNodes returns the nodes that have a directory.
 func (s *Seed) existingNodes() []layout.Node {
 	var nodes []layout.Node
 

@@ -32,7 +32,7 @@ var _ = Describe("TryLock", func() {
 		return file
 	}
 
-	It("gives the lock to one at a time", func() {
+	It("locks the file for one process at a time", func() {
 		first := lock()
 		Expect(first).NotTo(BeNil())
 		Expect(lock()).To(BeNil())
@@ -41,7 +41,7 @@ var _ = Describe("TryLock", func() {
 		Expect(lock()).NotTo(BeNil())
 	})
 
-	It("gives it anew when the file was removed", func() {
+	It("locks a new file after the file was removed", func() {
 		Expect(lock()).NotTo(BeNil())
 		Expect(os.RemoveAll(filepath.Dir(path))).To(Succeed())
 		Expect(lock()).NotTo(BeNil())
@@ -49,15 +49,15 @@ var _ = Describe("TryLock", func() {
 })
 
 var _ = Describe("NoProxy", func() {
-	DescribeTable("adds the seed's networks to what the user has set", func(name, value, expected string) {
+	DescribeTable("adds the seed's networks to the user's setting", func(name, value, expected string) {
 		GinkgoT().Setenv("NO_PROXY", "")
 		GinkgoT().Setenv("no_proxy", "")
 		GinkgoT().Setenv(name, value)
 
 		Expect(seed.NoProxy()).To(Equal(expected))
 	},
-		Entry("nothing", "NO_PROXY", "", "localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
-		Entry("the usual name", "NO_PROXY", "example.org,localhost", "example.org,localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
-		Entry("the small name", "no_proxy", "example.org", "example.org,localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
+		Entry("no setting", "NO_PROXY", "", "localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
+		Entry("the variable in capital letters", "NO_PROXY", "example.org,localhost", "example.org,localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
+		Entry("the variable in lower-case letters", "no_proxy", "example.org", "example.org,localhost,127.0.0.1,10.250.0.0/24,10.244.0.0/16,10.96.0.0/16"),
 	)
 })

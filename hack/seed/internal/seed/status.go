@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
 )
 
-// Status prints processes, nodes and the paths that one needs.
+// Status prints the processes, the nodes and the paths of the cluster.
 func (s *Seed) Status(ctx context.Context, out io.Writer) error {
 	names := s.processes.Names()
 	if len(names) == 0 {
@@ -50,7 +50,7 @@ func (s *Seed) Status(ctx context.Context, out io.Writer) error {
 	return table.Flush()
 }
 
-// start is the command that starts the cluster.
+// start returns the command that starts the cluster.
 func (s *Seed) start() string {
 	if s.Layout.Cluster == layout.Seed {
 		return "`make up`"
@@ -63,7 +63,7 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 	ready := map[string]string{}
 	pods := map[string]int{}
 
-	// Without an API server the rest of the status is worth all the more.
+	// The API server may be down. The status then contains the rest.
 	if client, err := s.client(); err == nil {
 		ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 		defer cancel()
@@ -88,7 +88,7 @@ func (s *Seed) printNodes(ctx context.Context, out io.Writer) {
 		case network.IsConnected(n):
 			connection = "connected"
 		case network.Exists(n):
-			connection = "cut off (heal " + n.Name() + ")"
+			connection = "partitioned (heal " + n.Name() + ")"
 		}
 
 		state := ready[n.Name()]

@@ -27,7 +27,7 @@ import (
 
 const startTimeout = 4 * time.Minute
 
-// Build builds every program and packs every image.
+// Build builds every program and creates every image.
 func (s *Seed) Build(ctx context.Context) ([]string, error) {
 	if err := build.EnsurePackages(ctx, s.Out); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (s *Seed) Build(ctx context.Context) ([]string, error) {
 	return archives, image.KeepOnly(s.Layout.Images(), archives...)
 }
 
-// Up starts what does not run yet, with as many nodes. It may be called at any time, also over what a crash or a reboot left.
+// Up starts what does not run yet, with count nodes. It may be called at any time, also after a crash or a reboot.
 func (s *Seed) Up(ctx context.Context, count int) error {
 	if count < 1 || count > layout.MaxNodes {
 		return fmt.Errorf("a seed has 1 to %d nodes, not %d", layout.MaxNodes, count)
@@ -83,7 +83,7 @@ func (s *Seed) Up(ctx context.Context, count int) error {
 
 	nodes := s.Layout.Nodes(count)
 	runtimes := make(chan error, 1)
-	// Network and containerd need no API server: both sides start at once.
+	// Network and containerd need no API server, so that they start concurrently with it.
 	go func() {
 		runtimes <- forEach(nodes, func(n layout.Node) error {
 			if err := s.nodes.EnsureRuntime(ctx, n); err != nil {
@@ -106,10 +106,10 @@ func (s *Seed) Up(ctx context.Context, count int) error {
 	return s.startAddons(ctx, nodes)
 }
 
-// prepare makes what every process needs: the folder, the certificates, the bridge.
+// prepare creates what every process needs: the directory, the certificates and the bridge.
 func (s *Seed) prepare(ctx context.Context) error {
 	if err := host.Save(s.Layout.HostState(), s.hostStates()...); err != nil {
-		return fmt.Errorf("remembering what this machine was like: %w", err)
+		return fmt.Errorf("saving the state of this machine: %w", err)
 	}
 
 	if err := os.WriteFile(s.Layout.Owner(), []byte(s.Layout.Run+"\n"), 0o644); err != nil {
@@ -184,8 +184,9 @@ func (s *Seed) startAddons(ctx context.Context, nodes []layout.Node) error {
 	return s.Out.Wait(ctx, "CoreDNS", startTimeout, s.missingDNS)
 }
 
-// waitForNodes waits until the nodes are Ready, and starts again what ends meanwhile, as an init system does: all kubelets of the machine
-// make the same socket in /var/lib/kubelet, and one that comes at the same moment as another ends itself.
+// waitForNodes waits until the nodes are ready, and restarts processes that end meanwhile, as an init system does. All
+// kubelets of the machine create the same socket in /var/lib/kubelet, and a kubelet exits if another one creates it at
+// the same time.
 func (s *Seed) waitForNodes(ctx context.Context, nodes []layout.Node) error {
 	attempts := 3 * len(nodes)
 
@@ -213,7 +214,7 @@ func (s *Seed) waitForNodes(ctx context.Context, nodes []layout.Node) error {
 	})
 }
 
-// missingNodes names the nodes that are not Ready.
+// missingNodes returns the names of the nodes that are not ready.
 func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, error) {
 	client, err := s.client()
 	if err != nil {
@@ -230,7 +231,7 @@ func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, e
 	for _, item := range list.Items {
 		for _, condition := range item.Status.Conditions {
 			if condition.Type == corev1.NodeReady {
-				// What was reported before a crash or a reboot does not count.
+				// A status from before a crash or a reboot is outdated.
 				fresh := !condition.LastHeartbeatTime.Time.Before(s.nodes.Started(item.Name))
 				ready[item.Name] = condition.Status == corev1.ConditionTrue && fresh
 			}
@@ -248,7 +249,7 @@ func (s *Seed) missingNodes(ctx context.Context, nodes []layout.Node) (string, e
 	return strings.Join(missing, ", "), nil
 }
 
-// missingDNS asks CoreDNS through its Service, which shows that the Services are reachable too.
+// missingDNS resolves a name through the Service of CoreDNS, which also shows that Services are reachable.
 func (s *Seed) missingDNS(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -258,13 +259,13 @@ func (s *Seed) missingDNS(ctx context.Context) (string, error) {
 	}}
 
 	if _, err := resolver.LookupHost(ctx, "kubernetes.default.svc.cluster.local."); err != nil {
-		return "no answer yet", nil
+		return "no response yet", nil
 	}
 
 	return "", nil
 }
 
-// forEach works on all nodes at once and joins the errors.
+// forEach calls work for all nodes concurrently and joins the errors.
 func forEach(nodes []layout.Node, work func(layout.Node) error) error {
 	var (
 		group sync.WaitGroup
