@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The coredns command is CoreDNS with the few plugins that the seed's Corefile names.
+// The coredns command is CoreDNS with only the plugins in the Corefile of the seed.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 func init() {
-	// The order of the plugins in the chain of a query.
+	// The plugins in the order in which they process a query.
 	dnsserver.Directives = []string{"reload", "errors", "health", "ready", "cache", "kubernetes"}
 }
 

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The etcd-wrapper command runs one etcd member beside etcd-backup-restore, for the local seed and its tests only.
+// The etcd-wrapper command runs one etcd member next to etcd-backup-restore, for the local seed and its tests only.
 //
-// It speaks the protocol that the etcd container of a rendered pod must speak: wait for the sidecar to initialise the data directory,
-// fetch the member's configuration from it, run etcd, serve /readyz and /stop, and leave a trace of the signal that ended it.
+// It implements the protocol of the etcd container: it waits until the sidecar has initialised the data directory, fetches the member's
+// configuration from the sidecar, runs etcd, serves /readyz and /stop, and records the signal that ends it.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/modules/etcd-wrapper/internal/sidecar"
 )
 
-// dataVolume is where the StatefulSet mounts the member's volume, in this container and in the sidecar.
+// dataVolume is the mount path of the member's volume, in this container and in the sidecar.
 const dataVolume = "/var/etcd/data"
 
 func main() {
@@ -49,14 +49,14 @@ func parse(args []string) options {
 
 	flags := flag.NewFlagSet("start-etcd", flag.ExitOnError)
 	flags.IntVar(&o.member.WrapperPort, "etcd-wrapper-port", 9095, "port of /readyz and /stop")
-	flags.BoolVar(&o.sidecarTLS, "backup-restore-tls-enabled", false, "whether the sidecar serves HTTPS")
-	flags.StringVar(&o.sidecarHost, "backup-restore-host-port", ":8080", "address of the sidecar; the host is also the expected name in its certificate")
-	flags.StringVar(&o.sidecarCA, "backup-restore-ca-cert-bundle-path", "", "CA bundle that signed the sidecar's certificate")
-	flags.StringVar(&o.member.ServerName, "etcd-server-name", "", "host name under which the own member is dialled")
-	flags.IntVar(&o.member.ClientPort, "etcd-client-port", 2379, "client port of the own member")
-	flags.StringVar(&o.member.ClientCert, "etcd-client-cert-path", "", "client certificate for the own member")
+	flags.BoolVar(&o.sidecarTLS, "backup-restore-tls-enabled", false, "whether the sidecar uses TLS")
+	flags.StringVar(&o.sidecarHost, "backup-restore-host-port", ":8080", "address of the sidecar; its certificate must contain the host")
+	flags.StringVar(&o.sidecarCA, "backup-restore-ca-cert-bundle-path", "", "CA bundle for the sidecar's certificate")
+	flags.StringVar(&o.member.ServerName, "etcd-server-name", "", "host name with which the wrapper connects to etcd")
+	flags.IntVar(&o.member.ClientPort, "etcd-client-port", 2379, "client port of etcd")
+	flags.StringVar(&o.member.ClientCert, "etcd-client-cert-path", "", "client certificate with which the wrapper connects to etcd")
 	flags.StringVar(&o.member.ClientKey, "etcd-client-key-path", "", "key of the client certificate")
-	flags.DurationVar(&o.readyTimeout, "etcd-ready-timeout", 0, "how long etcd may take to join its cluster; 0 waits for ever")
+	flags.DurationVar(&o.readyTimeout, "etcd-ready-timeout", 0, "timeout for etcd to join its cluster; 0 means no timeout")
 	_ = flags.Parse(args) // ExitOnError: never returns an error
 
 	o.member.ReadyTimeout = o.readyTimeout
@@ -77,7 +77,8 @@ func run(o options) error {
 		return err
 	}
 
-	// The cause of the context tells apart the two ways to stop: by a signal, which is recorded, and by /stop, which is not.
+	// The process stops with a signal, which it records, or with a request to /stop, which it does not record. The cause of the context
+	// distinguishes them.
 	ctx, stop := member.SignalContext(context.Background(), dataVolume)
 	defer stop(nil)
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The pause command is the first process of each pod: it keeps the pod's namespaces, and reaps the children of pods that share one
-// process namespace.
+// The pause command is the first process of each pod. It keeps the namespaces of the pod alive, and reaps orphaned processes in pods with a
+// shared process namespace.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// reap collects every child that has ended; several deaths may have come as one signal.
+// reap reaps every child that has ended. One signal may stand for multiple children.
 func reap() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The provisioner command makes a hostPath volume for each claim of the seed's StorageClasses, lets it grow, and removes it with the
-// claim. It runs on the machine itself: all nodes of the seed share its file system, so a volume follows its pod to any of them,
-// but where its class says by the parameter boundTo=node that it shall not.
+// The provisioner command creates a hostPath volume for each PersistentVolumeClaim of the seed's StorageClasses, expands it, and removes it
+// with the claim. It runs on the machine itself. All nodes of the seed share its file system, so that pods on any node can use a volume. With
+// the parameter boundTo=node of the StorageClass, only pods on one node can use it.
 package main
 
 import (
@@ -25,8 +25,8 @@ import (
 
 func main() {
 	kubeconfig := flag.String("kubeconfig", "", "path of the kubeconfig")
-	dir := flag.String("dir", "", "folder of the volumes")
-	name := flag.String("name", "seed.local/hostpath", "provisioner named by the StorageClass")
+	dir := flag.String("dir", "", "directory of the volumes")
+	name := flag.String("name", "seed.local/hostpath", "name of the provisioner in StorageClasses")
 
 	flag.Parse()
 
@@ -44,7 +44,7 @@ func run(kubeconfig, dir, name string) error {
 
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,7 +58,8 @@ func run(kubeconfig, dir, name string) error {
 
 type provisioner struct{ dir string }
 
-// Provision makes the folder with mode 0777: the kubelet gives hostPath volumes no group, and pods do not run as root.
+// Provision creates the directory with mode 0777, since the kubelet sets no group on hostPath volumes and pods do not
+// run as root.
 func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions) (*corev1.PersistentVolume, controller.ProvisioningState, error) {
 	path := filepath.Join(p.dir, o.PVC.Namespace+"_"+o.PVC.Name+"_"+o.PVName)
 
@@ -66,7 +67,7 @@ func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions)
 		return nil, controller.ProvisioningFinished, err
 	}
 
-	if err := os.Chmod(path, 0o777); err != nil { // past the umask
+	if err := os.Chmod(path, 0o777); err != nil { // MkdirAll applies the umask
 		return nil, controller.ProvisioningFinished, err
 	}
 
@@ -87,7 +88,7 @@ func (p provisioner) Provision(_ context.Context, o controller.ProvisionOptions)
 	return volume, controller.ProvisioningFinished, nil
 }
 
-// nodeAffinity is the affinity of a volume that is on one node. The nodes of the seed are named as their hosts.
+// nodeAffinity returns the affinity of a volume that only one node can use. The hostname label of a node is its name.
 func nodeAffinity(node string) *corev1.VolumeNodeAffinity {
 	return &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{
@@ -96,7 +97,7 @@ func nodeAffinity(node string) *corev1.VolumeNodeAffinity {
 	}}}}
 }
 
-// Delete removes the folder, and nothing that is not directly below the provisioner's own.
+// Delete removes the directory of the volume. It ignores volumes outside the provisioner's directory.
 func (p provisioner) Delete(_ context.Context, volume *corev1.PersistentVolume) error {
 	if volume.Spec.HostPath == nil || filepath.Dir(volume.Spec.HostPath.Path) != p.dir {
 		return nil

@@ -18,13 +18,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// provisionedBy names the provisioner on claims and volumes.
+// Annotations of claims and volumes with the name of the provisioner.
 const (
 	claimProvisionedBy  = "volume.kubernetes.io/storage-provisioner"
 	volumeProvisionedBy = "pv.kubernetes.io/provisioned-by"
 )
 
-// resizer says of claims that ask for more that they have it. The folders have no size.
+// resizer sets the requested capacity in the status of volumes and claims. The directories have no size.
 type resizer struct {
 	client kubernetes.Interface
 	name   string
@@ -32,7 +32,7 @@ type resizer struct {
 
 // Run resizes until the context ends.
 func (r resizer) Run(ctx context.Context) {
-	factory := informers.NewSharedInformerFactory(r.client, time.Minute) // what failed is tried again by then
+	factory := informers.NewSharedInformerFactory(r.client, time.Minute) // retries failed expansions
 	resize := func(object any) {
 		if claim, is := object.(*corev1.PersistentVolumeClaim); is && r.isRequested(claim) {
 			if err := r.resize(ctx, claim); err != nil {
@@ -57,7 +57,7 @@ func (r resizer) isRequested(claim *corev1.PersistentVolumeClaim) bool {
 		claim.Spec.Resources.Requests.Storage().Cmp(*claim.Status.Capacity.Storage()) > 0
 }
 
-// resize writes the volume first, as the resizers of CSI drivers do.
+// resize updates the volume before the claim, as the resizers of CSI drivers do.
 func (r resizer) resize(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	volume, err := r.client.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
@@ -65,7 +65,7 @@ func (r resizer) resize(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	}
 
 	if provisioner := volume.Annotations[volumeProvisionedBy]; provisioner != r.name {
-		return fmt.Errorf("volume %s is of provisioner %q", volume.Name, provisioner)
+		return fmt.Errorf("volume %s has the provisioner %q", volume.Name, provisioner)
 	}
 
 	size := claim.Spec.Resources.Requests.Storage().String()

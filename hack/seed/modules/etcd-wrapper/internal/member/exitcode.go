@@ -15,12 +15,13 @@ import (
 	"syscall"
 )
 
-// exitCodeFile lies beside the data directory and holds the name of the signal that ended the last run.
+// exitCodeFile is a file next to the data directory. It contains the name of the signal that ended the last run.
 func exitCodeFile(dataVolume string) string {
 	return filepath.Join(dataVolume, "exit_code")
 }
 
-// ValidationMode is sanity when the last run was ended by a signal, so that etcd closed its files itself, and full otherwise.
+// ValidationMode returns sanity if a signal ended the last run, so that etcd has closed its files. Otherwise it returns
+// full.
 func ValidationMode(dataVolume string) string {
 	content, err := os.ReadFile(exitCodeFile(dataVolume))
 	if err != nil {
@@ -35,7 +36,8 @@ func ValidationMode(dataVolume string) string {
 	}
 }
 
-// SignalContext ends with SIGTERM or SIGINT, which it records on the volume, or when the returned function is called.
+// SignalContext returns a context that ends with SIGTERM or SIGINT, or when the returned function is called. It records
+// the signal on the volume.
 func SignalContext(parent context.Context, dataVolume string) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
@@ -53,7 +55,8 @@ func SignalContext(parent context.Context, dataVolume string) (context.Context, 
 	return ctx, cancel
 }
 
-// forgetExitCode is called after a clean start: from then on only a new signal vouches for the data.
+// removeExitCode is called after a successful start. Until the next signal the file must not exist, since a crash may
+// corrupt the data.
 func removeExitCode(dataVolume string) {
 	if err := os.Remove(exitCodeFile(dataVolume)); err != nil && !os.IsNotExist(err) {
 		log.Printf("Exit code was not removed: %v", err)

@@ -14,11 +14,11 @@ import (
 
 func TestValidationModeFollowsTheLastExit(t *testing.T) {
 	for name, test := range map[string]struct{ content, want string }{
-		"no record":             {"", "full"},
-		"ended by SIGTERM":      {"terminated", "sanity"},
-		"ended by SIGINT":       {"interrupt\n", "sanity"},
-		"ended by another way":  {"killed", "full"},
-		"record without a word": {" ", "full"},
+		"no record":        {"", "full"},
+		"ended by SIGTERM": {"terminated", "sanity"},
+		"ended by SIGINT":  {"interrupt\n", "sanity"},
+		"ended otherwise":  {"killed", "full"},
+		"empty record":     {" ", "full"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volume := t.TempDir()

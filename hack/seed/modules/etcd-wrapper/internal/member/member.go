@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package member runs one etcd in this process and tells the kubelet whether it serves. It knows nothing of backups.
+// Package member runs one etcd member in this process and reports its readiness to the kubelet.
 package member
 
 import (
@@ -21,20 +21,21 @@ import (
 
 // Options describe the member.
 type Options struct {
-	// ServerName and ClientPort are where the own member is dialled for the readiness check.
+	// ServerName and ClientPort are the address of the member for the readiness check.
 	ServerName string
 	ClientPort int
-	// ClientCert and ClientKey are files, needed when the configuration asks clients for a certificate.
+	// ClientCert and ClientKey are files. They are needed if etcd requires client certificates.
 	ClientCert, ClientKey string
-	// WrapperPort serves /readyz and /stop.
+	// WrapperPort is the port of /readyz and /stop.
 	WrapperPort int
-	// ReadyTimeout bounds the time until the member joined its cluster; 0 waits for ever.
+	// ReadyTimeout bounds the time until the member has joined its cluster. 0 means no timeout.
 	ReadyTimeout time.Duration
-	// DataVolume is the mount of the volume, ConfigPath the file that the sidecar's answer was written to.
+	// DataVolume is the mount path of the volume. ConfigPath is the file with the configuration from the sidecar.
 	DataVolume, ConfigPath string
 }
 
-// Run serves until ctx ends, which is no error, or etcd fails. POST /stop calls stop.
+// Run runs etcd until ctx ends, and then returns nil. It returns an error if etcd fails. A POST request to /stop calls
+// stop.
 func Run(ctx context.Context, stop context.CancelCauseFunc, o Options) error {
 	syscall.Umask(0o077)
 
@@ -102,7 +103,7 @@ func waitUntilJoined(ctx context.Context, etcd *embed.Etcd, timeout time.Duratio
 	}
 }
 
-// ignoreStop returns nil when ctx ended, whatever the error says: to be asked to stop is no failure.
+// ignoreStop returns nil if ctx has ended, since a requested stop is no failure.
 func ignoreStop(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -111,7 +112,7 @@ func ignoreStop(ctx context.Context, err error) error {
 	return err
 }
 
-// restrictFiles gives every file below dir mode 0600. A missing dir has no files.
+// restrictFiles sets mode 0600 on every file below dir. The directory need not exist.
 func restrictFiles(dir string) error {
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

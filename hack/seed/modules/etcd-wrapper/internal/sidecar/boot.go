@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// configAttempts is how often the configuration is asked for before the container gives up and is restarted.
+// configAttempts is the number of requests for the configuration before the container exits and is restarted.
 const configAttempts = 5
 
-// Initialize returns once the sidecar has a valid data directory. It polls for ever: a sidecar that restores a large backup takes
-// as long as it takes, and one that failed is started again. The error is that of ctx.
+// Initialize waits until the sidecar has a valid data directory, and starts the initialisation again after a failure.
+// It has no timeout, since the duration of a restore depends on the size of the backup. It returns an error only if ctx
+// ends.
 func Initialize(ctx context.Context, c *Client, mode string, period time.Duration) error {
 	last := ""
 
@@ -37,7 +38,7 @@ func Initialize(ctx context.Context, c *Client, mode string, period time.Duratio
 			log.Printf("Requesting initialization in mode %s", mode)
 
 			if err := c.Start(ctx, mode); err != nil {
-				log.Printf("Initialization was not started, trying again: %v", err)
+				log.Printf("Starting the initialization failed, retrying: %v", err)
 			}
 		}
 
@@ -47,7 +48,7 @@ func Initialize(ctx context.Context, c *Client, mode string, period time.Duratio
 	}
 }
 
-// FetchConfig returns the member's configuration, or the last error when five attempts failed.
+// FetchConfig returns the member's configuration, or the last error after five attempts.
 func FetchConfig(ctx context.Context, c *Client, period time.Duration) ([]byte, error) {
 	var lastErr error
 
@@ -57,7 +58,7 @@ func FetchConfig(ctx context.Context, c *Client, period time.Duration) ([]byte, 
 			return config, nil
 		}
 
-		log.Printf("Configuration was not served, trying again: %v", err)
+		log.Printf("Fetching the configuration failed, retrying: %v", err)
 
 		lastErr = err
 		if err := sleep(ctx, period); err != nil {

@@ -20,7 +20,7 @@ import (
 
 // The module has the build list of the sidecar, so its tests use the standard library alone.
 
-// fakeSidecar answers each request with the next status of the script and keeps the last one.
+// fakeSidecar returns the statuses one after another, and then repeats the last one.
 type fakeSidecar struct {
 	lock     sync.Mutex
 	statuses []string

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecar is the client side of etcd-backup-restore's HTTP interface. It knows nothing of etcd itself.
+// Package sidecar is a client of etcd-backup-restore's HTTP API.
 package sidecar
 
 import (
@@ -17,29 +17,29 @@ import (
 	"time"
 )
 
-// requestTimeout bounds a single request. The configuration may take a while: the sidecar asks the other members first. Where
-// none of them is ready, as when several wake up together, that alone takes it 38 seconds.
+// requestTimeout bounds a request. The configuration takes long, since the sidecar requests the status of the other
+// members first. If none of them is ready, as after hibernation, that takes 38 seconds.
 const requestTimeout = 90 * time.Second
 
-// Options say where the sidecar serves.
+// Options describe how to connect to the sidecar.
 type Options struct {
-	// HostPort is host:port; an empty host is this machine.
+	// HostPort is host:port. An empty host means the loopback address.
 	HostPort string
-	// ServerName is expected in the sidecar's certificate.
+	// ServerName is the name that the sidecar's certificate must contain.
 	ServerName string
-	// TLS makes the requests HTTPS.
+	// TLS enables HTTPS.
 	TLS bool
-	// CAFile signed the sidecar's certificate. Needed with TLS only.
+	// CAFile contains the CA bundle for the sidecar's certificate. It is needed only with TLS.
 	CAFile string
 }
 
-// Client calls one sidecar.
+// Client is a client of one sidecar.
 type Client struct {
 	base string
 	http *http.Client
 }
 
-// NewClient returns a client, or an error when the CA bundle is missing or holds no certificate.
+// NewClient returns a client. It returns an error if the CA bundle does not exist or contains no certificate.
 func NewClient(o Options) (*Client, error) {
 	scheme, transport := "http", &http.Transport{}
 
@@ -51,7 +51,7 @@ func NewClient(o Options) (*Client, error) {
 
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(bundle) {
-			return nil, fmt.Errorf("the sidecar's CA bundle %s holds no certificate", o.CAFile)
+			return nil, fmt.Errorf("the sidecar's CA bundle %s contains no certificate", o.CAFile)
 		}
 
 		scheme, transport.TLSClientConfig = "https", &tls.Config{RootCAs: pool, ServerName: o.ServerName, MinVersion: tls.VersionTLS12}
@@ -65,19 +65,20 @@ func NewClient(o Options) (*Client, error) {
 	return &Client{base: scheme + "://" + hostPort, http: &http.Client{Transport: transport, Timeout: requestTimeout}}, nil
 }
 
-// Status returns New, Progress, Successful or Failed. The sidecar forgets the last two as soon as they were read.
+// Status returns New, Progress, Successful or Failed. The sidecar resets the last two to New after it has returned
+// them.
 func (c *Client) Status(ctx context.Context) (string, error) {
 	body, err := c.get(ctx, "/initialization/status")
 	return strings.TrimSpace(string(body)), err
 }
 
-// Start asks for the initialisation of the data directory; mode is full or sanity.
+// Start starts the initialisation of the data directory. The mode is full or sanity.
 func (c *Client) Start(ctx context.Context, mode string) error {
 	_, err := c.get(ctx, "/initialization/start?mode="+mode)
 	return err
 }
 
-// Config returns etcd's configuration of this member.
+// Config returns the member's configuration of etcd.
 func (c *Client) Config(ctx context.Context) ([]byte, error) {
 	return c.get(ctx, "/config")
 }
@@ -96,11 +97,11 @@ func (c *Client) get(ctx context.Context, path string) ([]byte, error) {
 
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return nil, fmt.Errorf("reading the answer of %s: %w", path, err)
+		return nil, fmt.Errorf("reading the response of %s: %w", path, err)
 	}
 
 	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answered %s: %s", path, response.Status, strings.TrimSpace(string(body)))
+		return nil, fmt.Errorf("%s returned %s: %s", path, response.Status, strings.TrimSpace(string(body)))
 	}
 
 	return body, nil
