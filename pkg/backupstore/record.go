@@ -13,16 +13,6 @@ func RecordFor(store Store) state.Store {
 	return state.Store{Provider: string(store.Provider), Container: store.Container, Prefix: store.Prefix, HostPath: store.HostPath, SecretName: store.SecretName}
 }
 
-// LocationFrom is the place in what Marshal wrote, as it is shown to people; empty when nothing is remembered, or nobody can read it.
-func LocationFrom(text string) string {
-	pin, err := state.ParseStore(text)
-	if err != nil || pin == nil {
-		return ""
-	}
-
-	return pin.String()
-}
-
 // IsLocationOf is true when the store is the remembered place, whatever its credentials. It does not compare directories of which one is
 // not known.
 func IsLocationOf(p state.Store, store Store) bool {

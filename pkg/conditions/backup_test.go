@@ -96,15 +96,15 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
 	}, "True SnapshotUpToDate", "True DeltaSnapshotsDisabled", "True BackupSucceeded"),
 	Entry("do not count snapshots of a store that is used no longer", func(in *conditions.Input) {
-		in.Observation.ManagedResource.StorePlace = "the new store"
+		in.Observation.StoreLocation = "the new store"
 		in.Observation.FullSnapshotLease.Store, in.Observation.DeltaSnapshotLease.Store = "the store of before", "the store of before"
 	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
 	Entry("do not count full snapshots of a store that is used no longer where there are no delta snapshots", func(in *conditions.Input) {
 		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
-		in.Observation.ManagedResource.StorePlace, in.Observation.FullSnapshotLease.Store = "the new store", "the store of before"
+		in.Observation.StoreLocation, in.Observation.FullSnapshotLease.Store = "the new store", "the store of before"
 	}, "Unknown WaitingForFirstSnapshot", "True DeltaSnapshotsDisabled", "Unknown Unknown"),
 	Entry("count those of the store that is used", func(in *conditions.Input) {
-		in.Observation.ManagedResource.StorePlace = "the store"
+		in.Observation.StoreLocation = "the store"
 		in.Observation.FullSnapshotLease.Store, in.Observation.DeltaSnapshotLease.Store = "the store", "the store"
 	}, "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
 	Entry("do not fall for an unusual schedule", func(in *conditions.Input) {

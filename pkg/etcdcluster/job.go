@@ -35,7 +35,7 @@ type Rehearsal struct {
 	OwnerUID types.UID
 	// Deleting is true while it is being deleted.
 	Deleting bool
-	// Store is the place that it restores from, as Observation.ManagedResource.StorePlace names it.
+	// Store is the place that it restores from, as Observation.StoreLocation names it.
 	Store string
 	// Recorded is true when its outcome was told, so that whoever asks again wants another.
 	Recorded bool

@@ -17,6 +17,10 @@ import (
 type Observation struct {
 	// ManagedResource is the ManagedResource that holds the rendering.
 	ManagedResource ManagedResource
+	// State is the durable record on the ManagedResource. Zero: there is no ManagedResource.
+	State state.State
+	// StoreLocation is the location of State.Store as the Leases of snapshots record it. Empty: not recorded, or not readable.
+	StoreLocation string
 	// StatefulSet runs the members.
 	StatefulSet StatefulSet
 	// Pods are the members' pods, sorted by ordinal. Pods of Jobs are not among them.
@@ -49,8 +53,6 @@ type Observation struct {
 	FullSnapshotRequested time.Time
 	// PeerChangePending is true where the spec asks for peer URLs that PinnedTLS or PinnedPort keep from being rendered now.
 	PeerChangePending bool
-	// InitialClusterToken is the token that the cluster was formed with by a predecessor. Empty: it is not adopted.
-	InitialClusterToken string
 	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.
 	Failures []ReadFailure
 }
@@ -109,18 +111,6 @@ type ManagedResource struct {
 	ReconcileRequested bool
 	// Applied, Healthy and Progressing are the conditions ResourcesApplied, ResourcesHealthy, ResourcesProgressing.
 	Applied, Healthy, Progressing ConditionFact
-	// TLSMode, CARotation, Store, Defaults are the raw values of our annotations. Empty: not set.
-	TLSMode, CARotation, Store, Defaults string
-	// StorePlace is the place in Store as the Leases of snapshots name it. Empty: not set, or not to be read.
-	StorePlace string
-	// Restore is the phase of a restore that goes on, from our annotation. Empty: none.
-	Restore string
-	// Size is the last size above 0, from our annotation. 0: not known.
-	Size int32
-	// FinalSnapshot is what our annotation remembers of the snapshot before the members stopped. Nil: nothing.
-	FinalSnapshot *state.FinalSnapshot
-	// Replicas are the pods that were rendered last, from our annotation. Nil: not known.
-	Replicas *int32
 }
 
 // IsApplied is true when the resource manager has applied the current generation.

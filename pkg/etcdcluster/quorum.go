@@ -34,7 +34,7 @@ func HealthyVoters(members []Member) int {
 // IsQuorumReady is true while a quorum of the pods that were rendered is ready.
 func IsQuorumReady(o Observation) bool {
 	size := int(LastSize(o))
-	if rendered := o.ManagedResource.Replicas; rendered != nil && *rendered > 0 {
+	if rendered := o.State.Replicas; rendered != nil && *rendered > 0 {
 		size = int(*rendered)
 	}
 	ready := 0

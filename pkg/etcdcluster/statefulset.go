@@ -198,7 +198,7 @@ func AreAllPodsUpdated(o Observation) bool {
 // LastSize is the size that the cluster had when it last ran: the persisted one or, of a cluster that is adopted, that of its
 // StatefulSet. 0: it never ran, or hibernates since before it was adopted.
 func LastSize(o Observation) int32 {
-	if size := o.ManagedResource.Size; size > 0 {
+	if size := o.State.Size; size > 0 {
 		return size
 	}
 
@@ -208,8 +208,8 @@ func LastSize(o Observation) int32 {
 // RenderedReplicas is the number of pods that were rendered last. Of a cluster that is adopted it is what runs.
 func RenderedReplicas(o Observation) int32 {
 	switch {
-	case o.ManagedResource.Replicas != nil:
-		return *o.ManagedResource.Replicas
+	case o.State.Replicas != nil:
+		return *o.State.Replicas
 	case o.StatefulSet.Exists:
 		return o.StatefulSet.SpecReplicas
 	case len(o.Pods) > 0:

@@ -96,7 +96,7 @@ func (o Observation) MountsOtherStoreSecret() bool {
 // IsElsewhere is true for a lease of snapshots that lie in another store than the one that is used now. The sidecar never says so: it
 // leaves a lease alone in which the revision is higher than that of its own snapshots.
 func (o Observation) IsElsewhere(lease Lease) bool {
-	return IsInOtherStore(lease, o.ManagedResource.StorePlace)
+	return IsInOtherStore(lease, o.StoreLocation)
 }
 
 // IsInOtherStore is false where nobody knows one place or the other.

@@ -35,14 +35,14 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
 	// A hibernated or shrunken cluster keeps its claims: as many as it ever had are looked for.
-	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.ManagedResource.Size), 1) {
+	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.State.Size), 1) {
 		claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal)
 		if events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
 			claim.Warnings = p.warningsOf(ctx, claim)
 		}
 		p.seen.Claims = append(p.seen.Claims, claim)
 	}
-	isNew, isDiscarded := p.seen.ManagedResource.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.ManagedResource.Restore == string(state.RestoreDiscard)
+	isNew, isDiscarded := p.seen.State.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.State.Restore == state.RestoreDiscard
 	if isNew || isDiscarded {
 		p.readClaimsLeft(ctx, byName)
 	}
@@ -82,7 +82,7 @@ func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, 
 // usesClaim is true where a member with the ordinal runs or ran: Kubernetes has let it mount the claim of its name, whatever labels that
 // has.
 func (p *pass) usesClaim(ordinal int) bool {
-	size := p.seen.ManagedResource.Size
+	size := p.seen.State.Size
 	if p.seen.StatefulSet.Exists && p.seen.StatefulSet.OwnerUID == p.etcd.UID {
 		size = max(size, p.seen.StatefulSet.SpecReplicas)
 	}

@@ -25,7 +25,6 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // BackupEntryIndex indexes BackupEntries by the namespace that their name tells.
@@ -207,8 +206,8 @@ func (p *pass) storeSecretNames() []string {
 			names = append(names, entry.PublishedSecret.Name)
 		}
 	}
-	if pin, err := state.ParseStore(p.seen.ManagedResource.Store); err == nil && pin != nil && pin.SecretName != "" {
-		names = append(names, pin.SecretName)
+	if store := p.seen.State.Store; store != nil && store.SecretName != "" {
+		names = append(names, store.SecretName)
 	}
 	slices.Sort(names)
 

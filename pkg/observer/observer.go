@@ -21,7 +21,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 const (
@@ -142,7 +141,7 @@ func (p *pass) neededSecrets(request Request) []helper.SecretUse {
 // effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know
 // spec.etcd.enableTLS has pruned the field since, no pod needs the Secrets that the spec still names.
 func (p *pass) effective() *druidv1alpha1.Etcd {
-	modes, errs := secrets.Decide(p.etcd, state.ParseTLSModes(p.seen.ManagedResource.TLSMode), peers.PinnedTLS(p.etcd, p.seen, p.now()))
+	modes, errs := secrets.Decide(p.etcd, p.seen.State.TLS, peers.PinnedTLS(p.etcd, p.seen, p.now()))
 	if len(errs) > 0 {
 		return p.etcd
 	}

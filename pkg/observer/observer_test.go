@@ -30,6 +30,7 @@ import (
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Observer", func() {
@@ -93,14 +94,13 @@ var _ = Describe("Observer", func() {
 			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Generation: 3, Annotations: map[string]string{
 				"gardener.cloud/operation":                      "reconcile",
 				"etcd-druid.extensions.gardener.cloud/size":     "3",
-				"etcd-druid.extensions.gardener.cloud/tls-mode": "referenced",
+				"etcd-druid.extensions.gardener.cloud/tls-mode": "client=given,peer=given",
 			}},
 			Status: resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 3},
 		})
-		seen := newObserver().Observe(ctx, etcd, observer.Request{}).ManagedResource
-		Expect(seen).To(Equal(etcdcluster.ManagedResource{
-			Exists: true, Name: "druid-main", GenerationObserved: true, ReconcileRequested: true, Size: 3, TLSMode: "referenced",
-		}))
+		seen := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(seen.ManagedResource).To(Equal(etcdcluster.ManagedResource{Exists: true, Name: "druid-main", GenerationObserved: true, ReconcileRequested: true}))
+		Expect(seen.State).To(Equal(state.State{Size: 3, TLS: state.TLSModes{Client: state.ModeUserProvided, Peer: state.ModeUserProvided}}))
 	})
 
 	It("reads the StatefulSet", func() {

@@ -6,7 +6,6 @@ package observer
 
 import (
 	"context"
-	"strconv"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
@@ -20,8 +19,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -37,10 +34,6 @@ func (p *pass) readManagedResource(ctx context.Context) {
 
 		return
 	}
-	size, err := strconv.ParseInt(object.Annotations[druidv1alpha1.ManagedResourceAnnotationSize], 10, 32)
-	if err != nil {
-		size = 0 // not remembered
-	}
 	p.seen.ManagedResource = etcdcluster.ManagedResource{
 		Exists:             true,
 		Name:               name,
@@ -51,17 +44,11 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Applied:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesApplied),
 		Healthy:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesHealthy),
 		Progressing:        conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesProgressing),
-		TLSMode:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationTLSMode],
-		CARotation:         object.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation],
-		Store:              object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore],
-		Defaults:           object.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults],
-		StorePlace:         backupstore.LocationFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]),
-		Restore:            object.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore],
-		Size:               int32(size),
-		FinalSnapshot:      state.ParseFinalSnapshot(object.Annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
-		Replicas:           replicasFrom(object.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
 	}
-	p.seen.InitialClusterToken = object.Annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken]
+	p.seen.State = state.Decode(object.Annotations)
+	if store := p.seen.State.Store; store != nil {
+		p.seen.StoreLocation = store.String()
+	}
 }
 
 // readInitialClusterToken reads the token of a cluster that runs without a ManagedResource, from the configuration that its
@@ -82,18 +69,8 @@ func (p *pass) readInitialClusterToken(ctx context.Context) {
 		Token string `json:"initial-cluster-token"`
 	}{}
 	if err := yaml.Unmarshal([]byte(configMap.Data["etcd.conf.yaml"]), &config); err == nil { // else nobody starts with it
-		p.seen.InitialClusterToken = config.Token
+		p.seen.State.InitialClusterToken = config.Token
 	}
-}
-
-// replicasFrom is nil for what was never written or cannot be read.
-func replicasFrom(text string) *int32 {
-	replicas, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || replicas < 0 {
-		return nil
-	}
-
-	return new(int32(replicas))
 }
 
 func conditionFact(conditions []gardencorev1beta1.Condition, conditionType gardencorev1beta1.ConditionType) etcdcluster.ConditionFact {

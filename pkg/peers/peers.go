@@ -206,7 +206,7 @@ func hasNoVolume(o etcdcluster.Observation, ordinal int) bool {
 // it: it was restarted with other peer URLs, its sidecar writes the lease after ten seconds for the first time, and the next member joins
 // before that.
 func isOutlived(o etcdcluster.Observation, ordinal int, lease etcdcluster.Lease) bool {
-	rendered, pod := o.ManagedResource.Replicas, o.PodFor(ordinal)
+	rendered, pod := o.State.Replicas, o.PodFor(ordinal)
 	grows := rendered != nil && *rendered > 0 && *rendered <= 2 && *rendered < etcdcluster.LastSize(o)
 
 	return grows && ordinal == 0 && pod != nil && pod.PeerTLS != *lease.TLSEnabled

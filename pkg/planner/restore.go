@@ -149,7 +149,7 @@ func remainingData(o etcdcluster.Observation) string {
 // planRestore plans for a cluster that is restored from its store. The leases are emptied before the first member starts: it would
 // look for the cluster that it was part of.
 func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
-	phase := state.RestorePhase(o.ManagedResource.Restore)
+	phase := o.State.Restore
 	verdict := evaluateRestore(etcd, o, now)
 	switch {
 	case phase == state.RestoreDiscard:
@@ -158,7 +158,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 		return planRehearsal(etcd, o), true
 	case verdict.begins:
 		return plan.Plan{
-			Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: state.RestoreDiscard,
+			Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard,
 			Reason:   "a restore from the store is asked for, and nobody serves; all members are stopped first" + newestSnapshots(o),
 			WaitsFor: "all pods to be gone",
 		}, true
@@ -171,7 +171,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 
 // planDiscard discards what is left of a cluster, one thing at a time, and then starts the first member.
 func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
-	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.ManagedResource.Size, Restore: state.RestoreDiscard}
+	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard}
 	if !knowsForRestore(o) {
 		p.Reason, p.WaitsFor = "nothing is discarded without all facts", "claims and leases to be read"
 
@@ -226,7 +226,7 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 // joining remembers, with the plan for a cluster whose first member was restored, that the restore goes on until nothing is left to
 // do.
 func joining(p plan.Plan, o etcdcluster.Observation) plan.Plan {
-	phase := state.RestorePhase(o.ManagedResource.Restore)
+	phase := o.State.Restore
 	if (phase == state.RestoreStart || phase == state.RestoreJoin) && p.Stage != plan.StageDone {
 		p.Restore = state.RestoreJoin
 	}
@@ -253,14 +253,14 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 
 // isFor is true for a Job that tells of the store which is used now, for somebody who has not been told yet.
 func isFor(r etcdcluster.Rehearsal, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	isSameStore := o.ManagedResource.StorePlace == "" || r.Store == o.ManagedResource.StorePlace
+	isSameStore := o.StoreLocation == "" || r.Store == o.StoreLocation
 
 	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
 }
 
 // isBeingRestored is true while nothing is on the volumes but what comes from the store.
 func isBeingRestored(o etcdcluster.Observation) bool {
-	phase := state.RestorePhase(o.ManagedResource.Restore)
+	phase := o.State.Restore
 
 	return phase == state.RestoreDiscard || phase == state.RestoreStart
 }
@@ -288,8 +288,8 @@ func planRehearsal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Pla
 	count, rehearsal := etcdcluster.RenderedReplicas(o), o.Rehearsal
 	p := plan.Plan{
 		// Without a rendering there is no ServiceAccount for the Job.
-		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.ManagedResource.Size, count),
-		Restore: state.RestorePhase(o.ManagedResource.Restore),
+		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.State.Size, count),
+		Restore: o.State.Restore,
 		Reason:  fmt.Sprintf("a restore is asked for, and claim %s still has data: nothing is discarded before the newest snapshots were restored beside it%s", remainingData(o), newestSnapshots(o)),
 	}
 	switch {

@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Traces of a restore", func() {
@@ -41,7 +42,7 @@ var _ = Describe("Traces of a restore", func() {
 		GinkgoHelper()
 		s.expectDone()
 		Expect(s.keys).To(Equal(100))
-		Expect(s.seen.ManagedResource.Restore).To(BeEmpty())
+		Expect(s.seen.State.Restore).To(BeEmpty())
 		Expect(s.etcd.Annotations).To(BeEmpty())
 	}
 
@@ -52,7 +53,7 @@ var _ = Describe("Traces of a restore", func() {
 		Expect(s.steps).To(BeEmpty(), "nothing is attempted without being asked")
 		s.event("a restore is asked for", func() { ask(s) })
 		s.runUntil(func() bool { return s.steps["DeletePod"] > 0 })
-		Expect(s.seen.ManagedResource.Restore).To(Equal("join"), "the restore continues while the first member restarts with the size of the cluster")
+		Expect(s.seen.State.Restore).To(Equal(state.RestorePhase("join")), "the restore continues while the first member restarts with the size of the cluster")
 		s.run()
 		restored(s)
 		s.expectGolden("three-restored")
@@ -80,7 +81,7 @@ var _ = Describe("Traces of a restore", func() {
 
 	It("is looked at each second while claims go, and not while pods do, which may take days and of which a watch tells", func() {
 		s := created(3, withStore)
-		s.seen.ManagedResource.Restore = "discard"
+		s.seen.State.Restore = "discard"
 		p := func() plan.Plan { return planner.For(s.etcd, s.seen, s.now) }
 		Expect(p()).To(And(HaveField("WaitsFor", ContainSubstring("pod main-0")), HaveField("Lively", false)))
 		s.seen.Pods, s.seen.Claims[0].Deleting = nil, true
@@ -92,9 +93,9 @@ var _ = Describe("Traces of a restore", func() {
 		s.event("the data of all members is destroyed", func() { loseAll(s) })
 		s.run()
 		s.event("a restore is asked for", func() { ask(s) })
-		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "discard" })
+		s.runUntil(func() bool { return s.seen.State.Restore == "discard" })
 		s.storeDown = true
-		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "start" && s.seen.PodFor(0) != nil })
+		s.runUntil(func() bool { return s.seen.State.Restore == "start" && s.seen.PodFor(0) != nil })
 		first := s.seen.ClaimFor(0).UID
 		s.brokenImages["v1"] = true
 		s.run()
@@ -140,7 +141,7 @@ var _ = Describe("Traces of a restore", func() {
 			s.event("nodes n2 and n3 are gone", func() { s.nodes[1].gone, s.nodes[2].gone = true, true })
 			s.run()
 			ask(s)
-			s.seen.ManagedResource.StorePlace = "the store"
+			s.seen.StoreLocation = "the store"
 			s.seen.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
 			change(&s.seen.Rehearsal)
 			p := planner.For(s.etcd, s.seen, s.now)
@@ -174,7 +175,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.event("the data of all members is destroyed", func() { loseAll(s) })
 		s.run()
 		s.event("a restore is asked for", func() { ask(s) })
-		s.runUntil(func() bool { return s.seen.ManagedResource.Restore == "discard" && len(s.seen.Pods) == 0 })
+		s.runUntil(func() bool { return s.seen.State.Restore == "discard" && len(s.seen.Pods) == 0 })
 		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0 })
 		s.run()
 		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
@@ -224,7 +225,7 @@ var _ = Describe("Traces of a restore", func() {
 			}
 		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
 		Entry("the snapshots that are known lie in another store, and data is left", func(s *seed) {
-			s.seen.FullSnapshotLease.Store, s.seen.ManagedResource.StorePlace = "the store of before", "the new store"
+			s.seen.FullSnapshotLease.Store, s.seen.StoreLocation = "the store of before", "the new store"
 			loseAll(s)
 			s.kubelet()
 			s.kubelet()

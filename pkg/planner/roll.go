@@ -285,7 +285,7 @@ func (v view) renderedAlone() *etcdcluster.Member {
 			continue
 		}
 		isNewer := other.Pod.ConfigChecksum != first.Pod.ConfigChecksum && first.Pod.CreationTime.Before(other.Pod.CreationTime)
-		if isAdopted := v.o.InitialClusterToken != ""; isAdopted && isNewer && v.isOutdated(other) || !isAdopted && (other.Pod.HasPreStopHook || isNewer) {
+		if isAdopted := v.o.State.InitialClusterToken != ""; isAdopted && isNewer && v.isOutdated(other) || !isAdopted && (other.Pod.HasPreStopHook || isNewer) {
 			return first
 		}
 	}

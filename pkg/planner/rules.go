@@ -71,7 +71,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 		return p
 	}
 	v := viewOf(etcd, o, count, now)
-	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.ManagedResource.Size, count), Lively: v.isLively(), Reason: v.arithmetic()}
+	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), Lively: v.isLively(), Reason: v.arithmetic()}
 	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.settle} {
 		if decided, is := decide(p); is {
 			p = decided

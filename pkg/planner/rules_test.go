@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("PlanFor", func() {
@@ -32,7 +33,7 @@ var _ = Describe("PlanFor", func() {
 	DescribeTable("refuses sizes, naming the field and the way out",
 		func(replicas, remembered int, message string) {
 			etcd.Spec.Replicas = int32(replicas)
-			p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{Size: int32(remembered)}}, now)
+			p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{}, State: state.State{Size: int32(remembered)}}, now)
 			Expect(string(p.Outcome())).To(Equal("Refused"))
 			Expect(p.Render).To(BeFalse())
 			Expect(p.Refusal).To(MatchError(message))
@@ -61,7 +62,7 @@ var _ = Describe("PlanFor", func() {
 
 	It("hibernates a cluster of any remembered size, and keeps that size", func() {
 		etcd.Spec.Replicas = 0
-		p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{Size: 3}}, now)
+		p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{}, State: state.State{Size: 3}}, now)
 		Expect(p.Render).To(BeTrue())
 		Expect(p.Replicas).To(BeZero())
 		Expect(p.ClusterSize).To(BeEquivalentTo(3))
@@ -212,7 +213,8 @@ var _ = Describe("PlanFor", func() {
 				etcd.Spec.Replicas = 3
 				etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
 				o := observed(change)
-				o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Size: 1, Replicas: new(int32(1))}
+				o.ManagedResource = etcdcluster.ManagedResource{Exists: true}
+				o.State = state.State{Size: 1, Replicas: new(int32(1))}
 				o.Etcd = etcdcluster.EtcdAnswers{Asked: true, Members: []etcdcluster.MemberAnswer{{Error: "timeout"}}, MemberListError: "timeout"}
 				p := planner.For(etcd, o, now)
 				Expect(string(p.Stage)).To(Equal("ReplacePod"), p.Reason)

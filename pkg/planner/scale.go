@@ -117,7 +117,7 @@ func (v view) isGrowing() bool { return len(v.members) < int(v.etcd.Spec.Replica
 
 // hasBegunToGrow is true from when the second member is started until the last one is: the number of voters may be even, which
 // spares none.
-func (v view) hasBegunToGrow() bool { return int(v.o.ManagedResource.Size) > len(v.members) }
+func (v view) hasBegunToGrow() bool { return int(v.o.State.Size) > len(v.members) }
 
 // grow lets the next member join when all others are voters and serve. Without one missing, all is done.
 func (v view) grow(p plan.Plan) plan.Plan {
@@ -153,7 +153,7 @@ const firstMemberTimeout = 5 * time.Minute
 // is healthy.
 func (v view) clusterSize() int32 {
 	count := int32(len(v.members)) // #nosec G115 -- a handful of members
-	last := max(v.o.ManagedResource.Size, count)
+	last := max(v.o.State.Size, count)
 	if last > 1 || v.restartsLast() && !v.o.StatefulSet.HasPreStopHook {
 		return last
 	}
@@ -172,7 +172,7 @@ func (v view) clusterSize() int32 {
 // single member. The Observation is the one that was planned for.
 func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
 	if p.Replicas == 1 {
-		return min(p.ClusterSize, max(o.ManagedResource.Size, 1))
+		return min(p.ClusterSize, max(o.State.Size, 1))
 	}
 
 	return p.ClusterSize

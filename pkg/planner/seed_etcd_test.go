@@ -214,6 +214,7 @@ func (s *seed) makeAgainWithout(ordinals ...int) {
 	s.seen.Pods, s.seen.MemberLeases, s.seen.StatefulSet = nil, nil, etcdcluster.StatefulSet{}
 	s.seen.FullSnapshotLease, s.seen.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}
 	s.seen.ManagedResource = etcdcluster.ManagedResource{Name: s.seen.ManagedResource.Name}
+	s.seen.State = state.State{}
 	for _, ordinal := range ordinals {
 		claim := s.seen.ClaimFor(ordinal)
 		delete(s.volumes, claim.Name)
@@ -433,8 +434,8 @@ func (s *seed) growClaim(step plan.ResizeClaim) {
 
 // remember keeps the phase of a restore with the rendering, and takes the annotation once it is kept. True: it changed.
 func (s *seed) remember(p plan.Plan) bool {
-	changed := s.seen.ManagedResource.Restore != string(p.Restore)
-	s.seen.ManagedResource.Restore = string(p.Restore)
+	changed := s.seen.State.Restore != p.Restore
+	s.seen.State.Restore = p.Restore
 
 	return changed
 }
@@ -442,7 +443,7 @@ func (s *seed) remember(p plan.Plan) bool {
 // takeAnnotation plays what the etcd controller does after each pass.
 func (s *seed) takeAnnotation() {
 	_, ignored := planner.EvaluateRestore(s.etcd, s.seen, s.now)
-	if _, asked := s.etcd.Annotations["druid.gardener.cloud/restore"]; asked && (s.seen.ManagedResource.Restore == "discard" || ignored != "") {
+	if _, asked := s.etcd.Annotations["druid.gardener.cloud/restore"]; asked && (s.seen.State.Restore == "discard" || ignored != "") {
 		s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
 		s.seen.Rehearsal.Recorded = s.seen.Rehearsal.Failed
 		s.unverified = s.etcd.Annotations["druid.gardener.cloud/restore"] == "from-store-unverified"

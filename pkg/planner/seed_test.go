@@ -158,7 +158,7 @@ func (s *seed) pass() bool {
 		s.checkSaved(p)
 		s.checkRegistered(wanted)
 		s.write(wanted, p)
-		s.seen.ManagedResource.Replicas, s.seen.ManagedResource.FinalSnapshot = new(wanted.replicas), p.FinalSnapshot
+		s.seen.State.Replicas, s.seen.State.FinalSnapshot = new(wanted.replicas), p.FinalSnapshot
 		s.remember(p)
 
 		return true

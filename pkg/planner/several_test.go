@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("PlanFor of several members", func() {
@@ -32,9 +33,9 @@ var _ = Describe("PlanFor of several members", func() {
 		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
 		etcd.Spec.Replicas = 3
 		o = etcdcluster.Observation{
-			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Size: 3, Replicas: new(int32(3))},
-			StatefulSet:     etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 3, UpdateRevision: "new"},
-			Etcd:            etcdcluster.EtcdAnswers{Asked: true},
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Size: 3, Replicas: new(int32(3))},
+			StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 3, UpdateRevision: "new"},
+			Etcd:        etcdcluster.EtcdAnswers{Asked: true},
 		}
 		for ordinal := range 3 {
 			id := uint64(0xa1 + ordinal) // #nosec G115 -- 0 to 2
@@ -62,7 +63,7 @@ var _ = Describe("PlanFor of several members", func() {
 	})
 
 	It("runs a member that has joined before where others have to join again, and lets no other join", func() {
-		etcd.Spec.Replicas, o.ManagedResource.Size = 5, 5
+		etcd.Spec.Replicas, o.State.Size = 5, 5
 		o.Etcd.MemberList[2] = etcdcluster.ListedMember{ID: 0xa4, Name: "main-3", Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}}
 		silent(2)
 		Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 4, ClusterSize: 5}), p().Reason)
@@ -80,7 +81,7 @@ var _ = Describe("PlanFor of several members", func() {
 	})
 
 	It("runs a member that has joined before and never ran, as the next one", func() {
-		etcd.Spec.Replicas, o.ManagedResource.Size = 5, 5
+		etcd.Spec.Replicas, o.State.Size = 5, 5
 		o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}})
 		Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 4, ClusterSize: 5}), p().WaitsFor)
 		etcd.Spec.Etcd.ServerPort = new(int32(2381))
@@ -215,7 +216,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[3].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting"}}
 			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 3})
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"https://main-3.main-peer.demo.svc:2380"}})
-			etcd.Spec.Replicas, o.ManagedResource.Size, o.ManagedResource.Replicas = 5, 5, new(int32(4))
+			etcd.Spec.Replicas, o.State.Size, o.State.Replicas = 5, 5, new(int32(4))
 			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-3", UID: "uid-of-main-3"}, Member: 0xa4, URLs: []string{"http://main-3.main-peer.demo.svc:2380"}}))
 			plainly(3)
 			Expect(p().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
@@ -277,13 +278,13 @@ var _ = Describe("PlanFor of several members", func() {
 			}),
 			Entry("when the sidecar of one that has just become ready has renewed its lease", func() { o.Pods[0].ReadyChangedAt, o.MemberLeases[0].RenewTime = now, now }),
 			Entry("while a quorum does, and the third goes", func() { o.Pods[0].Ready, o.Pods[0].CreationTime, o.Pods[0].Deleting = false, now, true }),
-			Entry("of which there never were several", func() { o.ManagedResource.Size, o.ManagedResource.Replicas, o.Pods = 1, new(int32(1)), nil }),
+			Entry("of which there never were several", func() { o.State.Size, o.State.Replicas, o.Pods = 1, new(int32(1)), nil }),
 			Entry("that somebody else runs", func() {
 				etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
 			}),
 			Entry("of which nothing tells how they know each other", func() { o.MemberLeases, o.Pods = nil, nil }),
 			Entry("of which the first was restarted without, and grows before its heartbeat says so", func() {
-				o.ManagedResource.Replicas, o.Pods = new(int32(2)), o.Pods[:1]
+				o.State.Replicas, o.Pods = new(int32(2)), o.Pods[:1]
 				knownBy(true)
 			}),
 		)
@@ -302,7 +303,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("while too few serve", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
 			Entry("while a quorum is on its way out", func() { o.Pods[0].Deleting, o.Pods[1].Deleting = true, true }),
 			Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }),
-			Entry("when they wake up", func() { o.Pods, o.ManagedResource.Replicas = nil, new(int32(0)) }),
+			Entry("when they wake up", func() { o.Pods, o.State.Replicas = nil, new(int32(0)) }),
 		)
 
 		DescribeTable("stays with what was rendered while the sidecar of a member may read other peer URLs than those of its pod, and stop etcd",
@@ -459,7 +460,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("when they do that of one whose sidecar has just stopped it", func() { o.Pods[2].Containers[0].State = "Terminated" }, "the first heartbeat of member main-2"),
 		Entry("although one never started", func() { o.Pods[2].Containers[0].State = "Waiting" }, "pod main-0 to be gone"),
 		Entry("although one is on its way out", func() { o.Pods[2].Deleting = true }, "pod main-0 to be gone"),
-		Entry("whatever leases tell, once they are stopped", func() { o.ManagedResource.Replicas = new(int32(0)) }, "pod main-0 to be gone"),
+		Entry("whatever leases tell, once they are stopped", func() { o.State.Replicas = new(int32(0)) }, "pod main-0 to be gone"),
 	)
 
 	DescribeTable("keeps the port between members that was rendered",
@@ -494,7 +495,7 @@ var _ = Describe("PlanFor of several members", func() {
 			}
 		}, 2380),
 		Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }, 2380),
-		Entry("but not of a single member, which nobody has to find", func() { o.ManagedResource.Size, etcd.Spec.Replicas, o.Pods = 1, 1, nil }, 0),
+		Entry("but not of a single member, which nobody has to find", func() { o.State.Size, etcd.Spec.Replicas, o.Pods = 1, 1, nil }, 0),
 		Entry("but not where somebody else runs the pods", func() {
 			etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
 		}, 0),
@@ -722,7 +723,7 @@ var _ = Describe("PlanFor of several members", func() {
 		},
 		Entry("from nothing with one member", func() {}, "Create", 1, 1),
 		Entry("on the data of all members, by their leases", func() {
-			o.ManagedResource.Size = 3
+			o.State.Size = 3
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member"}, {Name: "main-2", Holder: "a3:1:Member"}}
 		}, "Wake", 3, 3),
@@ -742,7 +743,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true, Lost: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 		}, "QuorumLost", 0, 0),
 		Entry("with the members that have joined, where it fell asleep while it grew", func() {
-			o.ManagedResource.Size = 3
+			o.State.Size = 3
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2}}
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1"}}
 		}, "Wake", 1, 3),
@@ -750,6 +751,6 @@ var _ = Describe("PlanFor of several members", func() {
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member", OwnerUID: "earlier"}}
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}}
 		}, "Wake", 1, 1),
-		Entry("not at all where the data of all members is gone", func() { o.ManagedResource.Size = 3 }, "QuorumLost", 0, 0),
+		Entry("not at all where the data of all members is gone", func() { o.State.Size = 3 }, "QuorumLost", 0, 0),
 	)
 })

@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("The size that is rendered for the first member", func() {
@@ -143,7 +144,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 			HasPreStopHook: ordinal > 0, ConfigChecksum: "of-3", Store: "the store", CreationTime: now.Add(-time.Hour + time.Duration(ordinal)*time.Minute),
 		})
 		o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-" + name, Ordinal: ordinal, Exists: true, CreationTime: now.Add(-time.Hour)})
-		o.ManagedResource.Replicas, o.StatefulSet.SpecReplicas = new(int32(ordinal+1)), int32(ordinal+1) // #nosec G115 -- 0 to 2
+		o.State.Replicas, o.StatefulSet.SpecReplicas = new(int32(ordinal+1)), int32(ordinal+1) // #nosec G115 -- 0 to 2
 		if role == "pending" {
 			return
 		}
@@ -168,7 +169,8 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		etcd.Spec.Replicas = 3
 		withStore(etcd)
 		o = etcdcluster.Observation{
-			ManagedResource:   etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Size: 3},
+			ManagedResource:   etcdcluster.ManagedResource{Exists: true, Name: "druid-main"},
+			State:             state.State{Size: 3},
 			FullSnapshotLease: etcdcluster.Lease{RenewTime: now.Add(-time.Second)},
 			StatefulSet:       etcdcluster.StatefulSet{Exists: true, Name: "main", UpdateRevision: "new", Store: "the store"},
 			Etcd:              etcdcluster.EtcdAnswers{Asked: true},

@@ -69,7 +69,7 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 // several that start from nothing would each believe to have been left out of a cluster that holds snapshots.
 func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	known, told := knownMembers(etcd, o)
-	size := max(o.ManagedResource.Size, int32(known), 1) // #nosec G115 -- a handful of members
+	size := max(o.State.Size, int32(known), 1) // #nosec G115 -- a handful of members
 	data := 0
 	for _, claim := range o.Claims {
 		if claim.Exists && !claim.Lost && claim.Ordinal < known {
@@ -77,7 +77,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		}
 	}
 	switch {
-	case known == 0 && o.ManagedResource.Size <= 1:
+	case known == 0 && o.State.Size <= 1:
 		return plan.Plan{
 			Stage: plan.StageCreate, Render: true, Replicas: 1, ClusterSize: 1,
 			Reason:   fmt.Sprintf("0 of %d members exist; the first %s, and the others join it one at a time", etcd.Spec.Replicas, startOf(etcd)),

@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("PlanFor members that join an existing cluster", func() {
@@ -41,8 +42,9 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 	old := etcdcluster.MemberAnswer{Endpoint: "old:2379", Reachable: true, Serves: true, MemberID: 0x01, ClusterID: 1, LeaderID: 0x01}
 	// joined lets the first members of ours run, beside the one of the existing cluster.
 	joined := func(count int) {
-		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Size: int32(count), Replicas: new(int32(count))} // #nosec G115 -- a handful
-		o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: int32(count), UpdateRevision: "new"}             // #nosec G115 -- a handful
+		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}
+		o.State = state.State{Size: int32(count), Replicas: new(int32(count))}                                                 // #nosec G115 -- a handful
+		o.StatefulSet = etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: int32(count), UpdateRevision: "new"} // #nosec G115 -- a handful
 		o.Etcd.MemberList = []etcdcluster.ListedMember{{ID: 0x01, Name: "old-0"}}
 		for ordinal := range count {
 			name := fmt.Sprintf("main-%d", ordinal)

@@ -47,7 +47,7 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 	}
 	calls := o.SnapshotCalls
 	if calls.IsFresh(now) {
-		answer.Snapshot, answer.Store = calls.Verified, o.ManagedResource.StorePlace
+		answer.Snapshot, answer.Store = calls.Verified, o.StoreLocation
 
 		return answer, p
 	}
@@ -116,19 +116,19 @@ func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedRepl
 func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.FinalSnapshot, *plan.Plan) {
 	switch {
 	case isStopped(o):
-		return o.ManagedResource.FinalSnapshot, nil
+		return o.State.FinalSnapshot, nil
 	case !helper.IsStoreConfigured(etcd):
 		return nil, nil
 	}
 	calls := o.SnapshotCalls
-	p := plan.Plan{ClusterSize: o.ManagedResource.Size, Reason: "spec.replicas is 0; a full snapshot comes before the members stop"}
+	p := plan.Plan{ClusterSize: o.State.Size, Reason: "spec.replicas is 0; a full snapshot comes before the members stop"}
 	answer, p := finalSnapshot(etcd, o, now, p)
 	switch {
 	case answer != nil:
 		return answer, nil
 	case calls.Attempts() >= hibernationAttempts && !calls.Running && calls.Verified != nil:
 		// Older than it should be, and better than none.
-		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: calls.Verified, Store: o.ManagedResource.StorePlace}, nil
+		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: calls.Verified, Store: o.StoreLocation}, nil
 	case calls.Attempts() >= hibernationAttempts && !calls.Running:
 		failed := fmt.Sprintf("%d attempts failed", calls.Failures)
 		if calls.Late > 0 {
@@ -146,11 +146,11 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 // hibernated returns the snapshot with which the members were stopped, if it holds all that they are known to have written, or else
 // why it does not count, to be added to a reason. Both are empty where there is none, or members run.
 func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
-	before, written := o.ManagedResource.FinalSnapshot, deltaRevision(o)
+	before, written := o.State.FinalSnapshot, deltaRevision(o)
 	switch {
 	case !isStopped(o) || before == nil || before.Snapshot == nil || len(o.Pods) > 0:
 		return nil, ""
-	case before.Store != o.ManagedResource.StorePlace:
+	case before.Store != o.StoreLocation:
 		return nil, fmt.Sprintf(", and the snapshot from before the hibernation lies in %s, which is used no longer", cmp.Or(before.Store, "a store that was not noted"))
 	case written > before.Snapshot.Revision:
 		// They serve until the last of them has ended.
@@ -199,7 +199,7 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 }
 
 func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.ManagedResource.Size, Restore: state.RestorePhase(o.ManagedResource.Restore)}
+	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.State.Size, Restore: o.State.Restore}
 	if untold := untoldMember(o, etcd, now); untold != "" && !isStopped(o) {
 		p.Stage, p.Render, p.Lively = plan.StageSettle, false, true
 		p.Reason = "spec.replicas is 0; the members stop when their leases tell who has to be started again"

@@ -36,11 +36,11 @@ var _ = Describe("PlanDiscard", func() {
 		etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
 		o = etcdcluster.Observation{
-			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Replicas: new(int32(1))},
-			StatefulSet:     etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
-			Pods:            []etcdcluster.Pod{{Name: "main-0", Ready: true}},
-			Claims:          []etcdcluster.Claim{{Name: "main-main-0", Exists: true}},
-			MemberLeases:    []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Replicas: new(int32(1))},
+			StatefulSet:  etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:         []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			Claims:       []etcdcluster.Claim{{Name: "main-main-0", Exists: true}},
+			MemberLeases: []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
 		}
 	})
 
@@ -71,15 +71,15 @@ var _ = Describe("PlanDiscard", func() {
 	)
 
 	It("says where the snapshot from before the hibernation lies when that does not count", func() {
-		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-		o.ManagedResource.StorePlace = "the new store"
-		o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+		o.State.Replicas, o.Pods = new(int32(0)), nil
+		o.StoreLocation = "the new store"
+		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
 		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation lies in the old store, which is used no longer, and a full snapshot comes before"))
 	})
 
 	It("says what to do where members wrote on after the snapshot from before the hibernation", func() {
-		o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-		o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.State.Replicas, o.Pods = new(int32(0)), nil
+		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 		o.DeltaSnapshotLease.Holder = "500"
 		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: wake the cluster up before it is deleted"))
 	})
@@ -102,25 +102,25 @@ var _ = Describe("PlanDiscard", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Late: 1000}
 		}),
 		Entry("where the members wrote after they hibernated last", func() {
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
+			o.State.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
 		}),
 		Entry("where the snapshot before the hibernation lies in a store that is used no longer", func() {
-			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.StorePlace = "the new store"
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
+			o.State.Replicas, o.Pods = new(int32(0)), nil
+			o.StoreLocation = "the new store"
+			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
 		}),
 		Entry("where members wrote on after the snapshot from before the hibernation, as a delta snapshot tells", func() {
-			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.State.Replicas, o.Pods = new(int32(0)), nil
+			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 			o.DeltaSnapshotLease.Holder = "43"
 		}),
 		Entry("where the snapshot before the hibernation failed", func() {
-			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Missing: "Failed"}
+			o.State.Replicas, o.Pods = new(int32(0)), nil
+			o.State.FinalSnapshot = &state.FinalSnapshot{Missing: "Failed"}
 		}),
 		Entry("where members still run after they were told to stop", func() {
-			o.ManagedResource.Replicas = new(int32(0))
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
+			o.State.Replicas = new(int32(0))
+			o.State.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
 		}),
 		Entry("where nobody has served since the Etcd was made anew over the volumes of one before", func() {
 			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
@@ -138,19 +138,19 @@ var _ = Describe("PlanDiscard", func() {
 		},
 		Entry("with a verified snapshot", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now}
-			o.ManagedResource.StorePlace = "the store"
+			o.StoreLocation = "the store"
 		}, &state.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
 		Entry("with a verified snapshot that took longer than it is good for", func() {
 			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
 		}, &state.FinalSnapshot{Generation: 4, Snapshot: slow}),
 		Entry("with the snapshot from before the hibernation", func() {
-			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.StorePlace = "the store"
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
+			o.State.Replicas, o.Pods = new(int32(0)), nil
+			o.StoreLocation = "the store"
+			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}
 		}, &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the store"}),
 		Entry("with the snapshot from before the hibernation, which holds the newest delta snapshot", func() {
-			o.ManagedResource.Replicas, o.Pods = new(int32(0)), nil
-			o.ManagedResource.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+			o.State.Replicas, o.Pods = new(int32(0)), nil
+			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 			o.DeltaSnapshotLease.Holder = "42"
 		}, &state.FinalSnapshot{Generation: 3, Snapshot: taken}),
 		Entry("where an annotation says so", func() {
@@ -192,11 +192,11 @@ var _ = Describe("A hibernation", func() {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
 
 		return planner.For(etcd, etcdcluster.Observation{
-			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", Replicas: new(int32(1)), Size: 1, StorePlace: "the store"},
-			StatefulSet:     etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
-			Pods:            []etcdcluster.Pod{{Name: "main-0", Ready: true}},
-			MemberLeases:    []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
-			SnapshotCalls:   calls,
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Replicas: new(int32(1)), Size: 1}, StoreLocation: "the store",
+			StatefulSet:   etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:          []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			MemberLeases:  []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+			SnapshotCalls: calls,
 		}, now)
 	}
 

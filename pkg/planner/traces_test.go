@@ -174,7 +174,7 @@ var _ = Describe("Traces of one member", func() {
 
 	It("refuses to wake a cluster of three with one member", func() {
 		w := newWorld()
-		w.seen.ManagedResource.Size = 3
+		w.seen.State.Size = 3
 		w.run()
 		w.expectGolden("smaller-than-before")
 		Expect(w.written).To(BeNil())

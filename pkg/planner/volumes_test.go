@@ -159,7 +159,7 @@ var _ = Describe("Volumes", func() {
 		})
 
 		It("are not waited for while no pod uses them", func() {
-			etcd.Spec.Replicas, o.Pods, o.StatefulSet.SpecReplicas, o.ManagedResource.Replicas = 0, nil, 0, new(int32(0))
+			etcd.Spec.Replicas, o.Pods, o.StatefulSet.SpecReplicas, o.State.Replicas = 0, nil, 0, new(int32(0))
 			Expect(planNow().Outcome()).To(Equal(plan.OutcomeDone))
 		})
 

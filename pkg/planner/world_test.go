@@ -144,7 +144,7 @@ func (w *world) pass() bool {
 	w.noteOf(p)
 	if isNew {
 		w.write(wanted, p)
-		w.seen.ManagedResource.FinalSnapshot = p.FinalSnapshot
+		w.seen.State.FinalSnapshot = p.FinalSnapshot
 
 		return true
 	}
@@ -195,7 +195,7 @@ func (w *world) write(wanted manifest, p plan.Plan) {
 	}
 	managedResource.GenerationObserved = false
 	if wanted.replicas > 0 {
-		managedResource.Size = planner.SizeToPersist(p, w.seen)
+		w.seen.State.Size = planner.SizeToPersist(p, w.seen)
 	}
 }
 

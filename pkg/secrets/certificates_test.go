@@ -167,7 +167,7 @@ var _ = Describe("ConfigsFor", func() {
 
 		It("names secrets that are ours so that they are known as ours", func() {
 			_, generated := generate("main", state.Rotation{})
-			modes := secrets.RunningModes("main", "", true, generated["client-ca bundle"].Name, generated["peer-ca bundle"].Name)
+			modes := secrets.RunningModes("main", state.TLSModes{}, true, generated["client-ca bundle"].Name, generated["peer-ca bundle"].Name)
 			Expect(modes.String()).To(Equal("client=provisioned,peer=provisioned"))
 		})
 

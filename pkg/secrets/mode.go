@@ -13,12 +13,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// RunningModes are the modes of a cluster that runs: as they are remembered, else as the live StatefulSet shows them by the
-// Secrets that it mounts. remembered is the text of the annotation, empty where there is none. clientCA and peerCA are the
-// names of the mounted Secrets with the CAs, empty where none is mounted. Without a StatefulSet the modes are unknown.
-func RunningModes(etcdName, remembered string, statefulSetExists bool, clientCA, peerCA string) state.TLSModes {
-	if modes := state.ParseTLSModes(remembered); modes.IsKnown() {
-		return modes
+// RunningModes are the modes of a cluster that runs: the recorded modes. If none are recorded, the Secrets that the live StatefulSet mounts
+// show the modes. clientCA and peerCA are the names of the mounted Secrets with the CAs, empty where none is mounted. Without a StatefulSet
+// the modes are unknown.
+func RunningModes(etcdName string, recorded state.TLSModes, statefulSetExists bool, clientCA, peerCA string) state.TLSModes {
+	if recorded.IsKnown() {
+		return recorded
 	}
 	if !statefulSetExists {
 		return state.TLSModes{}

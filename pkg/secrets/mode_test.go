@@ -128,7 +128,7 @@ var _ = DescribeTable("IsPeerChangePending",
 var _ = Describe("RunningModes", func() {
 	DescribeTable("finds out how a cluster runs",
 		func(remembered string, exists bool, clientCA, peerCA, expected string) {
-			modes := secrets.RunningModes("main", remembered, exists, clientCA, peerCA)
+			modes := secrets.RunningModes("main", state.ParseTLSModes(remembered), exists, clientCA, peerCA)
 			Expect(modes.String()).To(Equal(expected))
 			Expect(modes.IsKnown()).To(Equal(expected != "client=,peer="))
 		},

@@ -99,14 +99,14 @@ type CA struct {
 	NotBefore, NotAfter time.Time
 }
 
-// Next returns the rotation as it is to be carried out now: it begins one that is asked for, and completes one that is
-// prepared. remembered is the text that the ManagedResource has. Where it has none, nothing begins: what begins has to be
-// remembered first. Stages that need members to be observed are left with Observed alone.
-func Next(remembered string, asked RotationInput) state.Rotation {
-	rotation, found := state.ParseRotation(remembered)
-	if !found || len(asked.CAs) == 0 {
+// Next returns the rotation to render now. It begins a rotation that is requested, and completes one that is prepared. recorded is the
+// rotation in the record of the ManagedResource. Nil: none is recorded. Then no rotation begins, since it must be recorded first. AdvanceRotation
+// ends the stages in which members have to be observed.
+func Next(recorded *state.Rotation, asked RotationInput) state.Rotation {
+	if recorded == nil || len(asked.CAs) == 0 {
 		return reconstructRotation(asked)
 	}
+	rotation := *recorded
 	switch rotation.Stage {
 	case state.StageIdle:
 		if rotation = adoptRotation(rotation, asked); rotation.Stage != state.StageIdle {
@@ -123,13 +123,11 @@ func Next(remembered string, asked RotationInput) state.Rotation {
 	return rotation
 }
 
-// Begins is true for a rotation of Next that begins now. It has to be remembered before a CA is generated for it, whose name
-// comes from the time: who begins once more, after an interruption, would generate another one, and the library keeps but one beside
-// the newest. The one that everybody trusts would be lost.
-func Begins(r state.Rotation, remembered string) bool {
-	before, found := state.ParseRotation(remembered)
-
-	return found && before.Stage == state.StageIdle && r.Stage != state.StageIdle
+// Begins is true for a rotation of Next that begins now. The operator records it before it generates a CA for it, since the time of its start
+// gives the CA its name. An operator that begins again after an interruption would generate another CA, and the library keeps only one
+// in addition to the newest. The CA that all members trust would be lost.
+func Begins(r state.Rotation, recorded *state.Rotation) bool {
+	return recorded != nil && recorded.Stage == state.StageIdle && r.Stage != state.StageIdle
 }
 
 // adoptRotation returns the rotation for which there is a CA already, though it is not remembered; the same where there is none.

@@ -31,7 +31,7 @@ var _ = Describe("Rotation", func() {
 			if asked.Now.IsZero() {
 				asked.Now = now
 			}
-			rotation := secrets.Next(remembered, asked)
+			rotation := secrets.Next(recorded(remembered), asked)
 			Expect(string(rotation.Stage)).To(Equal(stage))
 			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
 		},
@@ -70,22 +70,22 @@ var _ = Describe("Rotation", func() {
 
 	It("has to be remembered before a CA is generated for it", func() {
 		asked := secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
-		begun := secrets.Next("{}", asked)
-		Expect(secrets.Begins(begun, "{}")).To(BeTrue())
+		begun := secrets.Next(&state.Rotation{}, asked)
+		Expect(secrets.Begins(begun, &state.Rotation{})).To(BeTrue())
 
 		asked.Now = now.Add(2 * time.Second)
-		again := secrets.Next(begun.String(), asked)
-		Expect(secrets.Begins(again, begun.String())).To(BeFalse())
+		again := secrets.Next(&begun, asked)
+		Expect(secrets.Begins(again, &begun)).To(BeFalse())
 		Expect(again).To(Equal(begun))
-		Expect(secrets.Begins(secrets.Next("{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Now: now}), "{}")).To(BeFalse(), "nobody asked")
-		Expect(secrets.Begins(secrets.Next("", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Now: now}), "")).To(BeFalse(), "it has its CA")
+		Expect(secrets.Begins(secrets.Next(&state.Rotation{}, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Now: now}), &state.Rotation{})).To(BeFalse(), "nobody asked")
+		Expect(secrets.Begins(secrets.Next(nil, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Now: now}), nil)).To(BeFalse(), "it has its CA")
 	})
 
 	DescribeTable("knows whether nobody asked for the one that has a CA already, though it is not remembered",
 		func(asked secrets.RotationInput, automatic bool) {
 			asked.Now = now
 			asked.CAs = append(asked.CAs, secrets.CA{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before, NotBefore: before, NotAfter: now.Add(1000 * time.Hour)})
-			rotation := secrets.Next("{}", asked)
+			rotation := secrets.Next(&state.Rotation{}, asked)
 			Expect(rotation).To(And(HaveField("Stage", BeEquivalentTo("PrepareBundle")), HaveField("StartedAt", BeTemporally("==", before)), HaveField("Automatic", automatic)))
 		},
 		Entry("where the CA before it expires", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),
@@ -95,7 +95,7 @@ var _ = Describe("Rotation", func() {
 	)
 
 	It("goes through its stages only as members are observed, and waits when it is prepared", func() {
-		rotation := secrets.Next("{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now})
+		rotation := secrets.Next(&state.Rotation{}, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now})
 		var stages, phases []string
 		for range 4 {
 			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(secrets.LibraryRotation(rotation).Phase))
@@ -104,7 +104,7 @@ var _ = Describe("Rotation", func() {
 		Expect(stages).To(Equal([]string{"PrepareBundle", "PrepareLeaves", "Prepared", "Prepared"}))
 		Expect(phases).To(Equal([]string{"Preparing", "Preparing", "Prepared", "Prepared"}))
 
-		rotation = secrets.Next(rotation.String(), secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete", Now: now})
+		rotation = secrets.Next(&rotation, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "complete", Now: now})
 		stages, phases = nil, nil
 		for range 3 {
 			stages, phases = append(stages, string(rotation.Stage)), append(phases, string(secrets.LibraryRotation(rotation).Phase))
@@ -145,3 +145,13 @@ var _ = Describe("Rotation", func() {
 		Expect(state.Rotation{}.String()).To(Equal("{}"))
 	})
 })
+
+// recorded is the rotation in an annotation of the ManagedResource. Nil: it has none.
+func recorded(text string) *state.Rotation {
+	rotation, found := state.ParseRotation(text)
+	if !found {
+		return nil
+	}
+
+	return &rotation
+}

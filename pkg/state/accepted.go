@@ -5,9 +5,57 @@
 package state
 
 import (
+	"encoding/json"
+	"fmt"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// Accepted is a generation that may be rolled out, with everything that it is rendered with in addition to the spec. It is resolved once,
+// when the generation is accepted: an operator of another version, with other images and defaults, renders the same and restarts no pod.
+type Accepted struct {
+	// Generation of the Etcd that was accepted.
+	Generation int64 `json:"generation"`
+	// Defaults of the operator that accepted it.
+	Defaults Defaults `json:"defaults"`
+	// CADataKeys are the keys of CA bundles that were found in Secrets whose reference names none, by the names of these Secrets.
+	CADataKeys map[string]string `json:"caDataKeys,omitempty"`
+	// Spec is the spec of that generation in its current fields. The operator continues with it while a later generation is not rolled
+	// out. Nil: an earlier version accepted the generation, or the spec is larger than 96 KiB.
+	Spec *druidv1alpha1.EtcdSpec `json:"spec,omitempty"`
+	// Completed is true when the operation with that generation has succeeded, although the status reports a later generation.
+	Completed bool `json:"over,omitempty"`
+}
+
+// maxAcceptedBytes is the largest size of the record with a spec: the annotations of an object are limited to 256 KiB together.
+const maxAcceptedBytes = 96 * 1024
+
+// parseAccepted returns nil for what was never written or cannot be read. The operation annotation then accepts a generation again.
+func parseAccepted(text string) *Accepted {
+	accepted := &Accepted{}
+	if text == "" || json.Unmarshal([]byte(text), accepted) != nil {
+		return nil
+	}
+
+	return accepted
+}
+
+func (a *Accepted) marshal() (string, error) {
+	data, err := json.Marshal(a)
+	if err == nil && len(data) > maxAcceptedBytes {
+		short := *a
+		short.Spec = nil
+		data, err = json.Marshal(short)
+	}
+	if err != nil {
+		return "", fmt.Errorf("recording the accepted generation: %w", err)
+	}
+
+	return string(data), nil
+}
 
 // Images are the images that are used where the Etcd names none. It is part of the pinned Defaults: names in JSON never
 // change.

@@ -6,7 +6,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -157,7 +156,7 @@ func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults sta
 	if err != nil {
 		return forecast.Rendered{}, err
 	}
-	size := max(o.ManagedResource.Size, o.StatefulSet.SpecReplicas)
+	size := max(o.State.Size, o.StatefulSet.SpecReplicas)
 	if size == 1 && o.StatefulSet.HasPreStopHook { // the first member runs with the size that the cluster grows to
 		size = canonical.Spec.Replicas
 	}
@@ -170,15 +169,8 @@ func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults sta
 // defaultsOf are the defaults that the cluster was last carried out with; of a cluster that is not there yet, those of this
 // version.
 func defaultsOf(o etcdcluster.Observation) (state.Defaults, error) {
-	pinned := struct {
-		Defaults state.Defaults `json:"defaults"`
-	}{}
-	if o.ManagedResource.Defaults != "" {
-		if err := json.Unmarshal([]byte(o.ManagedResource.Defaults), &pinned); err != nil {
-			return state.Defaults{}, fmt.Errorf("reading the defaults that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
-		}
-
-		return pinned.Defaults, nil
+	if o.State.Accepted != nil {
+		return o.State.Accepted.Defaults, nil
 	}
 	images, err := imagevector.Images()
 

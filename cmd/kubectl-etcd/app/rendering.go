@@ -35,7 +35,7 @@ type renderer struct {
 // rendererFor prepares a canonical spec for rendering: what the operator would have issued keeps its name where the cluster mounts
 // it already, and gets a stand-in where it does not exist yet.
 func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults state.Defaults, now time.Time) (*renderer, error) {
-	running := secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+	running := secrets.RunningModes(etcd.Name, o.State.TLS, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 	modes, errs := secrets.Decide(etcd, running, peers.PinnedTLS(etcd, o, now))
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
@@ -52,11 +52,10 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults s
 	if etcd.Spec.Backup.Store == nil {
 		return r, nil
 	}
-	pinned, err := state.ParseStore(o.ManagedResource.Store)
-	if err != nil {
-		return nil, fmt.Errorf("the store that ManagedResource %s remembers: %w", o.ManagedResource.Name, err)
+	if o.State.StoreError != "" {
+		return nil, fmt.Errorf("the store that ManagedResource %s records: %s", o.ManagedResource.Name, o.State.StoreError)
 	}
-	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: o.Gardener, Pinned: pinned})
+	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: o.Gardener, Pinned: o.State.Store})
 	if resolution.Store == nil {
 		return nil, errors.New(resolution.Message)
 	}

@@ -204,11 +204,10 @@ func (w *world) apply(decision plan.Plan, rendered Rendered) {
 	*resource = etcdcluster.ManagedResource{
 		Exists: true, Name: resource.Name, UID: resource.UID, GenerationObserved: true,
 		Applied: etcdcluster.ConditionFact{Status: "True"}, Healthy: resource.Healthy, Progressing: resource.Progressing,
-		TLSMode: resource.TLSMode, CARotation: resource.CARotation, Store: resource.Store, Defaults: resource.Defaults,
-		Size: resource.Size, Replicas: new(decision.Replicas),
 	}
+	w.seen.State.Replicas, w.seen.State.Restore, w.seen.State.FinalSnapshot = new(decision.Replicas), decision.Restore, decision.FinalSnapshot
 	if decision.Replicas > 0 {
-		resource.Size = planner.SizeToPersist(decision, w.seen)
+		w.seen.State.Size = planner.SizeToPersist(decision, w.seen)
 	}
 	set := &w.seen.StatefulSet
 	set.Generation++

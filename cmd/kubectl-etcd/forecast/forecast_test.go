@@ -16,6 +16,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -126,9 +127,8 @@ func running(replicas int32, image, wanted string) forecast.Question {
 	Expect(err).NotTo(HaveOccurred())
 	question.Running = rendered
 	o := &question.Observation
-	o.ManagedResource = etcdcluster.ManagedResource{
-		Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}, Size: replicas, Replicas: &replicas,
-	}
+	o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
+	o.State = state.State{Size: replicas, Replicas: &replicas}
 	o.StatefulSet = etcdcluster.StatefulSet{
 		Exists: true, Name: "main", UID: "set", OwnerUID: "etcd-uid", Generation: 1, ObservedGeneration: 1, SpecReplicas: replicas, UpdateRevision: "live",
 	}

@@ -7,6 +7,7 @@ package compaction
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,10 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	componentcompaction "github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // snapshotTTL is how long a task that takes a full snapshot is remembered, in seconds. For so long no other is made while
@@ -82,16 +81,12 @@ func foreignJob(etcd *druidv1alpha1.Etcd, name string) error {
 // values are what the Job is rendered from, as far as the Etcd's pods are rendered from it too; or what has to be waited for.
 func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (values componentcompaction.Values, waitsFor string, err error) {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{Gardener: true})
-	if observation.ManagedResource.Defaults == "" {
+	accepted, pinned := observation.State.Accepted, observation.State.Store
+	if accepted == nil {
 		return values, "the Etcd to be rolled out", nil
 	}
-	defaults, err := componentetcd.PinnedDefaults(observation.ManagedResource.Defaults)
-	if err != nil {
-		return values, "", err
-	}
-	pinned, err := state.ParseStore(observation.ManagedResource.Store)
-	if err != nil {
-		return values, "", err
+	if message := observation.State.StoreError; message != "" {
+		return values, "", errors.New(message)
 	}
 	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: observation.Gardener, Pinned: pinned})
 	if resolution.Store == nil {
@@ -125,7 +120,7 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 		Etcd:              etcd,
 		Store:             store,
 		Node:              node,
-		Image:             defaults.Images.BackupRestore,
+		Image:             accepted.Defaults.Images.BackupRestore,
 		Deadline:          r.Config.Deadline,
 		MetricsScrapeWait: r.Config.MetricsScrapeWait,
 	}, "", nil

@@ -20,9 +20,9 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // sight is what is decided from, with the objects that it was seen on.
@@ -73,7 +73,11 @@ func (r *Reconciler) storePlace(ctx context.Context, etcd *druidv1alpha1.Etcd) (
 		return "", fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
 
-	return backupstore.LocationFrom(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]), nil
+	if store := state.Decode(mr.Annotations).Store; store != nil {
+		return store.String(), nil
+	}
+
+	return "", nil
 }
 
 // lookForResult looks whether a Job that has ended well has raised the lease. The cache may show it as it was before.

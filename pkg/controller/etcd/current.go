@@ -6,7 +6,6 @@ package etcd
 
 import (
 	"context"
-	"strconv"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // checkManagedResource reads the ManagedResource from the API server before another rendering or another state is written to it. Caches
@@ -34,11 +34,8 @@ func (r *Reconciler) checkManagedResource(ctx context.Context, etcd *druidv1alph
 			return err
 		}
 	}
-	seen := o.ManagedResource
-	size, _ := strconv.Atoi(live.Annotations[druidv1alpha1.ManagedResourceAnnotationSize])
-	replicas, _ := strconv.Atoi(live.Annotations[druidv1alpha1.ManagedResourceAnnotationReplicas])
-	if live.UID != seen.UID || size != int(seen.Size) || replicas != int(ptr.Deref(seen.Replicas, 0)) ||
-		live.Annotations[druidv1alpha1.ManagedResourceAnnotationRestore] != seen.Restore {
+	recorded := state.Decode(live.Annotations)
+	if live.UID != o.ManagedResource.UID || recorded.Size != o.State.Size || ptr.Deref(recorded.Replicas, 0) != ptr.Deref(o.State.Replicas, 0) || recorded.Restore != o.State.Restore {
 		return waitForMembers("Waiting for the caches to show ManagedResource %s as it is", helper.ManagedResourceName(etcd))
 	}
 

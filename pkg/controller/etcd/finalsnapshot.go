@@ -99,7 +99,7 @@ func (p *pass) seeFinalSnapshot(decision plan.Plan) {
 
 // announceStop tells with what snapshot the members are stopped, once.
 func (r *Reconciler) announceStop(p *pass, decision plan.Plan) {
-	snapshot, before := decision.FinalSnapshot, p.observation.ManagedResource.FinalSnapshot
+	snapshot, before := decision.FinalSnapshot, p.observation.State.FinalSnapshot
 	if snapshot == nil || before != nil && before.String() == snapshot.String() {
 		return
 	}

@@ -62,14 +62,21 @@ func writeRequest(to io.Writer, etcd *druidv1alpha1.Etcd) {
 func writeOwned(to io.Writer, o etcdcluster.Observation) {
 	mr, set := o.ManagedResource, o.StatefulSet
 	accepted, replicas := int64(0), int32(-1)
-	if acceptance := parseAcceptance(mr.Defaults); acceptance != nil {
-		accepted = acceptance.Generation
+	if o.State.Accepted != nil {
+		accepted = o.State.Accepted.Generation
 	}
-	if mr.Replicas != nil {
-		replicas = *mr.Replicas
+	if o.State.Replicas != nil {
+		replicas = *o.State.Replicas
 	}
-	rotation, _ := state.ParseRotation(mr.CARotation)
-	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), mr.TLSMode, rotation.Stage, mr.Store, mr.Restore, mr.Size, replicas, mr.FinalSnapshot != nil, accepted)
+	stage := state.StageIdle
+	if o.State.Rotation != nil {
+		stage = o.State.Rotation.Stage
+	}
+	store := o.State.StoreError
+	if o.State.Store != nil {
+		store = fmt.Sprintf("%#v", *o.State.Store)
+	}
+	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), o.State.TLS.String(), stage, store, o.State.Restore, o.State.Size, replicas, o.State.FinalSnapshot != nil, accepted)
 	write(to, "statefulset", set.Exists, set.Deleting, set.GenerationObserved(), set.SpecReplicas, set.Replicas, set.ReadyReplicas)
 }
 

@@ -36,15 +36,6 @@ type issued struct {
 	names secrets.Names
 }
 
-// annotations are what the ManagedResource remembers of it.
-func (i *issued) annotations() map[string]string {
-	annotations := map[string]string{druidv1alpha1.ManagedResourceAnnotationTLSMode: i.modes.String()}
-	if i.modes.AnyManaged() {
-		annotations[druidv1alpha1.ManagedResourceAnnotationCARotation] = i.rotation.String()
-	}
-	return annotations
-}
-
 // issue decides how the connections of an Etcd are secured, has issued what is ours, and fills it into the canonical form, so
 // that whatever comes after needs to know nothing about it. It is the only place where certificates are issued.
 func (r *Reconciler) issue(ctx context.Context, p *pass) error {
@@ -79,7 +70,7 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 
 // runningModes are how the connections of the Etcd are secured now.
 func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) state.TLSModes {
-	return secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+	return secrets.RunningModes(etcd.Name, o.State.TLS, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 }
 
 // servesProvisioned is true when every member serves clients with certificates of ours, or none does yet of a new cluster: what a
@@ -89,14 +80,14 @@ func servesProvisioned(etcdName string, o etcdcluster.Observation) bool {
 	var mounted []etcdcluster.MountedTLS
 	if o.StatefulSet.Exists {
 		mounted = append(mounted, o.StatefulSet.TLS)
-	} else if remembered := state.ParseTLSModes(o.ManagedResource.TLSMode); remembered.IsKnown() && remembered.Client != state.ModeManaged {
+	} else if recorded := o.State.TLS; recorded.IsKnown() && recorded.Client != state.ModeManaged {
 		return false
 	}
 	for _, pod := range o.Pods {
 		mounted = append(mounted, pod.TLS)
 	}
 	return !slices.ContainsFunc(mounted, func(tls etcdcluster.MountedTLS) bool {
-		return secrets.RunningModes(etcdName, "", true, tls.ClientCA, tls.PeerCA).Client != state.ModeManaged
+		return secrets.RunningModes(etcdName, state.TLSModes{}, true, tls.ClientCA, tls.PeerCA).Client != state.ModeManaged
 	})
 }
 
@@ -118,7 +109,7 @@ func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 	}
 	i.names = i.mounted(p.canonical.Name)
 	p.comeBack = i.renewal(r.Clock.Now())
-	if text := i.rotation.String(); p.observation.ManagedResource.Exists && i.modes.AnyManaged() && secrets.Begins(secrets.Next(text, askedFor(p, r.Clock.Now())), text) {
+	if p.observation.ManagedResource.Exists && i.modes.AnyManaged() && secrets.Begins(secrets.Next(&i.rotation, askedFor(p, r.Clock.Now())), &i.rotation) {
 		p.comeBack = stagePeriod // this pass has to remember first that none is under way
 	}
 	return nil
@@ -127,20 +118,28 @@ func (r *Reconciler) generate(ctx context.Context, p *pass) error {
 // decideRotation decides how far the rotation of the CAs is. One that begins is remembered before anything is generated for it, and
 // ends the pass: whoever goes on after an interruption, or after a dry run was refused, generates the same CA.
 func (r *Reconciler) decideRotation(ctx context.Context, p *pass) error {
-	remembered := p.observation.ManagedResource.CARotation
-	p.issued.rotation = secrets.Next(remembered, askedFor(p, r.Clock.Now()))
-	if !secrets.Begins(p.issued.rotation, remembered) {
+	recorded := p.observation.State.Rotation
+	p.issued.rotation = secrets.Next(recorded, askedFor(p, r.Clock.Now()))
+	if !secrets.Begins(p.issued.rotation, recorded) {
 		return nil
 	}
 	mr, err := r.currentManagedResource(ctx, p.canonical)
 	if err != nil {
 		return err
 	}
-	if mr == nil || mr.Annotations[druidv1alpha1.ManagedResourceAnnotationCARotation] != remembered {
+	if mr == nil || !isSameRotation(state.Decode(mr.Annotations).Rotation, recorded) {
 		return &waitingError{message: "Waiting for the ManagedResource to be seen as it is, before the rotation of the CAs begins", after: stagePeriod}
 	}
 	p.reached = true
 	return r.advance(ctx, p, mr, p.issued.rotation)
+}
+
+// isSameRotation compares two records of a rotation. Nil: none is recorded.
+func isSameRotation(a, b *state.Rotation) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.String() == b.String()
 }
 
 // askedFor is who asks for a rotation of the CAs.

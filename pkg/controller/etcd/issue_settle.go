@@ -12,7 +12,7 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -85,7 +85,11 @@ func (r *Reconciler) prove(ctx context.Context, p *pass) string {
 // advance remembers the next stage, unless the ManagedResource has changed meanwhile. The next pass renders it.
 func (r *Reconciler) advance(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, next state.Rotation) error {
 	before := mr.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationCARotation, next.String())
+	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Rotation = &next })
+	if err != nil {
+		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	}
+	mr.Annotations = annotations
 	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
 	}
@@ -138,7 +142,7 @@ func (r *Reconciler) takeRotationAnnotation(p *pass, etcd *druidv1alpha1.Etcd) b
 	if !found || p.issued == nil {
 		return false
 	}
-	remembered, _ := state.ParseRotation(p.observation.ManagedResource.CARotation)
+	recorded := ptr.Deref(p.observation.State.Rotation, state.Rotation{})
 	err := secrets.CheckAnnotation(value)
 	switch gardener := p.observation.Gardener; {
 	case err != nil:
@@ -146,7 +150,7 @@ func (r *Reconciler) takeRotationAnnotation(p *pass, etcd *druidv1alpha1.Etcd) b
 		err = fmt.Errorf("the CAs are not issued by the operator: rotate them where the Secrets of the spec come from")
 	case gardener.Cluster != nil || gardener.Garden != nil:
 		err = fmt.Errorf("the CAs follow the rotation of the shoot or garden")
-	case !secrets.HasConsumed(remembered, value):
+	case !secrets.HasConsumed(recorded, value):
 		return false
 	}
 	if err != nil {

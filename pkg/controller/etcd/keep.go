@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // keeping is what keeping a cluster at what was accepted last came to.
@@ -68,10 +69,11 @@ func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass,
 	if err != nil || mr == nil || mr.DeletionTimestamp != nil {
 		return nil, err
 	}
-	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] != "" {
+	recorded := state.Decode(mr.Annotations)
+	if recorded.HandBack != 0 {
 		return nil, nil // its Secrets may be etcd-druid's already, and others would be issued
 	}
-	accepted := parseAcceptance(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults])
+	accepted := recorded.Accepted
 	if accepted == nil || accepted.Spec == nil {
 		return nil, nil
 	}
@@ -86,7 +88,7 @@ func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass,
 		delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation) // nobody would take it away
 	}
 	if !outcomeOf(why).keepOperation { // what comes of the newest generation is all that the status tells of in a moment
-		accepted.Over = accepted.Over || isOver(etcd)
+		accepted.Completed = accepted.Completed || isOver(etcd)
 	}
 
 	return &pass{etcd: etcd, canonical: etcd.DeepCopy(), accepted: accepted, keeps: true, newest: p.issued}, nil

@@ -111,7 +111,7 @@ type pass struct {
 	// store is what looking for the store came to; nil if nobody looked.
 	store *conditions.StoreAnswer
 	// accepted is what the generation is rendered with; nil if nobody accepted it yet.
-	accepted *acceptance
+	accepted *state.Accepted
 	// newest is what was issued for a newer generation, which is not carried out; nil: nothing.
 	newest *issued
 	// keeps is true where the generation is an earlier one, at which the cluster is kept.

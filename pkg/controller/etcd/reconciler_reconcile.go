@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
@@ -29,7 +28,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // rendering is what an accepted generation comes to under a plan.
@@ -67,7 +65,7 @@ func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it",
 			canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	}
-	p.accepted = accepted.of(canonical.Spec)
+	p.accepted = withSpec(*accepted, canonical.Spec)
 	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
 		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
@@ -238,7 +236,7 @@ func (r *Reconciler) render(p *pass, decision plan.Plan, store *backupstore.Stor
 		Store:       store,
 		CADataKeys:  p.accepted.CADataKeys,
 
-		InitialClusterToken: p.observation.InitialClusterToken,
+		InitialClusterToken: p.observation.State.InitialClusterToken,
 	})
 	if err != nil {
 		return rendering{}, refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
@@ -266,37 +264,25 @@ func (r *Reconciler) render(p *pass, decision plan.Plan, store *backupstore.Stor
 	return out, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 }
 
-// annotationsFor is what the ManagedResource remembers.
+// annotationsFor returns the annotations that record the state with which a plan is rendered.
 func annotationsFor(p *pass, decision plan.Plan, store *backupstore.Store) (map[string]string, error) {
-	defaults, err := p.accepted.marshal()
-	if err != nil {
-		return nil, err
-	}
-	annotations := p.issued.annotations()
-	annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] = defaults
-	annotations[druidv1alpha1.ManagedResourceAnnotationReplicas] = strconv.Itoa(int(decision.Replicas))
-	if decision.FinalSnapshot != nil {
-		if annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot], err = decision.FinalSnapshot.Marshal(); err != nil {
-			return nil, err
-		}
-	} else if p.observation.ManagedResource.FinalSnapshot != nil {
-		annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot] = "" // the members write again
+	observed := p.observation.State
+	next := observed
+	next.HandBack, observed.HandBack = 0, 0 // only the hand-back to etcd-druid writes it
+	next.Accepted, next.Replicas = p.accepted, &decision.Replicas
+	next.TLS, next.FinalSnapshot, next.Restore = p.issued.modes, decision.FinalSnapshot, decision.Restore
+	if p.issued.modes.AnyManaged() {
+		next.Rotation = &p.issued.rotation
 	}
 	if decision.Replicas > 0 {
-		annotations[druidv1alpha1.ManagedResourceAnnotationSize] = strconv.Itoa(int(planner.SizeToPersist(decision, p.observation)))
+		next.Size = planner.SizeToPersist(decision, p.observation)
 	}
-	if decision.Restore != state.RestoreNone || p.observation.ManagedResource.Restore != "" {
-		annotations[druidv1alpha1.ManagedResourceAnnotationRestore] = string(decision.Restore)
-	}
-	if token := p.observation.InitialClusterToken; token != "" {
-		annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken] = token
-	}
+	next.Store, observed.Store = nil, nil // the location stays recorded when the spec has no store any more
 	if store != nil {
-		if annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = backupstore.RecordFor(*store).Marshal(); err != nil {
-			return nil, err
-		}
+		record := backupstore.RecordFor(*store)
+		next.Store = &record
 	}
-	return annotations, nil
+	return next.Encode(observed)
 }
 
 // currentManagedResource returns the ManagedResource as the cache has it. Nil: there is none.

@@ -20,7 +20,6 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
-	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -51,12 +50,8 @@ func (r *Reconciler) rehearsalValues(ctx context.Context, p *pass) (compaction.V
 		return compaction.Values{}, fmt.Errorf("rehearsing a restore: spec.backup.store is not set")
 	}
 	images := r.Config.Defaults.Images
-	if pinned := p.observation.ManagedResource.Defaults; pinned != "" {
-		defaults, err := componentetcd.PinnedDefaults(pinned)
-		if err != nil {
-			return compaction.Values{}, err
-		}
-		images = defaults.Images
+	if accepted := p.observation.State.Accepted; accepted != nil {
+		images = accepted.Defaults.Images
 	}
 	values := compaction.Values{
 		Etcd: p.canonical, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RehearsalDeadline,

@@ -31,7 +31,7 @@ func (r *Reconciler) takeRestoreAnnotation(p *pass, etcd *druidv1alpha1.Etcd) bo
 }
 
 func isDiscarding(p *pass) bool {
-	return state.RestorePhase(p.observation.ManagedResource.Restore) == state.RestoreDiscard
+	return p.observation.State.Restore == state.RestoreDiscard
 }
 
 // ignoreRestore removes the annotation that asks for a restore when it is ignored: it must not come into force later, when somebody

@@ -61,7 +61,7 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 
 // isOver says whether the generation that is carried out was carried out to its end before.
 func (p *pass) isOver() bool {
-	return isOver(p.etcd) || p.keeps && p.accepted.Over
+	return isOver(p.etcd) || p.keeps && p.accepted.Completed
 }
 
 // isOver says whether the last operation succeeded with the current generation, and none is asked for. Whatever happens

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
@@ -27,10 +28,10 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 	if p.canonical.Spec.Backup.Store == nil {
 		return nil, conditions.StoreAnswer{}, nil
 	}
-	pinned, err := state.ParseStore(p.observation.ManagedResource.Store)
-	if err != nil {
-		err = fmt.Errorf("the annotation %s of ManagedResource %s: %w; mend it, or remove it if the store of the spec is the same as ever",
-			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, err)
+	pinned := p.observation.State.Store
+	if message := p.observation.State.StoreError; message != "" {
+		err := fmt.Errorf("the annotation %s of ManagedResource %s: %s; mend it, or remove it if the store of the spec is the same as ever",
+			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, message)
 		return nil, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
 	}
 	resolution := backupstore.Resolve(backupstore.Question{
@@ -123,7 +124,7 @@ func (r *Reconciler) checkPin(ctx context.Context, p *pass, current *resourcesv1
 	}
 	pinned := current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
 	switch {
-	case pinned != p.observation.ManagedResource.Store, pinned == "" && p.keeps:
+	case !reflect.DeepEqual(state.Decode(current.Annotations).Store, p.observation.State.Store), pinned == "" && p.keeps:
 		return storeConflict(current.Name)
 	case pinned == "":
 		return r.checkNewest(ctx, p, current.Name)

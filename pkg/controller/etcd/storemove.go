@@ -37,7 +37,7 @@ func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered renderin
 		switch move.ActOn(seen) {
 		case planner.LeaseKept:
 		case planner.LeaseNamed:
-			if err := r.nameStore(ctx, lease, cmp.Or(o.ManagedResource.StorePlace, move.Place)); err != nil {
+			if err := r.nameStore(ctx, lease, cmp.Or(o.StoreLocation, move.Place)); err != nil {
 				return err
 			}
 		case planner.LeaseForgotten:

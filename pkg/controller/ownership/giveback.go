@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // giveBackPeriod is the time between two rounds.
@@ -128,9 +128,9 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if err != nil {
 		return err
 	}
-	settled, begunAt := etcd, strconv.FormatInt(etcd.Generation, 10)
+	settled, begunAt := etcd, etcd.Generation
 	if isWritten(etcd, given, mr) {
-		settled, begunAt = etcd.DeepCopy(), mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack]
+		settled, begunAt = etcd.DeepCopy(), state.Decode(mr.Annotations).HandBack
 		settled.Status.ObservedGeneration = &settled.Generation
 	}
 	if err := cmp.Or(CheckSettled(settled, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
@@ -140,7 +140,7 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if err := g.Client.Patch(ctx, given.DeepCopy(), client.MergeFrom(etcd.DeepCopy()), client.DryRunAll); err != nil {
 		return fmt.Errorf("its spec would be refused: %w", err)
 	}
-	if err := annotate(ctx, g.Client, mr, druidv1alpha1.ManagedResourceAnnotationGivingBack, begunAt); err != nil {
+	if err := g.recordHandBack(ctx, mr, begunAt); err != nil {
 		return err
 	}
 	if err := g.Client.Patch(ctx, given, client.MergeFrom(etcd.DeepCopy())); err != nil {
@@ -160,10 +160,28 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
 }
 
+// recordHandBack records the generation at which the hand-back of an Etcd began.
+func (g *GiveBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, generation int64) error {
+	if state.Decode(mr.Annotations).HandBack == generation {
+		return nil
+	}
+	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.HandBack = generation })
+	if err != nil {
+		return err
+	}
+	before := mr.DeepCopy()
+	mr.Annotations = annotations
+	if err := g.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("recording the hand-back on ManagedResource %s: %w", mr.Name, err)
+	}
+
+	return nil
+}
+
 // isWritten is true where the newest generation of an Etcd is the spec that was written before an interruption: it is the one
 // after that at which giving back was begun, and nothing is missing in it.
 func isWritten(etcd, given *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) bool {
-	return mr.Annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack] == strconv.FormatInt(etcd.Generation-1, 10) &&
+	return state.Decode(mr.Annotations).HandBack == etcd.Generation-1 &&
 		equality.Semantic.DeepEqual(etcd.Spec, given.Spec)
 }
 

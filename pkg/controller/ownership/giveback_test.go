@@ -26,6 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // seen is what is seen of every Etcd.
@@ -72,7 +73,10 @@ var _ = Describe("GiveBack", func() {
 		}
 		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, predecessor)...).WithInterceptorFuncs(calls).Build()
 		o := seen{}
-		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}, TLSMode: "client=provisioned,peer=provisioned", CARotation: rotation}
+		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
+		o.State = state.Decode(map[string]string{
+			druidv1alpha1.ManagedResourceAnnotationTLSMode: "client=provisioned,peer=provisioned", druidv1alpha1.ManagedResourceAnnotationCARotation: rotation,
+		})
 		o.StatefulSet.Exists = true
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -37,7 +38,7 @@ func SpecForPredecessor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*d
 	if err := giveTLS(spec, runningModes(etcd, o), o.StatefulSet.TLS); err != nil {
 		return nil, err
 	}
-	if err := giveStore(spec, o.ManagedResource.Store); err != nil {
+	if err := giveStore(spec, o.State); err != nil {
 		return nil, err
 	}
 
@@ -85,15 +86,15 @@ func giveTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster
 }
 
 // giveStore names the place that snapshots go to, and the Secret with its credentials.
-func giveStore(etcd *druidv1alpha1.Etcd, remembered string) error {
+func giveStore(etcd *druidv1alpha1.Etcd, recorded state.State) error {
 	store := etcd.Spec.Backup.Store
 	if store == nil {
 		return nil
 	}
-	pin, err := state.ParseStore(remembered)
-	if err != nil {
-		return err
+	if recorded.StoreError != "" {
+		return errors.New(recorded.StoreError)
 	}
+	pin := recorded.Store
 	if pin == nil {
 		if store.Provider == nil || store.Container == nil || store.Prefix == "" || backupstore.NeedsEntry(*store) {
 			return errors.New("where its snapshots go is not known: reconcile it first, so that its store is resolved")
@@ -129,7 +130,7 @@ func bundleIn(etcd *druidv1alpha1.Etcd, name string) druidv1alpha1.SecretReferen
 // CheckSettled returns what of an Etcd is still under way, so that a change of hands would leave it half done.
 func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	status := etcd.Status
-	rotation, _ := state.ParseRotation(o.ManagedResource.CARotation)
+	rotation := ptr.Deref(o.State.Rotation, state.Rotation{})
 	switch {
 	case etcd.DeletionTimestamp != nil:
 		return errors.New("it is being deleted")
@@ -188,7 +189,7 @@ func CheckValidity(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 }
 
 func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) state.TLSModes {
-	return secrets.RunningModes(etcd.Name, o.ManagedResource.TLSMode, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+	return secrets.RunningModes(etcd.Name, o.State.TLS, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
 }
 
 func isTrue(etcd *druidv1alpha1.Etcd, conditionType druidv1alpha1.ConditionType) bool {

@@ -13,6 +13,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/ownership"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("SpecForPredecessor", func() {
@@ -25,7 +26,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		etcd = &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "main"}}
 		etcd.Spec.Replicas = 1
 		o = etcdcluster.Observation{}
-		o.ManagedResource.TLSMode = "client=plaintext,peer=plaintext"
+		o.State.TLS = state.ParseTLSModes("client=plaintext,peer=plaintext")
 		o.StatefulSet.Exists = true
 	})
 	reference := func(name string) corev1.SecretReference {
@@ -37,7 +38,7 @@ var _ = Describe("SpecForPredecessor", func() {
 
 	It("names the Secrets that were issued, for the sidecar too", func() {
 		etcd.Spec.Etcd.EnableTLS = new(true)
-		o.ManagedResource.TLSMode = "client=provisioned,peer=provisioned"
+		o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned")
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 
 		given, err := ownership.SpecForPredecessor(etcd, o)
@@ -53,7 +54,7 @@ var _ = Describe("SpecForPredecessor", func() {
 	It("names no Secrets where TLS is switched off, since etcd-druid would use them", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{ServerTLSSecretRef: reference("given")}
 		etcd.Spec.Etcd.EnableTLS = new(false)
-		o.ManagedResource.TLSMode = "client=disabled,peer=disabled"
+		o.State.TLS = state.ParseTLSModes("client=disabled,peer=disabled")
 
 		given, err := ownership.SpecForPredecessor(etcd, o)
 
@@ -63,7 +64,7 @@ var _ = Describe("SpecForPredecessor", func() {
 
 	It("says where snapshots go as it was resolved", func() {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: "entry"}}
-		o.ManagedResource.Store = `{"provider":"S3","container":"bucket","prefix":"entry/main","secretName":"etcd-backup"}`
+		o.State.Store = &state.Store{Provider: "S3", Container: "bucket", Prefix: "entry/main", SecretName: "etcd-backup"}
 
 		given, err := ownership.SpecForPredecessor(etcd, o)
 
@@ -77,8 +78,8 @@ var _ = Describe("SpecForPredecessor", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("given-ca"), ServerTLSSecretRef: reference("given-server"), ClientTLSSecretRef: reference("given-client")}
 		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("aws")), Container: new("bucket"), Prefix: "entry/main", SecretRef: new(reference("given"))}
-		o.ManagedResource.TLSMode = "client=given,peer=plaintext"
-		o.ManagedResource.Store = `{"provider":"S3","container":"bucket","prefix":"entry/main","secretName":"given"}`
+		o.State.TLS = state.ParseTLSModes("client=given,peer=plaintext")
+		o.State.Store = &state.Store{Provider: "S3", Container: "bucket", Prefix: "entry/main", SecretName: "given"}
 
 		given, err := ownership.SpecForPredecessor(etcd, o)
 
@@ -95,10 +96,10 @@ var _ = Describe("SpecForPredecessor", func() {
 		Entry("the older form of the manifest", "older form", func() {
 			etcd.Spec.Backup.ImageVersion, etcd.Spec.Backup.ImageRepository = new("v1"), new("registry.example.com/etcdbrctl")
 		}),
-		Entry("issued certificates that are not rolled out", "mount", func() { o.ManagedResource.TLSMode = "client=provisioned,peer=provisioned" }),
+		Entry("issued certificates that are not rolled out", "mount", func() { o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned") }),
 		Entry("a store that was never resolved", "snapshots", func() { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }),
 		Entry("a memory of the store that somebody broke", "until now", func() {
-			etcd.Spec.Backup.Store, o.ManagedResource.Store = &druidv1alpha1.StoreSpec{}, "{"
+			etcd.Spec.Backup.Store, o.State.StoreError = &druidv1alpha1.StoreSpec{}, "reading where snapshots went until now"
 		}),
 	)
 })
@@ -140,6 +141,6 @@ var _ = Describe("CheckSettled", func() {
 		}),
 		Entry("a roll", "updated", func() { etcd.Status.Conditions[0].Status = "False" }),
 		Entry("a rendering that is not applied", "applied", func() { o.ManagedResource.Applied.Status = "False" }),
-		Entry("a rotation of the CAs", "rotated", func() { o.ManagedResource.CARotation = `{"stage":"Prepared"}` }),
+		Entry("a rotation of the CAs", "rotated", func() { o.State.Rotation = &state.Rotation{Stage: state.StagePrepared} }),
 	)
 })
