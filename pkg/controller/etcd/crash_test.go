@@ -88,6 +88,7 @@ func killedEverywhere(s story) {
 	Expect(undisturbed.Violations).To(BeEmpty())
 	s.then(undisturbed)
 	want, runs := undisturbed.Snapshot(), distinct(moments)
+	reportCounts(undisturbed, len(moments)/2, len(runs))
 
 	failures := make([]string, len(runs))
 	var group sync.WaitGroup
@@ -112,6 +113,11 @@ func killedEverywhere(s story) {
 	if len(failures) > 0 {
 		Fail(fmt.Sprintf("%d of %d runs came to something else\n%s", len(failures), len(runs), strings.Join(failures, "\n")))
 	}
+}
+
+// reportCounts adds the counts of a case to the report, so that they can be compared between versions of the operator.
+func reportCounts(w *world.World, writes, runs int) {
+	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, writes %d, runs %d", w.PodsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
 }
 
 // absence is how long nobody is there after an operator has died: longer than the second to which many things are told apart.

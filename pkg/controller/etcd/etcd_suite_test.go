@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"io"
+	"runtime/debug"
 	"sync"
 	"testing"
 
@@ -25,6 +26,7 @@ func TestEtcd(t *testing.T) {
 
 var _ = BeforeSuite(func() {
 	logf.SetLogger(logr.Discard())
+	debug.SetGCPercent(400) // crash cases copy and drop objects all the time, and few of them live at the same time
 	// Nobody makes a handshake here: one key does for all certificates.
 	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }

@@ -47,6 +47,9 @@ type operator struct {
 	events []string
 }
 
+// maxReconciliations is the number of reconciliations after which run fails. The longest case takes a fifth of them.
+const maxReconciliations = 3000
+
 // startOperator starts the operator; it looks at the Etcd at once. onWrite as in world.Client.
 func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 	client := w.Client(onWrite)
@@ -110,6 +113,10 @@ func (o *operator) pass() {
 // run lets the operator and the world go on until nothing happens any more.
 func (o *operator) run() {
 	for idle := 0; idle < 30; {
+		if o.passes > maxReconciliations {
+			o.world.Violations = append(o.world.Violations, fmt.Sprintf("the operator still writes after %d reconciliations, the last one returned: %v", o.passes, o.err))
+			return
+		}
 		before := o.world.State()
 		if isDue := !o.due.IsZero() && !o.due.After(o.world.Clock.Now()); isDue {
 			o.pass()
