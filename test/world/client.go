@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -246,7 +247,13 @@ func (w *World) patched(obj client.Object, patch client.Patch) (client.Object, e
 		return nil, err
 	}
 	next := reflect.New(reflect.TypeOf(current).Elem()).Interface().(client.Object)
-	return next, json.Unmarshal(encoded, next)
+	if err := json.Unmarshal(encoded, next); err != nil {
+		return nil, err
+	}
+	if next.GetUID() != current.GetUID() {
+		return nil, apierrors.NewConflict(resourceOf(kind), current.GetName(), fmt.Errorf("a precondition does not hold"))
+	}
+	return next, w.admit(current, next)
 }
 
 func mergePatch(target any, changes map[string]any) map[string]any {

@@ -80,10 +80,17 @@ func (w *World) connect() {
 func (w *World) sidecars() bool {
 	happened := false
 	for _, pod := range every[*corev1.Pod](w) {
-		if claim := w.claimOf(pod); runs(pod) && claim != nil && claim.Spec.VolumeName != "" {
+		claim := w.claimOf(pod)
+		switch {
+		case !runs(pod) || claim == nil || claim.Spec.VolumeName == "":
+		case w.restores(pod, claim.Spec.VolumeName):
+			w.restore(pod, claim.Spec.VolumeName)
+			happened = true
+		default:
 			happened = w.sidecar(pod, claim) || happened
 		}
 	}
+	w.takeFirstSnapshot()
 	return happened
 }
 
@@ -306,10 +313,19 @@ func (w *World) violatedOnce(format string, args ...any) {
 
 // checkDelete holds what the operator is about to delete against what it promises.
 func (w *World) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
-	if etcd := w.EtcdObject(); etcd == nil || etcd.DeletionTimestamp != nil {
+	etcd := w.EtcdObject()
+	if etcd == nil {
+		return
+	}
+	if etcd.DeletionTimestamp != nil {
+		if kind == "PersistentVolumeClaim" && etcd.Spec.Backup.Store != nil {
+			w.checkStored("claim " + key.Name + " is deleted")
+		}
 		return
 	}
 	switch kind {
+	case "Lease":
+		w.checkLease(key.Name)
 	case "Pod":
 		w.checkPod(key.Name, options)
 	case "PersistentVolumeClaim":
@@ -349,7 +365,18 @@ func (w *World) checkClaim(name string) {
 	}
 	volume := w.volume(claim.Spec.VolumeName)
 	isLost := volume == nil || !w.hasNode(nodeOf(volume))
-	if alive, all := w.voters(); !isLost || !etcdcluster.IsQuorate(alive, all) {
+	alive, all := w.voters()
+	isReplaced, isRestored := isLost && etcdcluster.IsQuorate(alive, all), alive == 0 && w.isRestoreVerified()
+	if !isReplaced && !isRestored {
 		w.violated("claim %s is deleted with %d of %d serving, its volume lost: %t", name, alive, all, isLost)
+	}
+}
+
+// checkLease checks that the lease of a member is not deleted while the claim of the member holds data.
+func (w *World) checkLease(name string) {
+	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
+		if id := w.data[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
+			w.violated("lease %s is deleted while claim %s holds the data of member %x", name, claim.Name, id)
+		}
 	}
 }

@@ -37,6 +37,7 @@ var accidents = []struct {
 	{regexp.MustCompile(`managedresource-druid-main-[0-9a-f]{8}`), "<payload>"},
 	{regexp.MustCompile(`initial-cluster-token: [^\\]+`), "<token>"},
 	{regexp.MustCompile(`"a[0-9a-f]{3}:Member"`), `"<id>:Member"`},
+	{regexp.MustCompile(`(Full-\d{8}-\d{8})-\d+\.gz`), "$1-<time>.gz"},
 }
 
 // dropped are the fields that say nothing about what a run came to.
@@ -59,6 +60,10 @@ func (w *World) Snapshot() []string {
 	lines := SnapshotOf(w.api.scheme, objects)
 	for _, member := range w.cluster.Members() {
 		lines = append(lines, fmt.Sprintf("member %s learner=%t %v", member.Name, member.Learner, member.PeerURLs))
+	}
+	lines = append(lines, fmt.Sprintf("cluster %x revision=%d", w.cluster.ID, w.cluster.Revision()))
+	if w.store.full != nil {
+		lines = append(lines, fmt.Sprintf("store revision=%d", w.store.full.LastRevision))
 	}
 	return lines
 }

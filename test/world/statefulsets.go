@@ -48,6 +48,7 @@ func (w *World) control(statefulSet *appsv1.StatefulSet) bool {
 				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(statefulSet, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 			}) || happened
 		case ordinalOf(pod) >= replicas:
+			w.checkStop(pod)
 			happened = w.drop(pod) || happened
 		}
 		live++

@@ -33,9 +33,13 @@ type World struct {
 	Violations []string
 	// PodsMade counts how many pods were made.
 	PodsMade int
+	// JobsMade counts how many Jobs were made.
+	JobsMade int
 
 	api     *API
 	cluster *fake.Cluster
+	// store is where the sidecars store snapshots.
+	store store
 	// broken are images that never start.
 	broken map[string]bool
 	// data says whose data a volume holds, by the name of the volume.
@@ -81,16 +85,18 @@ func (w *World) mustCreate(obj client.Object, name string) {
 // Fork returns a world that is as this one is now, and goes its own way from here.
 func (w *World) Fork() *World {
 	other := &World{
-		Clock: testclock.NewFakeClock(w.Clock.Now()), Etcd: w.Etcd, PodsMade: w.PodsMade, Violations: slices.Clone(w.Violations),
-		cluster: w.cluster.Clone(), counter: w.counter,
+		Clock: testclock.NewFakeClock(w.Clock.Now()), Etcd: w.Etcd, PodsMade: w.PodsMade, JobsMade: w.JobsMade, Violations: slices.Clone(w.Violations),
+		cluster: w.cluster.Clone(), counter: w.counter, store: w.store,
 		broken: maps.Clone(w.broken), data: maps.Clone(w.data), caught: maps.Clone(w.caught), sizes: maps.Clone(w.sizes),
 	}
 	other.api = w.api.fork(other.now)
 	return other
 }
 
-// State changes with everything that is written, and with the leader of the cluster.
-func (w *World) State() string { return fmt.Sprintf("%d %x", w.api.version, w.cluster.Leader()) }
+// State changes with everything that is written, with the leader of the cluster, and with the newest snapshot in the store.
+func (w *World) State() string {
+	return fmt.Sprintf("%d %x %p", w.api.version, w.cluster.Leader(), w.store.full)
+}
 
 // Cluster is the etcd cluster.
 func (w *World) Cluster() *fake.Cluster { return w.cluster }
@@ -113,7 +119,7 @@ func (w *World) Tick() bool {
 	w.Clock.Step(time.Second)
 	happened := false
 	for _, act := range []func() bool{
-		w.resourceManager, w.garbageCollector, w.statefulSetController, w.claimController, w.scheduler, w.kubelets, w.sidecars, w.probes,
+		w.resourceManager, w.garbageCollector, w.statefulSetController, w.jobController, w.claimController, w.scheduler, w.kubelets, w.sidecars, w.probes,
 	} {
 		happened = act() || happened
 		w.connect()

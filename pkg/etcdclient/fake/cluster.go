@@ -141,6 +141,14 @@ func (c *Cluster) Write() error {
 	return nil
 }
 
+// Revision is the newest revision, which is 1 before the first write.
+func (c *Cluster) Revision() int64 {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+
+	return c.revision
+}
+
 // OnDefragment is asked for each member that is to be defragmented, with its id, whether that works. It must not call the
 // cluster. Nil: it always works.
 func (c *Cluster) OnDefragment(works func(id uint64) error) {

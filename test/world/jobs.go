@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package world
+
+import (
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// jobTime is how long a Job runs. It is longer than the interval in which the operator reads the Job.
+const jobTime = 15 * time.Second
+
+// jobController starts Jobs and ends them after jobTime. Each Job restores from the store, and fails if the store is empty or unreachable.
+// The controller makes no pods.
+func (w *World) jobController() bool {
+	happened := false
+	for _, job := range every[*batchv1.Job](w) {
+		switch {
+		case job.DeletionTimestamp != nil || isFinished(job, batchv1.JobComplete) || isFinished(job, batchv1.JobFailed):
+		case job.Status.StartTime == nil:
+			w.JobsMade++
+			happened = change(w, job, func(job *batchv1.Job) { job.Status.StartTime = new(metav1.NewTime(w.now())) }) || happened
+		case w.now().Sub(job.Status.StartTime.Time) >= jobTime:
+			condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now())}
+			if !w.store.restorable() {
+				condition.Type, condition.Reason, condition.Message = batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
+			}
+			happened = change(w, job, func(job *batchv1.Job) { job.Status.Conditions = []batchv1.JobCondition{condition} }) || happened
+		}
+	}
+	return happened
+}
+
+func isFinished(job *batchv1.Job, as batchv1.JobConditionType) bool {
+	return slices.ContainsFunc(job.Status.Conditions, func(c batchv1.JobCondition) bool { return c.Type == as && c.Status == corev1.ConditionTrue })
+}
+
+// isRestoreVerified is true while a Job exists that has restored from the store.
+func (w *World) isRestoreVerified() bool {
+	return slices.ContainsFunc(every[*batchv1.Job](w), func(job *batchv1.Job) bool { return isFinished(job, batchv1.JobComplete) })
+}
