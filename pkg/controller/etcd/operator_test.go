@@ -7,6 +7,7 @@ package etcd_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
@@ -45,6 +46,12 @@ type operator struct {
 	passes int
 	// events are the reasons and notes of all events.
 	events []string
+	// reconciling is locked during a reconciliation.
+	reconciling sync.Mutex
+	// recording is locked while an event is recorded: a call that fails early is concurrent with the reconciliation that started it.
+	recording sync.Mutex
+	// callEnded receives a value when a call for a snapshot has ended.
+	callEnded chan struct{}
 }
 
 // maxReconciliations is the number of reconciliations after which run fails. The longest case takes a fifth of them.
@@ -53,16 +60,17 @@ const maxReconciliations = 3000
 // startOperator starts the operator; it looks at the Etcd at once. onWrite as in world.Client.
 func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 	client := w.Client(onWrite)
-	o := &operator{world: w, due: w.Clock.Now()}
+	o := &operator{world: w, due: w.Clock.Now(), callEnded: make(chan struct{}, 1)}
+	watching := &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite), Sidecars: w.Sidecars(onWrite), Clock: w.Clock}
 	o.reconciler = &etcd.Reconciler{
 		Client:   writeguard.CountWrites(client),
 		Reader:   client,
-		Observer: &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite), Clock: w.Clock},
+		Observer: afterReconciliation{Observer: watching, reconciling: &o.reconciling},
 		Clock:    w.Clock,
 		Recorder: o,
 		Payloads: payloads,
 
-		Snapshots: calls.NewRunner[etcd.SnapshotCall](), // begins nothing, since nobody starts it
+		Snapshots: calls.NewRunner[etcd.SnapshotCall](), // run starts it, pass does not
 		Config: etcd.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
@@ -91,6 +99,8 @@ func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *world.World 
 
 // Eventf implements events.EventRecorder.
 func (o *operator) Eventf(_, _ runtime.Object, _, reason, _, note string, args ...any) {
+	o.recording.Lock()
+	defer o.recording.Unlock()
 	o.events = append(o.events, reason+": "+fmt.Sprintf(note, args...))
 	if reason == "ReconcileLoop" {
 		o.world.Violations = append(o.world.Violations, "the operator wrote or conflicted too often: "+fmt.Sprintf(note, args...))
@@ -100,7 +110,7 @@ func (o *operator) Eventf(_, _ runtime.Object, _, reason, _, note string, args .
 // pass is what the queue does with the Etcd.
 func (o *operator) pass() {
 	o.passes++
-	result, err := o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.world.Etcd})
+	result, err := o.reconcile()
 	o.due, o.err = time.Time{}, err
 	switch {
 	case err != nil:
@@ -108,10 +118,20 @@ func (o *operator) pass() {
 	case result.RequeueAfter > 0:
 		o.due = o.world.Clock.Now().Add(result.RequeueAfter)
 	}
+	if o.awaitCall() {
+		o.due = o.world.Clock.Now()
+	}
+}
+
+func (o *operator) reconcile() (reconcile.Result, error) {
+	o.reconciling.Lock()
+	defer o.reconciling.Unlock()
+	return o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.world.Etcd})
 }
 
 // run lets the operator and the world go on until nothing happens any more.
 func (o *operator) run() {
+	defer o.startCalls()()
 	for idle := 0; idle < 30; {
 		if o.passes > maxReconciliations {
 			o.world.Violations = append(o.world.Violations, fmt.Sprintf("the operator still writes after %d reconciliations, the last one returned: %v", o.passes, o.err))
