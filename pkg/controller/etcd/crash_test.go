@@ -43,6 +43,8 @@ type story struct {
 	when func(*world.World)
 	// then is what the undisturbed run has to come to, for the story to be one.
 	then func(*world.World)
+	// repeatedJobs is how many Jobs a crash may repeat.
+	repeatedJobs int
 }
 
 // begin makes the world in which the story begins.
@@ -96,7 +98,7 @@ func killedEverywhere(s story) {
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for i := range next {
-				failures[i] = takeOver(runs[i], undisturbed, want)
+				failures[i] = s.takeOver(runs[i], undisturbed, want)
 			}
 		})
 	}
@@ -117,14 +119,14 @@ func killedEverywhere(s story) {
 
 // reportCounts adds the counts of a case to the report, so that they can be compared between versions of the operator.
 func reportCounts(w *world.World, writes, runs int) {
-	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, writes %d, runs %d", w.PodsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, JobsMade %d, writes %d, runs %d", w.PodsMade, w.JobsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
 }
 
 // absence is how long nobody is there after an operator has died: longer than the second to which many things are told apart.
 const absence = 2 * time.Second
 
 // takeOver lets a new operator go on after the moment, and says what is different in the end; empty: nothing.
-func takeOver(m moment, undisturbed *world.World, want []string) string {
+func (s story) takeOver(m moment, undisturbed *world.World, want []string) string {
 	w := m.world
 	w.Clock.Step(absence)
 	startOperator(w, func(world.Write) {}).run() // the world checks only writes that are counted
@@ -134,6 +136,9 @@ func takeOver(m moment, undisturbed *world.World, want []string) string {
 	}
 	if w.PodsMade > undisturbed.PodsMade {
 		differences = append(differences, fmt.Sprintf("  ! %d pods were made instead of %d", w.PodsMade, undisturbed.PodsMade))
+	}
+	if w.JobsMade > undisturbed.JobsMade+s.repeatedJobs {
+		differences = append(differences, fmt.Sprintf("  ! %d Jobs were made instead of %d", w.JobsMade, undisturbed.JobsMade))
 	}
 	if len(differences) == 0 {
 		return ""
