@@ -11,7 +11,10 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,7 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/world"
 )
 
-// Crash cases of the steps that stop members or delete data. test/world checks the preconditions of these steps at each
+// Crash cases of the steps that stop members, delete data or expand volumes. test/world checks the preconditions of these steps at each
 // write: see checkStop, checkStored, checkClaim, checkLease and restore there.
 var _ = Describe("An operator that crashes at any of its writes", func() {
 	var (
@@ -66,6 +69,17 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			// A crash between the record of the failure and the removal of the annotation repeats the verification.
 			repeatedJobs: 1,
 		}),
+		Entry("after a crash while a quota rejects the expansion of two of three volumes", story{
+			given: []func(*world.World){create(3, plaintext, withExpandableVolumes)},
+			when: func(w *world.World) {
+				limitStorage("64Gi")(w)
+				update(func(etcd *druidv1alpha1.Etcd) {
+					growVolumes(etcd)
+					relabel(etcd)
+				})(w)
+			},
+			then: hasRejectedExpansions,
+		}),
 	)
 })
 
@@ -85,6 +99,15 @@ func requestRestore(w *world.World) {
 	etcd := w.EtcdObject().DeepCopy()
 	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
 	must(w.Client(nil).Update(context.Background(), etcd))
+}
+
+// limitStorage limits the storage that the claims of the namespace may request together.
+func limitStorage(limit string) func(*world.World) {
+	return func(w *world.World) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "storage"}}
+		quota.Spec.Hard = corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse(limit)}
+		must(w.Client(nil).Create(context.Background(), quota))
+	}
 }
 
 // find reads an object in the namespace of the Etcd.
@@ -129,4 +152,42 @@ func ignoresRestore(jobsMade int) func(*world.World) {
 		Expect(w.Claims()).To(HaveLen(3))
 		Expect(w.Cluster().ID).To(BeEquivalentTo(0xc1))
 	}
+}
+
+// hasRejectedExpansions expects one volume to be expanded, the other expansions to be reported as rejected, and the remaining part of the
+// generation to be rolled out. When the quota is raised, the other volumes are expanded, too.
+func hasRejectedExpansions(w *world.World) {
+	GinkgoHelper()
+	Expect(w.PodsMade).To(Equal(7), "pods made")
+	Expect(requestsOf(w)).To(Equal([]string{"32Gi", "16Gi", "16Gi"}))
+	Expect(templateRequestOf(w)).To(Equal("16Gi"))
+	Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", And(
+		ContainSubstring("main-main-1"), ContainSubstring("exceeded quota: storage, requested: requests.storage=16Gi, used: requests.storage=64Gi, limited: requests.storage=64Gi")))))
+	pods := &corev1.PodList{}
+	must(w.Client(nil).List(context.Background(), pods))
+	Expect(pods.Items).To(And(HaveLen(3), HaveEach(HaveField("Labels", HaveKeyWithValue("role", "other")))))
+
+	raised := w.Fork()
+	must(raised.Client(nil).Delete(context.Background(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "storage"}}))
+	startOperator(raised, nil).run()
+	succeeded(3, 7)(raised)
+	Expect(requestsOf(raised)).To(HaveEach("32Gi"))
+	Expect(templateRequestOf(raised)).To(Equal("32Gi"))
+}
+
+// requestsOf are the sizes that the claims request, in the order of their names.
+func requestsOf(w *world.World) []string {
+	claims := &corev1.PersistentVolumeClaimList{}
+	must(w.Client(nil).List(context.Background(), claims))
+	var sizes []string
+	for _, claim := range claims.Items {
+		sizes = append(sizes, claim.Spec.Resources.Requests.Storage().String())
+	}
+	return sizes
+}
+
+// templateRequestOf is the size that the claim template of the StatefulSet requests.
+func templateRequestOf(w *world.World) string {
+	GinkgoHelper()
+	return find(w, w.Etcd.Name, &appsv1.StatefulSet{}).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
 }

@@ -62,10 +62,20 @@ func (s story) begin() *world.World {
 func (s story) record() (*world.World, []moment) {
 	w := s.begin()
 	var moments []moment
+	rejected := map[string]bool{} // since the last write that was not
 	o := startOperator(w, func(write world.Write) {
 		when := "before"
 		if write.Done {
 			when = "after"
+		}
+		switch {
+		case write.Done && write.Err == nil:
+			clear(rejected)
+		case write.Done && rejected[write.What]: // a retry without any change: one crash at the first attempt is enough
+			moments = moments[:len(moments)-1]
+			return
+		case write.Done:
+			rejected[write.What] = true
 		}
 		moments = append(moments, moment{what: when + " " + write.What, world: w.Fork()})
 	})
