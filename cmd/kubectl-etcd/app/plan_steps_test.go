@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+)
+
+// wrapperImage is the image of the container etcd.
+const wrapperImage = "registry.example.com/etcd-wrapper:v1"
+
+// planCase is a manifest for a cluster of one member. The real operator has rolled out the manifest before it.
+type planCase struct {
+	// created changes the Etcd before it is created. Nil: no change.
+	created func(*druidv1alpha1.Etcd)
+	// given changes the cluster before the plan. Nil: no change.
+	given func(*world.World)
+	// changed makes the manifest to be planned from the stored one. Nil: no change.
+	changed func(*druidv1alpha1.Etcd)
+	// steps are matchers of the paragraphs that the command prints.
+	steps []any
+}
+
+// The pending entries are steps that `kubectl etcd plan` omits, although the operator executes them:
+//
+//   - A plan that renders nothing is not executed: full snapshots, restore verifications.
+//   - StorageClasses are not read: expansions of volumes, and their refusals.
+//   - The phase of a restore and the final snapshot are dropped when the rendering is applied.
+var _ = Describe("plan for a cluster that the operator has created", func() {
+	const (
+		done      = "1 of 1 healthy, and the member runs the newest rendering"
+		recreated = "recreate StatefulSet main, its pods keep running"
+	)
+	var (
+		withStore = func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "snapshots"}
+		}
+		withClass = func(name string) func(*druidv1alpha1.Etcd) {
+			return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = &name }
+		}
+		hibernate = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }
+		expand    = func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) }
+		annotate  = func(key, value string) func(*druidv1alpha1.Etcd) {
+			return func(etcd *druidv1alpha1.Etcd) { metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, key, value) }
+		}
+	)
+
+	DescribeTable("lists each step of the operator", func(ctx SpecContext, c planCase) {
+		w := clusterWith(c.created)
+		if c.given != nil {
+			c.given(w)
+		}
+		Expect(planOf(ctx, w, c.changed)).To(HaveExactElements(c.steps...))
+	},
+		Entry("for an unchanged manifest: none", planCase{steps: []any{"nothing: " + done}}),
+		Entry("for another label", planCase{
+			changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" },
+			steps:   []any{step("delete pod main-0", "which a single member cannot avoid"), "end: " + done},
+		}),
+		Entry("for a hibernation without a store", planCase{
+			changed: hibernate,
+			steps:   []any{"end: spec.replicas is 0 and no pod runs; the data is kept"},
+		}),
+		PEntry("for a hibernation with a store: the final snapshot", planCase{
+			created: withStore,
+			changed: hibernate,
+			steps: []any{
+				step("take and verify a full snapshot", "attempt 1 of 3"),
+				HavePrefix("end: spec.replicas is 0 and no pod runs; the data is kept; full snapshot "),
+			},
+		}),
+		PEntry("for a hibernation with a store whose final snapshot is skipped: the reason", planCase{
+			created: withStore,
+			changed: func(etcd *druidv1alpha1.Etcd) {
+				hibernate(etcd)
+				annotate("druid.gardener.cloud/skip-final-snapshot", "")(etcd)
+			},
+			steps: []any{
+				"end: spec.replicas is 0 and no pod runs; the data is kept; no full snapshot: the annotation druid.gardener.cloud/skip-final-snapshot skips it",
+			},
+		}),
+		PEntry("for a larger storageCapacity: the expansion, and the claim template", planCase{
+			created: withClass("expandable"),
+			changed: expand,
+			steps: []any{
+				step("expand PersistentVolumeClaim main-main-0", "from 16Gi to 32Gi"),
+				step(recreated, "spec.volumeClaimTemplates of StatefulSet main cannot be changed in place"),
+				"end: " + done,
+			},
+		}),
+		PEntry("for a larger storageCapacity of a StorageClass without expansions: the refusal", planCase{
+			created: withClass("fixed"),
+			changed: expand,
+			steps: []any{And(
+				HavePrefix("refuse: spec.storageCapacity: the volume of claim main-main-0 cannot "), ContainSubstring("from 16Gi to 32Gi"),
+				ContainSubstring(`its StorageClass "fixed" does not exist or does not allow it (allowVolumeExpansion)`),
+			)},
+		}),
+		PEntry("for a restore while a claim has data: the restore verification, and what is deleted", planCase{
+			created: withStore,
+			given:   breakMember,
+			changed: annotate("druid.gardener.cloud/restore", "from-store"),
+			steps: []any{
+				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
+				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
+				step("reset Lease main-0", "restored from its store"),
+				"end: " + done,
+			},
+		}),
+		PEntry("for a restore after a restore verification that has failed: the next verification", planCase{
+			created: withStore,
+			given: func(w *world.World) {
+				breakMember(w)
+				failVerification(w)
+			},
+			changed: annotate("druid.gardener.cloud/restore", "from-store"),
+			steps: []any{
+				step("delete Job main-rehearsal of an earlier restore", "claim main-main-0 still has data"),
+				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
+				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
+				step("reset Lease main-0", "restored from its store"),
+				"end: " + done,
+			},
+		}),
+		PEntry("for a restore without a restore verification: what is deleted", planCase{
+			created: withStore,
+			given:   breakMember,
+			changed: annotate("druid.gardener.cloud/restore", "from-store-unverified"),
+			steps: []any{
+				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
+				step("reset Lease main-0", "restored from its store"),
+				"end: " + done,
+			},
+		}),
+	)
+})
+
+// step matches the paragraph of a step whose reason contains a text.
+func step(act, reason string) gomegatypes.GomegaMatcher {
+	return And(HavePrefix(act+", because "), ContainSubstring(reason))
+}
+
+// clusterWith returns a cluster of one member without TLS, whose Etcd the real operator has rolled out five minutes ago.
+func clusterWith(change func(*druidv1alpha1.Etcd)) *world.World {
+	GinkgoHelper()
+	w := world.New(scheme)
+	w.Clock.SetTime(time.Now().Add(-5 * time.Minute))
+	desired := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: w.Etcd.Name}}
+	desired.Spec.Replicas, desired.Spec.Labels, desired.Spec.Etcd.EnableTLS = 1, map[string]string{"role": "main"}, new(false)
+	if change != nil {
+		change(desired)
+	}
+	c := w.Client(nil)
+	Expect(c.Create(context.Background(), desired)).To(Succeed())
+	operator := &etcd.Reconciler{
+		Client: c, Reader: c, Clock: w.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcd.SnapshotCall](),
+		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: w.Connector(nil), Clock: w.Clock},
+		Config: etcd.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
+			EtcdWrapper: wrapperImage, BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
+		}}},
+	}
+	isRolledOut := func() bool {
+		last := w.EtcdObject().Status.LastOperation
+
+		return last != nil && last.State == druidv1alpha1.LastOperationStateSucceeded
+	}
+	for range 100 {
+		if isRolledOut() {
+			break
+		}
+		_, err := operator.Reconcile(context.Background(), reconcile.Request{NamespacedName: w.Etcd})
+		Expect(err).NotTo(HaveOccurred())
+		w.Tick()
+	}
+	Expect(isRolledOut()).To(BeTrue(), "%+v", w.EtcdObject().Status)
+
+	return w
+}
+
+// breakMember replaces the pod by one that cannot start: no member is healthy, and the claim has data.
+func breakMember(w *world.World) {
+	w.BreakImage(wrapperImage)
+	Expect(w.Client(nil).Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main-0"}})).To(Succeed())
+	for range 5 {
+		w.Tick()
+	}
+}
+
+// failVerification makes the Job of a restore verification that has failed, and that was reported.
+func failVerification(w *world.World) {
+	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.Etcd.Namespace, Name: "main-rehearsal",
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"},
+		Annotations: map[string]string{
+			"etcd-druid.extensions.gardener.cloud/store":    `Local container "bucket" prefix "snapshots"`,
+			"etcd-druid.extensions.gardener.cloud/recorded": "failed",
+		},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.EtcdObject(), druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))},
+	}}
+	c := w.Client(nil)
+	Expect(c.Create(context.Background(), job)).To(Succeed())
+	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded}}
+	Expect(c.Status().Update(context.Background(), job)).To(Succeed())
+}
+
+// planOf runs the command with the stored manifest after a change, and returns the paragraphs that it prints.
+func planOf(ctx context.Context, w *world.World, change func(*druidv1alpha1.Etcd)) []string {
+	GinkgoHelper()
+	stored := w.EtcdObject().DeepCopy()
+	manifest := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: stored.Namespace, Name: stored.Name}, Spec: stored.Spec}
+	manifest.SetGroupVersionKind(druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))
+	if change != nil {
+		change(manifest)
+	}
+	encoded, err := yaml.Marshal(manifest)
+	Expect(err).NotTo(HaveOccurred())
+	out := &bytes.Buffer{}
+	code := app.Run(ctx, genericiooptions.IOStreams{In: bytes.NewReader(encoded), Out: out, ErrOut: out},
+		[]string{"plan", "-f", "-", "--kubeconfig", "/dev/null", "--server", apiServer(w).URL})
+	Expect(code).To(BeZero(), out.String())
+
+	return paragraphsOf(out.String())
+}
+
+// numbers begin the paragraphs.
+var numbers = regexp.MustCompile(`(?m)^ *\d+\. `)
+
+// paragraphsOf are the numbered paragraphs of a text, without their numbers and line breaks, and without the paragraph after them.
+func paragraphsOf(text string) []string {
+	numbered, _, _ := strings.Cut(text, "\n\n")
+	var paragraphs []string
+	for _, paragraph := range numbers.Split(numbered, -1)[1:] {
+		paragraphs = append(paragraphs, strings.Join(strings.Fields(paragraph), " "))
+	}
+
+	return paragraphs
+}
