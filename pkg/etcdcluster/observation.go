@@ -73,6 +73,7 @@ const (
 	SectionRehearsal       Section = "Jobs"
 	SectionSecrets         Section = "Secrets"
 	SectionGardener        Section = "BackupEntries and Clusters"
+	SectionTasks           Section = "EtcdOpsTasks"
 )
 
 // ReadFailure is a part of an Observation that could not be read.

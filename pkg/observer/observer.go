@@ -74,6 +74,8 @@ type Request struct {
 	Events bool
 	// Rehearsal reads the Job that rehearses a restore.
 	Rehearsal bool
+	// Tasks reads what EtcdOpsTasks do to the Etcd.
+	Tasks bool
 	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
 	Gardener bool
 }
@@ -110,6 +112,10 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	if request.StorageClasses {
 		pass.readStorageClasses(ctx)
 	}
+	if request.Tasks {
+		pass.readTasks(ctx)
+	}
+	pass.seen.PeerChangePending = pass.isPeerChangePending()
 
 	return pass.seen
 }
@@ -147,6 +153,14 @@ func (p *pass) effective() *druidv1alpha1.Etcd {
 	}
 
 	return secrets.Effective(p.etcd, modes, secrets.Names{})
+}
+
+// isPeerChangePending is true where the spec has other peer URLs than the members can be rendered with now.
+func (p *pass) isPeerChangePending() bool {
+	tls := p.seen.StatefulSet.TLS
+	modes := secrets.RunningModes(p.etcd.Name, p.seen.State.TLS, p.seen.StatefulSet.Exists, tls.ClientCA, tls.PeerCA)
+
+	return peers.WithPinnedPort(p.etcd, p.seen, p.now()) != p.etcd || secrets.IsPeerChangePending(p.etcd, modes, peers.PinnedTLS(p.etcd, p.seen, p.now()))
 }
 
 func (o *Observer) now() time.Time {

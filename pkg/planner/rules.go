@@ -106,7 +106,7 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 
 // guardFacts stops where facts are missing or the ground is not free.
 func guardFacts(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
-	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionStorageClasses, etcdcluster.SectionSecrets} {
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionStorageClasses, etcdcluster.SectionSecrets, etcdcluster.SectionTasks} {
 		if failure := o.Failure(section); failure != "" {
 			return plan.Plan{Stage: plan.StageObserve, Reason: "nothing is decided without all facts", WaitsFor: fmt.Sprintf("reading %s: %s", section, failure)}, true
 		}

@@ -58,6 +58,7 @@ var _ = Describe("PlanFor", func() {
 		Entry("of the StatefulSet", etcdcluster.SectionStatefulSet),
 		Entry("of pods", etcdcluster.SectionPods),
 		Entry("of Secrets", etcdcluster.SectionSecrets),
+		Entry("of EtcdOpsTasks", etcdcluster.SectionTasks),
 	)
 
 	It("hibernates a cluster of any remembered size, and keeps that size", func() {

@@ -23,11 +23,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
 // rendering is what an accepted generation comes to under a plan.
@@ -77,20 +76,11 @@ func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 
 // observe reads the world once.
 func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
-	p.observation, p.observed = r.Observer.Observe(ctx, canonical, requestFor(canonical)), true
+	p.observation, p.observed = r.Observer.Observe(ctx, canonical, observer.RequestFor(canonical)), true
 	p.foreignClaims = splitClaims(&p.observation)
-	now := r.Clock.Now()
-	p.canonical = peers.WithPinnedPort(canonical, p.observation, now)
-	p.observation.PeerChangePending = p.canonical != canonical ||
-		secrets.IsPeerChangePending(canonical, runningModes(canonical, p.observation), peers.PinnedTLS(canonical, p.observation, now))
+	p.canonical = peers.WithPinnedPort(canonical, p.observation, r.Clock.Now())
 	p.observation.SnapshotCalls = r.snapshotCalls(canonical)
-	r.growths.tell(p.observation.Claims, now)
-	tasks := &druidv1alpha1.EtcdOpsTaskList{}
-	if err := r.Client.List(ctx, tasks, client.InNamespace(canonical.Namespace)); err != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing EtcdOpsTasks: %w", err))
-	}
-	p.observation.Defragmentation = opstask.DefragmentationOf(canonical, tasks.Items)
-	p.observation.FullSnapshotRequested = opstask.FullSnapshotRequestedAt(canonical, tasks.Items)
+	r.growths.tell(p.observation.Claims, r.Clock.Now())
 	return r.hold(p)
 }
 

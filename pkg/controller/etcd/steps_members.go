@@ -22,7 +22,6 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
@@ -34,21 +33,6 @@ const (
 	// evictionPeriod is when a refused eviction is tried again.
 	evictionPeriod = 3 * time.Second
 )
-
-// requestFor says what has to be observed of an Etcd: what several members say decides what is done to them. Those count that
-// run, too: a spec that is not carried out says nothing about them.
-func requestFor(etcd *druidv1alpha1.Etcd) observer.Request {
-	several := max(etcd.Spec.Replicas, etcd.Status.Replicas) > 1 && helper.ManagesPods(etcd)
-	// Who leads takes the snapshot before the members stop.
-	stopping := helper.IsHibernated(etcd) && helper.IsStoreConfigured(etcd)
-	// A member that serves is not replaced by what the store holds, a single one neither.
-	_, restores := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
-	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
-
-	return observer.Request{
-		Gardener: true, AskEtcd: several || stopping || joins || restores, AskExisting: joins, Volumes: several, StorageClasses: helper.ManagesPods(etcd), Rehearsal: restores,
-	}
-}
 
 // periodFor is when a plan that waits is computed again even if no watch event arrives.
 func periodFor(decision plan.Plan) time.Duration {

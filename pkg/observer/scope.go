@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer
+
+import (
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
+
+// RequestFor returns what to read of an Etcd before a plan is computed for it. The endpoint status of several members decides what is done to
+// them. The members that run count too: a spec that is not rolled out says nothing about them.
+func RequestFor(etcd *druidv1alpha1.Etcd) Request {
+	isMultiMember := max(etcd.Spec.Replicas, etcd.Status.Replicas) > 1 && helper.ManagesPods(etcd)
+	// The leader takes the snapshot before the members stop.
+	isStopping := helper.IsHibernated(etcd) && helper.IsStoreConfigured(etcd)
+	// The backup store does not replace the data of a healthy member, also of a single one.
+	_, restores := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
+
+	return Request{
+		Gardener: true, AskEtcd: isMultiMember || isStopping || joins || restores, AskExisting: joins, Volumes: isMultiMember,
+		StorageClasses: helper.ManagesPods(etcd), Rehearsal: restores, Tasks: true,
+	}
+}
