@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // scheme has the kinds that the operator and the in-memory cluster use.
@@ -54,9 +54,9 @@ var resources = map[schema.GroupVersion]map[string]string{
 var clusterScoped = map[string]bool{"namespaces": true, "nodes": true, "persistentvolumes": true, "storageclasses": true}
 
 // apiServer serves the objects of a cluster in memory over HTTP, for get and list. Members cannot be reached through it.
-func apiServer(w *world.World) *httptest.Server {
+func apiServer(k *kube.Cluster) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
-		answer, err := serve(request, w.Client(nil))
+		answer, err := serve(request, k.Client(nil))
 		response.Header().Set("Content-Type", "application/json")
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 			answer = new(status.Status())

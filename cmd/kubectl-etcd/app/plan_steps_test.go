@@ -30,7 +30,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // wrapperImage is the image of the container etcd.
@@ -41,7 +41,7 @@ type planCase struct {
 	// created changes the Etcd before it is created. Nil: no change.
 	created func(*druidv1alpha1.Etcd)
 	// given changes the cluster before the plan. Nil: no change.
-	given func(*world.World)
+	given func(*kube.Cluster)
 	// changed makes the manifest to be planned from the stored one. Nil: no change.
 	changed func(*druidv1alpha1.Etcd)
 	// steps are matchers of the paragraphs that the command prints.
@@ -73,11 +73,11 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 	)
 
 	DescribeTable("lists each step of the operator", func(ctx SpecContext, c planCase) {
-		w := clusterWith(c.created)
+		k := clusterWith(c.created)
 		if c.given != nil {
-			c.given(w)
+			c.given(k)
 		}
-		Expect(planOf(ctx, w, c.changed)).To(HaveExactElements(c.steps...))
+		Expect(planOf(ctx, k, c.changed)).To(HaveExactElements(c.steps...))
 	},
 		Entry("for an unchanged manifest: none", planCase{steps: []any{"nothing: " + done}}),
 		Entry("for another label", planCase{
@@ -136,9 +136,9 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 		}),
 		PEntry("for a restore after a restore verification that has failed: the next verification", planCase{
 			created: withStore,
-			given: func(w *world.World) {
-				breakMember(w)
-				failVerification(w)
+			given: func(k *kube.Cluster) {
+				breakMember(k)
+				failVerification(k)
 			},
 			changed: annotate("druid.gardener.cloud/restore", "from-store"),
 			steps: []any{
@@ -168,26 +168,26 @@ func step(act, reason string) gomegatypes.GomegaMatcher {
 }
 
 // clusterWith returns a cluster of one member without TLS, whose Etcd the real operator has rolled out five minutes ago.
-func clusterWith(change func(*druidv1alpha1.Etcd)) *world.World {
+func clusterWith(change func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	GinkgoHelper()
-	w := world.New(scheme)
-	w.Clock.SetTime(time.Now().Add(-5 * time.Minute))
-	desired := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: w.Etcd.Name}}
+	k := kube.New(scheme)
+	k.Clock.SetTime(time.Now().Add(-5 * time.Minute))
+	desired := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: k.Etcd.Name}}
 	desired.Spec.Replicas, desired.Spec.Labels, desired.Spec.Etcd.EnableTLS = 1, map[string]string{"role": "main"}, new(false)
 	if change != nil {
 		change(desired)
 	}
-	c := w.Client(nil)
+	c := k.Client(nil)
 	Expect(c.Create(context.Background(), desired)).To(Succeed())
 	operator := &etcd.Reconciler{
-		Client: c, Reader: c, Clock: w.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcd.SnapshotCall](),
-		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: w.Connector(nil), Clock: w.Clock},
+		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcd.SnapshotCall](),
+		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: k.Connector(nil), Clock: k.Clock},
 		Config: etcd.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: wrapperImage, BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
 	}
 	isRolledOut := func() bool {
-		last := w.EtcdObject().Status.LastOperation
+		last := k.EtcdObject().Status.LastOperation
 
 		return last != nil && last.State == druidv1alpha1.LastOperationStateSucceeded
 	}
@@ -195,45 +195,45 @@ func clusterWith(change func(*druidv1alpha1.Etcd)) *world.World {
 		if isRolledOut() {
 			break
 		}
-		_, err := operator.Reconcile(context.Background(), reconcile.Request{NamespacedName: w.Etcd})
+		_, err := operator.Reconcile(context.Background(), reconcile.Request{NamespacedName: k.Etcd})
 		Expect(err).NotTo(HaveOccurred())
-		w.Tick()
+		k.Tick()
 	}
-	Expect(isRolledOut()).To(BeTrue(), "%+v", w.EtcdObject().Status)
+	Expect(isRolledOut()).To(BeTrue(), "%+v", k.EtcdObject().Status)
 
-	return w
+	return k
 }
 
 // breakMember replaces the pod by one that cannot start: no member is healthy, and the claim has data.
-func breakMember(w *world.World) {
-	w.BreakImage(wrapperImage)
-	Expect(w.Client(nil).Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main-0"}})).To(Succeed())
+func breakMember(k *kube.Cluster) {
+	k.BreakImage(wrapperImage)
+	Expect(k.Client(nil).Delete(context.Background(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main-0"}})).To(Succeed())
 	for range 5 {
-		w.Tick()
+		k.Tick()
 	}
 }
 
 // failVerification makes the Job of a restore verification that has failed, and that was reported.
-func failVerification(w *world.World) {
+func failVerification(k *kube.Cluster) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: w.Etcd.Namespace, Name: "main-rehearsal",
+		Namespace: k.Etcd.Namespace, Name: "main-rehearsal",
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"},
 		Annotations: map[string]string{
 			"etcd-druid.extensions.gardener.cloud/store":    `Local container "bucket" prefix "snapshots"`,
 			"etcd-druid.extensions.gardener.cloud/recorded": "failed",
 		},
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.EtcdObject(), druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))},
+		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(k.EtcdObject(), druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))},
 	}}
-	c := w.Client(nil)
+	c := k.Client(nil)
 	Expect(c.Create(context.Background(), job)).To(Succeed())
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonBackoffLimitExceeded}}
 	Expect(c.Status().Update(context.Background(), job)).To(Succeed())
 }
 
 // planOf runs the command with the stored manifest after a change, and returns the paragraphs that it prints.
-func planOf(ctx context.Context, w *world.World, change func(*druidv1alpha1.Etcd)) []string {
+func planOf(ctx context.Context, k *kube.Cluster, change func(*druidv1alpha1.Etcd)) []string {
 	GinkgoHelper()
-	stored := w.EtcdObject().DeepCopy()
+	stored := k.EtcdObject().DeepCopy()
 	manifest := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: stored.Namespace, Name: stored.Name}, Spec: stored.Spec}
 	manifest.SetGroupVersionKind(druidv1alpha1.SchemeGroupVersion.WithKind("Etcd"))
 	if change != nil {
@@ -243,7 +243,7 @@ func planOf(ctx context.Context, w *world.World, change func(*druidv1alpha1.Etcd
 	Expect(err).NotTo(HaveOccurred())
 	out := &bytes.Buffer{}
 	code := app.Run(ctx, genericiooptions.IOStreams{In: bytes.NewReader(encoded), Out: out, ErrOut: out},
-		[]string{"plan", "-f", "-", "--kubeconfig", "/dev/null", "--server", apiServer(w).URL})
+		[]string{"plan", "-f", "-", "--kubeconfig", "/dev/null", "--server", apiServer(k).URL})
 	Expect(code).To(BeZero(), out.String())
 
 	return paragraphsOf(out.String())

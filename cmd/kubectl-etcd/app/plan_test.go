@@ -32,15 +32,15 @@ var _ = Describe("plan", func() {
 
 	// plan returns the exit code and what is said of a manifest, which no Etcd can be read for.
 	decision := func(ctx SpecContext, metadata string, flags ...string) (int, string) {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		server := httptest.NewServer(http.HandlerFunc(func(k http.ResponseWriter, request *http.Request) {
 			if answer, found := discovery[request.URL.Path]; found {
-				w.Header().Set("Content-Type", "application/json")
-				_, _ = w.Write([]byte(answer))
+				k.Header().Set("Content-Type", "application/json")
+				_, _ = k.Write([]byte(answer))
 
 				return
 			}
 			asked = append(asked, request.URL.Path)
-			w.WriteHeader(http.StatusForbidden)
+			k.WriteHeader(http.StatusForbidden)
 		}))
 		DeferCleanup(server.Close)
 		out := &bytes.Buffer{}

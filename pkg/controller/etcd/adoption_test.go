@@ -18,7 +18,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // predecessorsSecrets are those that the spec refers to, and one to which it does not refer any more.
@@ -27,9 +27,9 @@ var predecessorsSecrets = []string{
 }
 
 // predecessors makes a cluster as etcd-druid runs it, with TLS.
-func predecessors(replicas int32) func(*world.World) {
-	return func(w *world.World) {
-		c, ctx := w.Client(nil), context.Background()
+func predecessors(replicas int32) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		c, ctx := k.Client(nil), context.Background()
 		for _, name := range predecessorsSecrets {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, Finalizers: []string{"druid.gardener.cloud/etcd-druid"}}}
 			secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
@@ -45,8 +45,8 @@ func predecessors(replicas int32) func(*world.World) {
 		}
 		etcd.Status = predecessor.Status()
 		must(c.Status().Update(ctx, etcd))
-		for w.Tick() {
-			Expect(w.PodsMade).To(BeNumerically("<=", replicas))
+		for k.Tick() {
+			Expect(k.PodsMade).To(BeNumerically("<=", replicas))
 		}
 	}
 }
@@ -57,96 +57,96 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 	ctx := context.Background()
 
 	DescribeTable("takes one orderly roll, and loses nothing", func(replicas int) {
-		w := world.New(scheme)
-		predecessors(int32(replicas))(w)
-		Expect(w.Cluster().Members()).To(HaveLen(replicas))
-		claims, members := w.Claims(), w.Cluster().Members()
+		k := kube.New(scheme)
+		predecessors(int32(replicas))(k)
+		Expect(k.EtcdCluster().Members()).To(HaveLen(replicas))
+		claims, members := k.Claims(), k.EtcdCluster().Members()
 
 		By("touching nothing before it is asked to")
-		startOperator(w, nil).run()
-		Expect(w.PodsMade).To(Equal(replicas))
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed())
-		Expect(w.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "OperationAnnotationMissing"))))
+		startOperator(k, nil).run()
+		Expect(k.PodsMade).To(Equal(replicas))
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed())
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "OperationAnnotationMissing"))))
 
 		By("replacing each pod once")
 		var acts []string
-		adopt(w)
-		startOperator(w, func(write world.Write) {
+		adopt(k)
+		startOperator(k, func(write kube.Write) {
 			if write.Done && (strings.Contains(write.What, " Pod ") || strings.Contains(write.What, "Claim") || strings.Contains(write.What, "delete StatefulSet") || strings.HasPrefix(write.What, "move")) {
 				acts = append(acts, strings.Fields(write.What)[0])
 			}
 		}).run()
-		succeeded(replicas, 2*replicas)(w)
+		succeeded(replicas, 2*replicas)(k)
 		if replicas == 1 {
 			Expect(acts).To(HaveExactElements("delete"))
 		} else {
 			Expect(acts).To(HaveExactElements("evict", "evict", "move", "evict"))
 		}
-		Expect(w.Violations).To(BeEmpty())
-		Expect(w.Claims()).To(Equal(claims))
-		for i, member := range w.Cluster().Members() {
+		Expect(k.Violations).To(BeEmpty())
+		Expect(k.Claims()).To(Equal(claims))
+		for i, member := range k.EtcdCluster().Members() {
 			Expect(member.ID).To(Equal(members[i].ID), "the same voter as before")
 		}
 
 		By("keeping the token of the cluster")
 		config := &corev1.ConfigMap{}
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-config"}, config)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-config"}, config)).To(Succeed())
 		Expect(config.Data["etcd.conf.yaml"]).To(ContainSubstring("initial-cluster-token: etcd-cluster\n"))
 
 		By("releasing the Secrets")
-		expectReleased(ctx, w)
+		expectReleased(ctx, k)
 	},
 		Entry("of one member", 1),
 		Entry("of three members", 3),
 	)
 
 	It("leaves the Secrets alone to which another Etcd refers that was not adopted yet", func() {
-		w := world.New(scheme)
-		predecessors(1)(w)
+		k := kube.New(scheme)
+		predecessors(1)(k)
 		other := fixture.Etcd(fixture.WithName("events"), fixture.WithNamespace("demo"))
-		other.Spec.Etcd.ClientUrlTLS = w.EtcdObject().Spec.Etcd.ClientUrlTLS.DeepCopy()
+		other.Spec.Etcd.ClientUrlTLS = k.EtcdObject().Spec.Etcd.ClientUrlTLS.DeepCopy()
 		other.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name = "former"
-		must(w.Client(nil).Create(ctx, other))
-		adopt(w)
-		startOperator(w, nil).run()
-		Expect(finalizersOf(ctx, w, "former")).To(ConsistOf("druid.gardener.cloud/etcd-druid"))
-		Expect(finalizersOf(ctx, w, "client-ca")).To(BeEmpty(), "ours too")
+		must(k.Client(nil).Create(ctx, other))
+		adopt(k)
+		startOperator(k, nil).run()
+		Expect(finalizersOf(ctx, k, "former")).To(ConsistOf("druid.gardener.cloud/etcd-druid"))
+		Expect(finalizersOf(ctx, k, "client-ca")).To(BeEmpty(), "ours too")
 	})
 
 	It("ends with nothing left where it is deleted with its namespace before it was adopted", func() {
-		w := world.New(scheme)
-		predecessors(3)(w)
-		claims := w.Claims()
+		k := kube.New(scheme)
+		predecessors(3)(k)
+		claims := k.Claims()
 		namespace := &corev1.Namespace{}
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Name: "demo"}, namespace)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Name: "demo"}, namespace)).To(Succeed())
 		namespace.Finalizers = []string{"kubernetes"}
-		must(w.Client(nil).Update(ctx, namespace))
-		must(w.Client(nil).Delete(ctx, namespace))
+		must(k.Client(nil).Update(ctx, namespace))
+		must(k.Client(nil).Delete(ctx, namespace))
 		for _, name := range predecessorsSecrets {
-			must(w.Client(nil).Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}))
+			must(k.Client(nil).Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}))
 		}
-		deleteEtcd(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject()).To(BeNil())
+		deleteEtcd(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
 		secrets := &corev1.SecretList{}
-		Expect(w.Client(nil).List(ctx, secrets)).To(Succeed())
+		Expect(k.Client(nil).List(ctx, secrets)).To(Succeed())
 		Expect(secrets.Items).To(BeEmpty())
 		pods := &corev1.PodList{}
-		Expect(w.Client(nil).List(ctx, pods)).To(Succeed())
+		Expect(k.Client(nil).List(ctx, pods)).To(Succeed())
 		Expect(pods.Items).To(BeEmpty())
-		Expect(w.Claims()).To(Equal(claims), "Retain")
+		Expect(k.Claims()).To(Equal(claims), "Retain")
 	})
 })
 
-func finalizersOf(ctx context.Context, w *world.World, name string) []string {
+func finalizersOf(ctx context.Context, k *kube.Cluster, name string) []string {
 	secret := &corev1.Secret{}
-	must(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, secret))
+	must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, secret))
 	return secret.Finalizers
 }
 
-func expectReleased(ctx context.Context, w *world.World) {
+func expectReleased(ctx context.Context, k *kube.Cluster) {
 	GinkgoHelper()
 	for _, name := range predecessorsSecrets {
-		Expect(finalizersOf(ctx, w, name)).To(BeEmpty(), name)
+		Expect(finalizersOf(ctx, k, name)).To(BeEmpty(), name)
 	}
 }

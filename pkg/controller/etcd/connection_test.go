@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("The Secret with which applications connect", func() {
 	var (
 		ctx   = context.Background()
-		w     *world.World
+		k     *kube.Cluster
 		drive *operator
 		trial *trialClient
 		// told are the ports that were written, each with those at which pods were made to serve by then.
@@ -41,7 +41,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 	connection := func() map[string][]byte {
 		GinkgoHelper()
 		secret := &corev1.Secret{}
-		if err := w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-connection"}, secret); err != nil {
+		if err := k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-connection"}, secret); err != nil {
 			Expect(err).To(MatchError(apierrors.IsNotFound, "is not found"))
 		}
 		return secret.Data
@@ -57,13 +57,13 @@ var _ = Describe("The Secret with which applications connect", func() {
 			}
 		}
 		list := &corev1.PodList{}
-		must(w.Client(nil).List(ctx, list))
+		must(k.Client(nil).List(ctx, list))
 		for _, pod := range list.Items {
 			add(pod.Spec)
 		}
 		if len(list.Items) == 0 {
 			statefulSet := &appsv1.StatefulSet{}
-			must(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, statefulSet))
+			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, statefulSet))
 			add(statefulSet.Spec.Template.Spec)
 		}
 		return all
@@ -71,7 +71,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 	issued := func() map[string]string {
 		uids := map[string]string{}
 		list := &corev1.SecretList{}
-		must(w.Client(nil).List(ctx, list, client.MatchingLabels{"managed-by": "secrets-manager"}))
+		must(k.Client(nil).List(ctx, list, client.MatchingLabels{"managed-by": "secrets-manager"}))
 		for _, secret := range list.Items {
 			uids[secret.Name] = string(secret.UID)
 		}
@@ -79,8 +79,8 @@ var _ = Describe("The Secret with which applications connect", func() {
 	}
 	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		w, told, touched = settled(replicas, options...), nil, nil
-		drive = startOperator(w, func(write world.Write) {
+		k, told, touched = settled(replicas, options...), nil, nil
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.Contains(write.What, " Secret ") {
 				touched = append(touched, write.What)
 				Expect(len(touched)).To(BeNumerically("<", 50), "the passes never end: %v", touched)
@@ -97,17 +97,17 @@ var _ = Describe("The Secret with which applications connect", func() {
 		update(func(etcd *druidv1alpha1.Etcd) {
 			relabel(etcd)
 			mutate(etcd)
-		})(w)
-		drive.due = w.Clock.Now()
+		})(k)
+		drive.due = k.Clock.Now()
 		drive.run()
 	}
 	carryOut := func() {
 		GinkgoHelper()
 		trial.answer = nil
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", w.EtcdObject().Status)
-		Expect(w.Violations).To(BeEmpty())
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", k.EtcdObject().Status)
+		Expect(k.Violations).To(BeEmpty())
 	}
 
 	DescribeTable("has the port at which members serve, while another one", func(answer error) {
@@ -119,8 +119,8 @@ var _ = Describe("The Secret with which applications connect", func() {
 
 		By("having renewed certificates all the same")
 		before := connection()
-		w.Clock.Step(600 * 24 * time.Hour)
-		drive.due = w.Clock.Now()
+		k.Clock.Step(600 * 24 * time.Hour)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(connection()["tls.crt"]).NotTo(Equal(before["tls.crt"]))
 		Expect(told).To(ConsistOf("2379 of 2379"))
@@ -178,15 +178,15 @@ var _ = Describe("The Secret with which applications connect", func() {
 	)
 
 	It("is not there for a cluster whose own Secrets are to be replaced by issued ones, before all members serve with these", func() {
-		w = world.New(scheme)
-		predecessors(3)(w)
-		adopt(w)
-		startOperator(w, nil).run()
+		k = kube.New(scheme)
+		predecessors(3)(k)
+		adopt(k)
+		startOperator(k, nil).run()
 		seen := 0
-		drive = startOperator(w, func(write world.Write) {
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.HasSuffix(write.What, " Secret main-connection") {
 				list := &corev1.PodList{}
-				must(w.Client(nil).List(ctx, list))
+				must(k.Client(nil).List(ctx, list))
 				for _, pod := range list.Items {
 					Expect(pod.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret", HaveField("SecretName", HavePrefix("main-client-ca-bundle-")))))
 				}
@@ -196,7 +196,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 		ask(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, new(true)
 		})
-		Expect(seen).To(BeNumerically(">", 0), "%+v", w.EtcdObject().Status)
+		Expect(seen).To(BeNumerically(">", 0), "%+v", k.EtcdObject().Status)
 	})
 })
 

@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-// Crash cases of the steps that stop members, delete data or expand volumes. test/world checks the preconditions of these steps at each
+// Crash cases of the steps that stop members, delete data or expand volumes. test/kube checks the preconditions of these steps at each
 // write: see checkStop, checkStored, checkClaim, checkLease and restore there.
 var _ = Describe("An operator that crashes at any of its writes", func() {
 	var (
@@ -31,52 +31,52 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 	)
 
 	DescribeTable("reaches the same end state", killedEverywhere,
-		Entry("after a crash during the final snapshot of a hibernation", story{
-			given: []func(*world.World){three},
-			when: func(w *world.World) {
-				write(w)
-				update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })(w)
+		Entry("after a crash during the final snapshot of a hibernation", crashCase{
+			given: []func(*kube.Cluster){three},
+			when: func(k *kube.Cluster) {
+				write(k)
+				update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })(k)
 			},
 			then: hibernatesWithSnapshot,
 		}),
-		Entry("after a crash during the final snapshot of a deletion", story{
-			given: []func(*world.World){single},
-			when: func(w *world.World) {
-				write(w)
-				deleteEtcd(w)
+		Entry("after a crash during the final snapshot of a deletion", crashCase{
+			given: []func(*kube.Cluster){single},
+			when: func(k *kube.Cluster) {
+				write(k)
+				deleteEtcd(k)
 			},
-			then: func(w *world.World) {
-				Expect(w.EtcdObject()).To(BeNil())
-				Expect(w.Claims()).To(BeEmpty())
-				Expect(w.PodsMade).To(Equal(1), "pods made")
+			then: func(k *kube.Cluster) {
+				Expect(k.EtcdObject()).To(BeNil())
+				Expect(k.Claims()).To(BeEmpty())
+				Expect(k.PodsMade).To(Equal(1), "pods made")
 			},
 		}),
-		Entry("after a crash during a restore verification, and during the restore of a cluster with data of one member", story{
-			given: []func(*world.World){three, loseQuorum},
+		Entry("after a crash during a restore verification, and during the restore of a cluster with data of one member", crashCase{
+			given: []func(*kube.Cluster){three, loseQuorum},
 			when:  requestRestore,
 			then:  isRestored(10, 1),
 		}),
-		Entry("after a crash while it repeats a restore verification that has failed, and that fails again", story{
-			given: []func(*world.World){three, loseQuorum, func(w *world.World) {
-				w.SetStoreReachable(false)
-				requestRestore(w)
+		Entry("after a crash while it repeats a restore verification that has failed, and that fails again", crashCase{
+			given: []func(*kube.Cluster){three, loseQuorum, func(k *kube.Cluster) {
+				k.SetStoreReachable(false)
+				requestRestore(k)
 			}},
-			when: func(w *world.World) {
-				ignoresRestore(1)(w)
-				requestRestore(w)
+			when: func(k *kube.Cluster) {
+				ignoresRestore(1)(k)
+				requestRestore(k)
 			},
 			then: ignoresRestore(2),
 			// A crash between the record of the failure and the removal of the annotation repeats the verification.
 			repeatedJobs: 1,
 		}),
-		Entry("after a crash while a quota rejects the expansion of two of three volumes", story{
-			given: []func(*world.World){create(3, plaintext, withExpandableVolumes)},
-			when: func(w *world.World) {
-				limitStorage("64Gi")(w)
+		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
+			given: []func(*kube.Cluster){create(3, plaintext, withExpandableVolumes)},
+			when: func(k *kube.Cluster) {
+				limitStorage("64Gi")(k)
 				update(func(etcd *druidv1alpha1.Etcd) {
 					growVolumes(etcd)
 					relabel(etcd)
-				})(w)
+				})(k)
 			},
 			then: hasRejectedExpansions,
 		}),
@@ -84,91 +84,91 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 })
 
 // write writes a revision that no snapshot in the store holds.
-func write(w *world.World) { must(w.Cluster().Write()) }
+func write(k *kube.Cluster) { must(k.EtcdCluster().Write()) }
 
 // loseQuorum removes two of three members with their volumes for good. The last revision is not in the store.
-func loseQuorum(w *world.World) {
-	write(w)
-	w.RemoveNode("n2")
-	w.RemoveNode("n3")
+func loseQuorum(k *kube.Cluster) {
+	write(k)
+	k.RemoveNode("n2")
+	k.RemoveNode("n3")
 }
 
 // requestRestore requests a restore from the store, long after a member was healthy.
-func requestRestore(w *world.World) {
-	w.Clock.Step(5 * time.Minute)
-	etcd := w.EtcdObject().DeepCopy()
+func requestRestore(k *kube.Cluster) {
+	k.Clock.Step(5 * time.Minute)
+	etcd := k.EtcdObject().DeepCopy()
 	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
-	must(w.Client(nil).Update(context.Background(), etcd))
+	must(k.Client(nil).Update(context.Background(), etcd))
 }
 
 // limitStorage limits the storage that the claims of the namespace may request together.
-func limitStorage(limit string) func(*world.World) {
-	return func(w *world.World) {
-		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "storage"}}
+func limitStorage(limit string) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "storage"}}
 		quota.Spec.Hard = corev1.ResourceList{corev1.ResourceRequestsStorage: resource.MustParse(limit)}
-		must(w.Client(nil).Create(context.Background(), quota))
+		must(k.Client(nil).Create(context.Background(), quota))
 	}
 }
 
 // find reads an object in the namespace of the Etcd.
-func find[T client.Object](w *world.World, name string, into T) T {
+func find[T client.Object](k *kube.Cluster, name string, into T) T {
 	GinkgoHelper()
-	Expect(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: name}, into)).To(Succeed())
+	Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: name}, into)).To(Succeed())
 	return into
 }
 
 // hibernatesWithSnapshot expects the members to be stopped with a snapshot of the last revision.
-func hibernatesWithSnapshot(w *world.World) {
+func hibernatesWithSnapshot(k *kube.Cluster) {
 	GinkgoHelper()
-	succeeded(0, 4)(w)
-	Expect(find(w, "druid-"+w.Etcd.Name, &resourcesv1alpha1.ManagedResource{}).Annotations).To(HaveKeyWithValue(
+	succeeded(0, 4)(k)
+	Expect(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{}).Annotations).To(HaveKeyWithValue(
 		"etcd-druid.extensions.gardener.cloud/final-snapshot", ContainSubstring(`"revision":2`)))
-	Expect(w.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken")), HaveField("Reason", "SnapshotVerified"))))
+	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken")), HaveField("Reason", "SnapshotVerified"))))
 }
 
 // isRestored expects a cluster of three members with the revision of the store, and as many pods and Jobs to have been made in all.
-func isRestored(podsMade, jobsMade int) func(*world.World) {
-	return func(w *world.World) {
+func isRestored(podsMade, jobsMade int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		succeeded(3, podsMade)(w)
-		Expect(w.JobsMade).To(Equal(jobsMade), "Jobs made")
-		Expect(w.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
-		Expect(w.Cluster().ID).To(BeEquivalentTo(0xc2), "it is another cluster")
-		Expect(w.Cluster().Revision()).To(BeEquivalentTo(1), "it holds what the store holds")
+		succeeded(3, podsMade)(k)
+		Expect(k.JobsMade).To(Equal(jobsMade), "Jobs made")
+		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
+		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc2), "it is another cluster")
+		Expect(k.EtcdCluster().Revision()).To(BeEquivalentTo(1), "it holds what the store holds")
 	}
 }
 
 // ignoresRestore expects a restore verification that has failed and was reported, and no other change. jobsMade is the number of
 // verifications.
-func ignoresRestore(jobsMade int) func(*world.World) {
-	return func(w *world.World) {
+func ignoresRestore(jobsMade int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		Expect(w.JobsMade).To(Equal(jobsMade), "Jobs made")
-		Expect(w.PodsMade).To(Equal(6), "pods made")
-		job := find(w, w.Etcd.Name+"-rehearsal", &batchv1.Job{})
+		Expect(k.JobsMade).To(Equal(jobsMade), "Jobs made")
+		Expect(k.PodsMade).To(Equal(6), "pods made")
+		job := find(k, k.Etcd.Name+"-rehearsal", &batchv1.Job{})
 		Expect(job.Status.Conditions).To(ConsistOf(HaveField("Type", batchv1.JobFailed)))
 		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", "failed"))
-		Expect(w.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
-		Expect(w.Claims()).To(HaveLen(3))
-		Expect(w.Cluster().ID).To(BeEquivalentTo(0xc1))
+		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
+		Expect(k.Claims()).To(HaveLen(3))
+		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc1))
 	}
 }
 
 // hasRejectedExpansions expects one volume to be expanded, the other expansions to be reported as rejected, and the remaining part of the
 // generation to be rolled out. When the quota is raised, the other volumes are expanded, too.
-func hasRejectedExpansions(w *world.World) {
+func hasRejectedExpansions(k *kube.Cluster) {
 	GinkgoHelper()
-	Expect(w.PodsMade).To(Equal(7), "pods made")
-	Expect(requestsOf(w)).To(Equal([]string{"32Gi", "16Gi", "16Gi"}))
-	Expect(templateRequestOf(w)).To(Equal("16Gi"))
-	Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", And(
+	Expect(k.PodsMade).To(Equal(7), "pods made")
+	Expect(requestsOf(k)).To(Equal([]string{"32Gi", "16Gi", "16Gi"}))
+	Expect(templateRequestOf(k)).To(Equal("16Gi"))
+	Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", And(
 		ContainSubstring("main-main-1"), ContainSubstring("exceeded quota: storage, requested: requests.storage=16Gi, used: requests.storage=64Gi, limited: requests.storage=64Gi")))))
 	pods := &corev1.PodList{}
-	must(w.Client(nil).List(context.Background(), pods))
+	must(k.Client(nil).List(context.Background(), pods))
 	Expect(pods.Items).To(And(HaveLen(3), HaveEach(HaveField("Labels", HaveKeyWithValue("role", "other")))))
 
-	raised := w.Fork()
-	must(raised.Client(nil).Delete(context.Background(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "storage"}}))
+	raised := k.Fork()
+	must(raised.Client(nil).Delete(context.Background(), &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "storage"}}))
 	startOperator(raised, nil).run()
 	succeeded(3, 7)(raised)
 	Expect(requestsOf(raised)).To(HaveEach("32Gi"))
@@ -176,9 +176,9 @@ func hasRejectedExpansions(w *world.World) {
 }
 
 // requestsOf are the sizes that the claims request, in the order of their names.
-func requestsOf(w *world.World) []string {
+func requestsOf(k *kube.Cluster) []string {
 	claims := &corev1.PersistentVolumeClaimList{}
-	must(w.Client(nil).List(context.Background(), claims))
+	must(k.Client(nil).List(context.Background(), claims))
 	var sizes []string
 	for _, claim := range claims.Items {
 		sizes = append(sizes, claim.Spec.Resources.Requests.Storage().String())
@@ -187,7 +187,7 @@ func requestsOf(w *world.World) []string {
 }
 
 // templateRequestOf is the size that the claim template of the StatefulSet requests.
-func templateRequestOf(w *world.World) string {
+func templateRequestOf(k *kube.Cluster) string {
 	GinkgoHelper()
-	return find(w, w.Etcd.Name, &appsv1.StatefulSet{}).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
+	return find(k, k.Etcd.Name, &appsv1.StatefulSet{}).Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()
 }

@@ -15,55 +15,55 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // moment is the world just before or just after a write of the operator, in which it dies.
-type moment struct {
-	what  string
-	world *world.World
+type crashPoint struct {
+	what    string
+	cluster *kube.Cluster
 }
 
 // tally counts what all stories came to.
 var tally struct {
 	sync.Mutex
-	stories, writes, kills, runs int
+	cases, writes, kills, runs int
 }
 
 var _ = AfterSuite(func() {
-	fmt.Printf("\nThe operator was killed before and after every write: %d stories, %d writes, %d kills, %d runs (kills that leave the same world behind are one run)\n",
-		tally.stories, tally.writes, tally.kills, tally.runs)
+	fmt.Printf("\nThe operator was killed before and after every write: %d cases, %d writes, %d kills, %d runs (kills that leave the same cluster behind are one run)\n",
+		tally.cases, tally.writes, tally.kills, tally.runs)
 })
 
 // story is something that happens to an Etcd. The operator has come to rest before it begins.
-type story struct {
+type crashCase struct {
 	// given makes the world before; it may be run by an undisturbed operator.
-	given []func(*world.World)
+	given []func(*kube.Cluster)
 	// when is what happens.
-	when func(*world.World)
+	when func(*kube.Cluster)
 	// then is what the undisturbed run has to come to, for the story to be one.
-	then func(*world.World)
+	then func(*kube.Cluster)
 	// repeatedJobs is how many Jobs a crash may repeat.
 	repeatedJobs int
 }
 
 // begin makes the world in which the story begins.
-func (s story) begin() *world.World {
-	w := world.New(scheme)
+func (s crashCase) begin() *kube.Cluster {
+	k := kube.New(scheme)
 	for _, happen := range s.given {
-		happen(w)
-		startOperator(w, nil).run()
+		happen(k)
+		startOperator(k, nil).run()
 	}
-	s.when(w)
-	return w
+	s.when(k)
+	return k
 }
 
 // record plays the story with an undisturbed operator.
-func (s story) record() (*world.World, []moment) {
-	w := s.begin()
-	var moments []moment
+func (s crashCase) record() (*kube.Cluster, []crashPoint) {
+	k := s.begin()
+	var moments []crashPoint
 	rejected := map[string]bool{} // since the last write that was not
-	o := startOperator(w, func(write world.Write) {
+	o := startOperator(k, func(write kube.Write) {
 		when := "before"
 		if write.Done {
 			when = "after"
@@ -77,24 +77,24 @@ func (s story) record() (*world.World, []moment) {
 		case write.Done:
 			rejected[write.What] = true
 		}
-		moments = append(moments, moment{what: when + " " + write.What, world: w.Fork()})
+		moments = append(moments, crashPoint{what: when + " " + write.What, cluster: k.Fork()})
 	})
 	o.run()
 	Expect(o.err).NotTo(HaveOccurred())
-	return w, moments
+	return k, moments
 }
 
 // distinct leaves out the moments that leave the same world behind as the one before: after a write and before the next one
 // of the same pass nothing has happened.
-func distinct(moments []moment) []moment {
-	return slices.CompactFunc(slices.Clone(moments), func(a, b moment) bool {
-		return a.world.State() == b.world.State() && a.world.Clock.Now().Equal(b.world.Clock.Now())
+func distinct(moments []crashPoint) []crashPoint {
+	return slices.CompactFunc(slices.Clone(moments), func(a, b crashPoint) bool {
+		return a.cluster.State() == b.cluster.State() && a.cluster.Clock.Now().Equal(b.cluster.Clock.Now())
 	})
 }
 
 // killedEverywhere plays the story, and then again with an operator that dies before and after each of its writes, all of them,
 // and one that takes over. What each comes to has to be the same.
-func killedEverywhere(s story) {
+func killedEverywhere(s crashCase) {
 	GinkgoHelper()
 	undisturbed, moments := s.record()
 	Expect(undisturbed.Violations).To(BeEmpty())
@@ -119,7 +119,7 @@ func killedEverywhere(s story) {
 	group.Wait()
 
 	tally.Lock()
-	tally.stories, tally.writes, tally.kills, tally.runs = tally.stories+1, tally.writes+len(moments)/2, tally.kills+len(moments), tally.runs+len(runs)
+	tally.cases, tally.writes, tally.kills, tally.runs = tally.cases+1, tally.writes+len(moments)/2, tally.kills+len(moments), tally.runs+len(runs)
 	tally.Unlock()
 	failures = slices.DeleteFunc(failures, func(failure string) bool { return failure == "" })
 	if len(failures) > 0 {
@@ -128,27 +128,27 @@ func killedEverywhere(s story) {
 }
 
 // reportCounts adds the counts of a case to the report, so that they can be compared between versions of the operator.
-func reportCounts(w *world.World, writes, runs int) {
-	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, JobsMade %d, writes %d, runs %d", w.PodsMade, w.JobsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
+func reportCounts(k *kube.Cluster, writes, runs int) {
+	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, JobsMade %d, writes %d, runs %d", k.PodsMade, k.JobsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
 }
 
 // absence is how long nobody is there after an operator has died: longer than the second to which many things are told apart.
 const absence = 2 * time.Second
 
 // takeOver lets a new operator go on after the moment, and says what is different in the end; empty: nothing.
-func (s story) takeOver(m moment, undisturbed *world.World, want []string) string {
-	w := m.world
-	w.Clock.Step(absence)
-	startOperator(w, func(world.Write) {}).run() // the world checks only writes that are counted
-	differences := world.Differences(want, w.Snapshot())
-	for _, violation := range w.Violations {
+func (s crashCase) takeOver(m crashPoint, undisturbed *kube.Cluster, want []string) string {
+	k := m.cluster
+	k.Clock.Step(absence)
+	startOperator(k, func(kube.Write) {}).run() // the world checks only writes that are counted
+	differences := kube.Differences(want, k.Snapshot())
+	for _, violation := range k.Violations {
 		differences = append(differences, "  ! "+violation)
 	}
-	if w.PodsMade > undisturbed.PodsMade {
-		differences = append(differences, fmt.Sprintf("  ! %d pods were made instead of %d", w.PodsMade, undisturbed.PodsMade))
+	if k.PodsMade > undisturbed.PodsMade {
+		differences = append(differences, fmt.Sprintf("  ! %d pods were made instead of %d", k.PodsMade, undisturbed.PodsMade))
 	}
-	if w.JobsMade > undisturbed.JobsMade+s.repeatedJobs {
-		differences = append(differences, fmt.Sprintf("  ! %d Jobs were made instead of %d", w.JobsMade, undisturbed.JobsMade))
+	if k.JobsMade > undisturbed.JobsMade+s.repeatedJobs {
+		differences = append(differences, fmt.Sprintf("  ! %d Jobs were made instead of %d", k.JobsMade, undisturbed.JobsMade))
 	}
 	if len(differences) == 0 {
 		return ""

@@ -15,29 +15,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("A deletion", func() {
 	ctx := context.Background()
 
 	// reconcile lets the operator reconcile for five minutes.
-	reconcile := func(w *world.World) *operator {
-		o := startOperator(w, nil)
+	reconcile := func(k *kube.Cluster) *operator {
+		o := startOperator(k, nil)
 		for range 300 {
-			if !o.due.IsZero() && !o.due.After(w.Clock.Now()) {
+			if !o.due.IsZero() && !o.due.After(k.Clock.Now()) {
 				o.pass()
 			}
-			if w.Tick() {
-				o.due = w.Clock.Now()
+			if k.Tick() {
+				o.due = k.Clock.Now()
 			}
 		}
 		return o
 	}
-	podsNamed := func(w *world.World, name string) []corev1.Pod {
+	podsNamed := func(k *kube.Cluster, name string) []corev1.Pod {
 		GinkgoHelper()
 		list := &corev1.PodList{}
-		Expect(w.Client(nil).List(ctx, list)).To(Succeed())
+		Expect(k.Client(nil).List(ctx, list)).To(Succeed())
 		var found []corev1.Pod
 		for _, pod := range list.Items {
 			if pod.Name == name {
@@ -64,51 +64,51 @@ var _ = Describe("A deletion", func() {
 	}
 
 	It("ends where the StatefulSet has lost its owner reference", func() {
-		w := settled(3, plaintext)
-		made := w.PodsMade
+		k := settled(3, plaintext)
+		made := k.PodsMade
 		set := &appsv1.StatefulSet{}
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, set)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, set)).To(Succeed())
 		set.OwnerReferences = nil
-		Expect(w.Client(nil).Update(ctx, set)).To(Succeed())
-		deleteEtcd(w)
-		o := reconcile(w)
-		Expect(w.PodsMade).To(Equal(made), "no pod is created again")
-		Expect(w.EtcdObject()).To(BeNil())
-		Expect(w.Client(nil).Get(ctx, client.ObjectKeyFromObject(set), set)).NotTo(Succeed())
+		Expect(k.Client(nil).Update(ctx, set)).To(Succeed())
+		deleteEtcd(k)
+		o := reconcile(k)
+		Expect(k.PodsMade).To(Equal(made), "no pod is created again")
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKeyFromObject(set), set)).NotTo(Succeed())
 		Expect(o.events).To(ContainElement(ContainSubstring("StatefulSet main")))
 	})
 
 	It("spares the pods and claims of a StatefulSet of others, though they have the labels of the Etcd, and says so", func() {
-		w := world.New(scheme)
-		must(w.Client(nil).Create(ctx, foreign()))
+		k := kube.New(scheme)
+		must(k.Client(nil).Create(ctx, foreign()))
 		for range 10 {
-			w.Tick()
+			k.Tick()
 		}
-		before := podsNamed(w, "main-0")
+		before := podsNamed(k, "main-0")
 		Expect(before).To(HaveLen(1))
-		create(1, plaintext, deletingAll)(w)
-		reconcile(w)
-		deleteEtcd(w)
-		o := reconcile(w)
-		Expect(podsNamed(w, "main-0")).To(HaveExactElements(HaveField("UID", before[0].UID)))
+		create(1, plaintext, deletingAll)(k)
+		reconcile(k)
+		deleteEtcd(k)
+		o := reconcile(k)
+		Expect(podsNamed(k, "main-0")).To(HaveExactElements(HaveField("UID", before[0].UID)))
 		claim := &corev1.PersistentVolumeClaim{}
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-main-0"}, claim)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-main-0"}, claim)).To(Succeed())
 		Expect(claim.DeletionTimestamp).To(BeNil())
-		Expect(w.EtcdObject()).To(BeNil())
+		Expect(k.EtcdObject()).To(BeNil())
 		Expect(o.events).To(ContainElement(And(HavePrefix("PodsKept: "), ContainSubstring("main-0"), ContainSubstring("StatefulSet main"))))
 	})
 
 	It("deletes no payload that belongs to another Etcd or to nothing", func() {
-		w := settled(1, plaintext)
+		k := settled(1, plaintext)
 		labels := map[string]string{"origin": "gardener-extension-etcd-druid", "app.kubernetes.io/part-of": "main"}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "precious", Labels: labels}}
-		must(w.Client(nil).Create(ctx, secret))
-		deleteEtcd(w)
-		reconcile(w)
-		Expect(w.EtcdObject()).To(BeNil())
-		Expect(w.Client(nil).Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		must(k.Client(nil).Create(ctx, secret))
+		deleteEtcd(k)
+		reconcile(k)
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
 		list := &corev1.SecretList{}
-		Expect(w.Client(nil).List(ctx, list, client.MatchingLabels(labels))).To(Succeed())
+		Expect(k.Client(nil).List(ctx, list, client.MatchingLabels(labels))).To(Succeed())
 		Expect(list.Items).To(HaveLen(1), "the payloads are gone")
 	})
 })

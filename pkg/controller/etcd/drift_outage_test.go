@@ -23,14 +23,14 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("Repair of drift while gardener-resource-manager does not run", func() {
 	// repaired are the objects whose repairs are recorded at the ManagedResource.
-	repaired := func(w *world.World) []string {
+	repaired := func(k *kube.Cluster) []string {
 		mr := &resourcesv1alpha1.ManagedResource{}
-		Expect(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: "druid-" + w.Etcd.Name}, mr)).To(Succeed())
+		Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-" + k.Etcd.Name}, mr)).To(Succeed())
 		Expect(mr.Annotations).To(HaveKeyWithValue("gardener.cloud/operation", "reconcile"))
 		recorded := drift.Repairs{}
 		Expect(json.Unmarshal([]byte(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationRepairs]), &recorded)).To(Succeed())
@@ -39,29 +39,29 @@ var _ = Describe("Repair of drift while gardener-resource-manager does not run",
 	}
 
 	It("records each object once, also while an earlier request is pending", func() {
-		w := settled(1)
-		o := startOperator(w, nil)
+		k := settled(1)
+		o := startOperator(k, nil)
 		o.run()
-		service, disruptionBudget := "Service/"+w.Etcd.Name+"-client", "PodDisruptionBudget/"+w.Etcd.Name
+		service, disruptionBudget := "Service/"+k.Etcd.Name+"-client", "PodDisruptionBudget/"+k.Etcd.Name
 
-		selector(w, "other")
+		selector(k, "other")
 		o.pass()
-		Expect(repaired(w)).To(ConsistOf(service))
+		Expect(repaired(k)).To(ConsistOf(service))
 		budget := &policyv1.PodDisruptionBudget{}
-		Expect(w.Client(nil).Get(context.Background(), w.Etcd, budget)).To(Succeed())
+		Expect(k.Client(nil).Get(context.Background(), k.Etcd, budget)).To(Succeed())
 		minAvailable := budget.Spec.MinAvailable
 		budget.Spec.MinAvailable = new(intstr.FromInt32(7))
-		Expect(w.Client(nil).Update(context.Background(), budget)).To(Succeed())
+		Expect(k.Client(nil).Update(context.Background(), budget)).To(Succeed())
 		o.pass()
-		Expect(repaired(w)).To(ConsistOf(service, disruptionBudget), "the second request is recorded while the first one is pending")
+		Expect(repaired(k)).To(ConsistOf(service, disruptionBudget), "the second request is recorded while the first one is pending")
 		Expect(o.count("RepairingDrift")).To(Equal(2))
 
 		By("repeating nothing within five minutes, also by a new operator")
-		began := w.Clock.Now()
+		began := k.Clock.Now()
 		events := o.events
-		o = startOperator(w, nil)
+		o = startOperator(k, nil)
 		for second := range 30 {
-			w.Clock.SetTime(began.Add(time.Duration(10*second) * time.Second))
+			k.Clock.SetTime(began.Add(time.Duration(10*second) * time.Second))
 			o.pass()
 			Expect(o.err).NotTo(HaveOccurred())
 		}
@@ -69,20 +69,20 @@ var _ = Describe("Repair of drift while gardener-resource-manager does not run",
 
 		By("repairing both when gardener-resource-manager runs again")
 		o.run()
-		Expect(selector(w, "")).NotTo(HaveKey("x"))
-		Expect(w.Client(nil).Get(context.Background(), w.Etcd, budget)).To(Succeed())
+		Expect(selector(k, "")).NotTo(HaveKey("x"))
+		Expect(k.Client(nil).Get(context.Background(), k.Etcd, budget)).To(Succeed())
 		Expect(budget.Spec.MinAvailable).To(Equal(minAvailable))
 		Expect(o.count("RepairingDrift")).To(BeZero())
 	})
 })
 
 var _ = DescribeTable("A dry run that fails", func(answer error, isDrift bool) {
-	w := settled(1)
-	o := startOperator(w, nil)
+	k := settled(1)
+	o := startOperator(k, nil)
 	o.run()
-	requests := o.countRequests("*v1.Service/" + w.Etcd.Name + "-client")
+	requests := o.countRequests("*v1.Service/" + k.Etcd.Name + "-client")
 	requests.dryRunError = answer
-	selector(w, "other")
+	selector(k, "other")
 	o.pass()
 	Expect(requests.dryRuns).To(Equal(1))
 	if isDrift {
@@ -92,8 +92,8 @@ var _ = DescribeTable("A dry run that fails", func(answer error, isDrift bool) {
 	}
 	Expect(o.err).NotTo(HaveOccurred())
 	Expect(o.count("RepairingDrift")).To(BeZero())
-	Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
-	Expect(w.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+	Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
+	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
 
 	By("comparing the object in the next reconciliation")
 	requests.dryRunError = nil

@@ -33,7 +33,7 @@ type counter struct {
 
 // countRequests replaces the clients of an operator by ones that count.
 func (o *operator) countRequests(object string) *counter {
-	c := &counter{Client: o.world.Client(nil), object: object}
+	c := &counter{Client: o.cluster.Client(nil), object: object}
 	o.reconciler.Reader = countedReader{c}
 	o.reconciler.Client = writeguard.CountWrites(c)
 
@@ -71,17 +71,17 @@ func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client
 
 var _ = Describe("Requests of the operator while another writer changes an object", func() {
 	It("are bounded for each pause between two repairs, however often the object changes", func() {
-		w := settled(1)
-		o := startOperator(w, nil)
+		k := settled(1)
+		o := startOperator(k, nil)
 		o.run()
-		requests := o.countRequests("*v1.Service/" + w.Etcd.Name + "-client")
+		requests := o.countRequests("*v1.Service/" + k.Etcd.Name + "-client")
 
-		began := w.Clock.Now()
+		began := k.Clock.Now()
 		for second := range 299 {
-			w.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
-			selector(w, fmt.Sprint("other-", second))
+			k.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
+			selector(k, fmt.Sprint("other-", second))
 			o.pass()
-			w.Tick()
+			k.Tick()
 		}
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 		Expect(o.count("DriftNotRepaired")).To(Equal(1))
@@ -91,25 +91,25 @@ var _ = Describe("Requests of the operator while another writer changes an objec
 
 		By("repairing it when the pause has ended, and when the other writer has stopped")
 		o.run()
-		Expect(selector(w, "")).NotTo(HaveKey("x"))
+		Expect(selector(k, "")).NotTo(HaveKey("x"))
 		Expect(o.count("RepairingDrift")).To(Equal(2))
-		Expect(w.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
 	})
 
 	It("are bounded too for an object that another writer deletes", func() {
-		w := settled(1)
-		o := startOperator(w, nil)
+		k := settled(1)
+		o := startOperator(k, nil)
 		o.run()
-		requests := o.countRequests("*v1.Lease/" + w.Etcd.Name + "-0")
+		requests := o.countRequests("*v1.Lease/" + k.Etcd.Name + "-0")
 		lease := &coordinationv1.Lease{}
-		lease.Namespace, lease.Name = w.Etcd.Namespace, w.Etcd.Name+"-0"
+		lease.Namespace, lease.Name = k.Etcd.Namespace, k.Etcd.Name+"-0"
 
-		began := w.Clock.Now()
+		began := k.Clock.Now()
 		for second := range 299 {
-			w.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
-			Expect(client.IgnoreNotFound(w.Client(nil).Delete(context.Background(), lease))).To(Succeed())
+			k.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
+			Expect(client.IgnoreNotFound(k.Client(nil).Delete(context.Background(), lease))).To(Succeed())
 			o.pass()
-			w.Tick()
+			k.Tick()
 		}
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 		Expect(o.count("DriftNotRepaired")).To(Equal(1))

@@ -16,7 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // count is how many events begin with a reason.
@@ -25,66 +25,66 @@ func (o *operator) count(reason string) int {
 }
 
 // selector returns the selector of the Service for clients, and sets a further key if there is a value.
-func selector(w *world.World, value string) map[string]string {
+func selector(k *kube.Cluster, value string) map[string]string {
 	GinkgoHelper()
 	ctx, service := context.Background(), &corev1.Service{}
-	service.Namespace, service.Name = w.Etcd.Namespace, w.Etcd.Name+"-client"
-	Expect(w.Client(nil).Get(ctx, client.ObjectKeyFromObject(service), service)).To(Succeed())
+	service.Namespace, service.Name = k.Etcd.Namespace, k.Etcd.Name+"-client"
+	Expect(k.Client(nil).Get(ctx, client.ObjectKeyFromObject(service), service)).To(Succeed())
 	if value != "" {
 		service.Spec.Selector["x"] = value
-		Expect(w.Client(nil).Update(ctx, service)).To(Succeed())
+		Expect(k.Client(nil).Update(ctx, service)).To(Succeed())
 	}
 	return service.Spec.Selector
 }
 
 var _ = Describe("Two writers of one object", func() {
 	It("repairs once in five minutes, also after a restart of the operator", func() {
-		w := settled(1)
-		o := startOperator(w, nil)
+		k := settled(1)
+		o := startOperator(k, nil)
 		o.run()
 		Expect(o.count("RepairingDrift")).To(BeZero())
 
-		selector(w, "first")
+		selector(k, "first")
 		o.pass()
-		w.Tick()
-		Expect(selector(w, "")).NotTo(HaveKey("x"))
-		repaired := w.Clock.Now()
+		k.Tick()
+		Expect(selector(k, "")).NotTo(HaveKey("x"))
+		repaired := k.Clock.Now()
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 
 		By("another writer changes it again while the repair may still be on its way")
-		selector(w, "second")
+		selector(k, "second")
 		o.pass()
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 		Expect(o.count("DriftNotRepaired")).To(BeZero())
 		Expect(o.due).To(BeTemporally("<=", repaired.Add(30*time.Second)))
 
 		By("reporting it after that, by a new operator too")
-		w.Clock.SetTime(repaired.Add(time.Minute))
-		o = startOperator(w, nil)
+		k.Clock.SetTime(repaired.Add(time.Minute))
+		o = startOperator(k, nil)
 		o.pass()
 		Expect(o.events).To(ConsistOf(And(HavePrefix("DriftNotRepaired: Waiting to repair again: Service "), ContainSubstring("spec.selector.x"), ContainSubstring("stop it"))))
 		Expect(o.due).To(BeTemporally("~", repaired.Add(5*time.Minute), time.Second))
-		Expect(selector(w, "")).To(HaveKey("x"))
+		Expect(selector(k, "")).To(HaveKey("x"))
 
 		By("repairing it when the five minutes have passed")
 		o.run()
-		Expect(selector(w, "")).NotTo(HaveKey("x"))
+		Expect(selector(k, "")).NotTo(HaveKey("x"))
 		Expect(o.count("RepairingDrift")).To(Equal(1))
-		Expect(w.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "Reconciled"))))
 	})
 
 	It("recreates a Lease once in five minutes", func() {
-		w := settled(1)
-		o := startOperator(w, nil)
+		k := settled(1)
+		o := startOperator(k, nil)
 		o.run()
 		lease := &coordinationv1.Lease{}
-		lease.Namespace, lease.Name = w.Etcd.Namespace, w.Etcd.Name+"-0"
-		get := func() error { return w.Client(nil).Get(context.Background(), client.ObjectKeyFromObject(lease), lease) }
+		lease.Namespace, lease.Name = k.Etcd.Namespace, k.Etcd.Name+"-0"
+		get := func() error { return k.Client(nil).Get(context.Background(), client.ObjectKeyFromObject(lease), lease) }
 
-		Expect(w.Client(nil).Delete(context.Background(), lease)).To(Succeed())
+		Expect(k.Client(nil).Delete(context.Background(), lease)).To(Succeed())
 		o.pass()
 		Expect(get()).To(Succeed())
-		Expect(w.Client(nil).Delete(context.Background(), lease)).To(Succeed())
+		Expect(k.Client(nil).Delete(context.Background(), lease)).To(Succeed())
 		o.pass()
 		Expect(get()).NotTo(Succeed())
 		Expect(o.count("DriftNotRepaired")).To(Equal(1))

@@ -26,7 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // conflictingClient answers each update of a ManagedResource with a conflict while conflicts is true.
@@ -76,13 +76,13 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 	const backoffs = "etcd_druid_reconcile_backoffs_total"
 	var (
 		ctx   = context.Background()
-		w     *world.World
+		k     *kube.Cluster
 		drive *operator
 	)
 
 	loopErrors := func() []string {
 		var found []string
-		for _, lastError := range w.EtcdObject().Status.LastErrors {
+		for _, lastError := range k.EtcdObject().Status.LastErrors {
 			if lastError.Code == "ERR_RECONCILE_LOOP" {
 				found = append(found, lastError.Description)
 			}
@@ -101,15 +101,15 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 	// spin lets the operator reconcile for a time whenever a reconciliation is due. It calls before ahead of each one.
 	spin := func(duration time.Duration, before func()) {
 		GinkgoHelper()
-		end := w.Clock.Now().Add(duration)
+		end := k.Clock.Now().Add(duration)
 		for i := 0; ; i++ {
 			Expect(i).To(BeNumerically("<", 10000), "reconciliations")
 			if drive.due.IsZero() || drive.due.After(end) {
-				w.Clock.SetTime(end)
+				k.Clock.SetTime(end)
 				return
 			}
-			if drive.due.After(w.Clock.Now()) {
-				w.Clock.SetTime(drive.due)
+			if drive.due.After(k.Clock.Now()) {
+				k.Clock.SetTime(drive.due)
 			}
 			before()
 			drive.pass()
@@ -118,8 +118,8 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 	nothing := func() {}
 
 	BeforeEach(func() {
-		w = settled(1)
-		drive = startOperator(w, nil)
+		k = settled(1)
+		drive = startOperator(k, nil)
 		drive.run()
 	})
 
@@ -127,10 +127,10 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 		var conflicting *conflictingClient
 
 		BeforeEach(func() {
-			conflicting = &conflictingClient{Client: w.Client(nil), conflicts: true}
+			conflicting = &conflictingClient{Client: k.Client(nil), conflicts: true}
 			drive.reconciler.Client = writeguard.CountWrites(conflicting)
-			update(relabel)(w)
-			drive.due = w.Clock.Now()
+			update(relabel)(k)
+			drive.due = k.Clock.Now()
 		})
 
 		It("is reconciled less and less often, and says so", func() {
@@ -142,20 +142,20 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			spin(55*time.Second, nothing)
 			Expect(conflicting.updates).To(Equal(31+2), "the 31st at 6s, then after 10s and 20s")
 			Expect(loopErrors()).To(ConsistOf(And(ContainSubstring("more than 30 reconciliations within a minute"), ContainSubstring("update ManagedResource druid-main (conflict)"))))
-			version := w.EtcdObject().ResourceVersion
+			version := k.EtcdObject().ResourceVersion
 
 			spin(29*time.Minute, nothing)
 			Expect(conflicting.updates).To(BeNumerically("~", 33+3+5, 1), "at last every 5 minutes")
 			Expect(loopErrors()).To(HaveLen(1))
-			Expect(w.EtcdObject().ResourceVersion).To(Equal(version), "the status is written once")
+			Expect(k.EtcdObject().ResourceVersion).To(Equal(version), "the status is written once")
 			Expect(loopEvents()).To(HaveLen(1))
 			Expect(measured(backoffs, "etcd")["main "] - before).To(Equal(conflicting.updates - 30))
 
 			By("going on by itself when the conflicts end")
 			conflicting.conflicts = false
 			drive.run()
-			Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
-			Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
+			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+			Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
 		})
 
 		It("is reconciled at once when its spec changes", func() {
@@ -164,12 +164,12 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			updates := conflicting.updates
 			drive.pass()
 			Expect(conflicting.updates).To(Equal(updates), "it is held back")
-			Expect(drive.due).To(BeTemporally(">", w.Clock.Now().Add(10*time.Second)))
+			Expect(drive.due).To(BeTemporally(">", k.Clock.Now().Add(10*time.Second)))
 
-			update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "another" })(w)
+			update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "another" })(k)
 			drive.pass()
 			Expect(conflicting.updates).To(Equal(updates + 1))
-			Expect(drive.due).To(BeTemporally("<", w.Clock.Now().Add(time.Second)))
+			Expect(drive.due).To(BeTemporally("<", k.Clock.Now().Add(time.Second)))
 		})
 
 		It("is reconciled less and less often, although members report another state, other names, URLs and alarms each time", func() {
@@ -182,7 +182,7 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 		It("is reconciled at once when its cluster changes", func() {
 			spin(5*time.Minute, nothing)
 			updates := conflicting.updates
-			must(w.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-0"}}))
+			must(k.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-0"}}))
 			drive.pass()
 			Expect(conflicting.updates).To(BeNumerically(">", updates))
 		})
@@ -192,18 +192,18 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 		const label = "app.kubernetes.io/name"
 		lease := func() *coordinationv1.Lease {
 			found := &coordinationv1.Lease{}
-			must(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-0"}, found))
+			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-0"}, found))
 			return found
 		}
 		undo := func() {
 			changed := lease()
 			delete(changed.Labels, label)
-			must(w.Client(nil).Update(ctx, changed))
-			drive.due = w.Clock.Now()
+			must(k.Client(nil).Update(ctx, changed))
+			drive.due = k.Clock.Now()
 		}
 		// fight lets the other writer undo what the operator did twice a second. It returns how often the operator wrote.
 		fight := func(duration time.Duration) (written int) {
-			for end := w.Clock.Now().Add(duration); w.Clock.Now().Before(end); w.Clock.Step(500 * time.Millisecond) {
+			for end := k.Clock.Now().Add(duration); k.Clock.Now().Before(end); k.Clock.Step(500 * time.Millisecond) {
 				undo()
 				drive.pass()
 				if lease().Labels[label] != "" {
@@ -217,62 +217,62 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			Expect(fight(5 * time.Minute)).To(BeNumerically("<=", 31+5))
 			Expect(loopErrors()).To(ConsistOf(ContainSubstring("patch Lease main-0")))
 			Expect(loopEvents()).To(HaveLen(1))
-			Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "what was done stays done")
+			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "what was done stays done")
 
 			By("reporting the end within some minutes")
 			drive.pass()
 			for range 3 {
-				spin(drive.due.Sub(w.Clock.Now())+time.Second, nothing)
+				spin(drive.due.Sub(k.Clock.Now())+time.Second, nothing)
 			}
-			Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
-			w.Violations = nil
+			Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
+			k.Violations = nil
 			drive.run()
-			Expect(w.Violations).To(BeEmpty())
+			Expect(k.Violations).To(BeEmpty())
 		})
 	})
 
-	DescribeTable("is not slowed down while it is only polled", func(prepare func(*world.World)) {
-		prepare(w)
-		drive.due = w.Clock.Now()
+	DescribeTable("is not slowed down while it is only polled", func(prepare func(*kube.Cluster)) {
+		prepare(k)
+		drive.due = k.Clock.Now()
 		for range 60 {
 			drive.pass()
-			w.Tick()
+			k.Tick()
 		}
-		version := w.State()
+		version := k.State()
 		for range 300 {
 			drive.pass()
-			Expect(drive.due.IsZero() || drive.due.Sub(w.Clock.Now()) >= time.Second).To(BeTrue())
-			w.Clock.Step(100 * time.Millisecond)
+			Expect(drive.due.IsZero() || drive.due.Sub(k.Clock.Now()) >= time.Second).To(BeTrue())
+			k.Clock.Step(100 * time.Millisecond)
 		}
-		Expect(w.State()).To(Equal(version), "nothing was written")
+		Expect(k.State()).To(Equal(version), "nothing was written")
 		Expect(loopErrors()).To(BeEmpty())
 		Expect(loopEvents()).To(BeEmpty())
 	},
-		Entry("and nothing is to be done", func(*world.World) {}),
-		Entry("and waits for a pod", func(w *world.World) {
-			w.BreakImage("registry.example.com/etcd-wrapper:broken")
-			update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new("registry.example.com/etcd-wrapper:broken") })(w)
+		Entry("and nothing is to be done", func(*kube.Cluster) {}),
+		Entry("and waits for a pod", func(k *kube.Cluster) {
+			k.BreakImage("registry.example.com/etcd-wrapper:broken")
+			update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = new("registry.example.com/etcd-wrapper:broken") })(k)
 		}),
 	)
 })
 
 var _ = Describe("Healthy Etcds", func() {
-	DescribeTable("stay below the limit of the guard", func(before []func(*world.World), when func(*world.World), mostInMinute int) {
-		w := world.New(scheme)
+	DescribeTable("stay below the limit of the guard", func(before []func(*kube.Cluster), when func(*kube.Cluster), mostInMinute int) {
+		k := kube.New(scheme)
 		for _, happens := range before {
-			happens(w)
-			startOperator(w, nil).run()
+			happens(k)
+			startOperator(k, nil).run()
 		}
 		var (
 			drive *operator
 			acted = map[int]time.Time{}
 		)
-		drive = startOperator(w, func(write world.Write) {
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done {
-				acted[drive.passes] = w.Clock.Now()
+				acted[drive.reconciliations] = k.Clock.Now()
 			}
 		})
-		when(w)
+		when(k)
 		drive.run()
 
 		most := 0
@@ -285,18 +285,18 @@ var _ = Describe("Healthy Etcds", func() {
 			}
 			most = max(most, count)
 		}
-		AddReportEntry("reconciliations that write", fmt.Sprintf("%d of %d, at most %d a minute", len(acted), drive.passes, most))
+		AddReportEntry("reconciliations that write", fmt.Sprintf("%d of %d, at most %d a minute", len(acted), drive.reconciliations, most))
 		Expect(most).To(And(BeNumerically(">", 0), BeNumerically("<=", mostInMinute)))
-		Expect(w.Violations).To(BeEmpty())
+		Expect(k.Violations).To(BeEmpty())
 	},
 		Entry("while one member is created", nil, create(1, withStore), 30),
 		Entry("while three members are created", nil, create(3), 30),
 		Entry("while seven members are created", nil, create(7), 30),
-		Entry("while one member becomes three", []func(*world.World){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }), 30),
-		Entry("while three members are replaced", []func(*world.World){create(3)}, update(relabel), 30),
-		Entry("while the CAs of three members are rotated", []func(*world.World){create(3)}, update(func(etcd *druidv1alpha1.Etcd) {
+		Entry("while one member becomes three", []func(*kube.Cluster){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }), 30),
+		Entry("while three members are replaced", []func(*kube.Cluster){create(3)}, update(relabel), 30),
+		Entry("while the CAs of three members are rotated", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
 		}), 30),
-		Entry("while three members are deleted", []func(*world.World){create(3, deletingAll)}, deleteEtcd, 30),
+		Entry("while three members are deleted", []func(*kube.Cluster){create(3, deletingAll)}, deleteEtcd, 30),
 	)
 })

@@ -16,63 +16,63 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("The outdated pod of a single member that is not ready while the store is unreachable", func() {
 	It("is deleted by the reconciliation that is due after two minutes, and by none before", func() {
-		w := settled(1, plaintext, withStore)
-		update(relabel)(w)
-		drive := startOperator(w, nil)
-		for passes := 0; !isOutdated(w); passes++ {
+		k := settled(1, plaintext, withStore)
+		update(relabel)(k)
+		drive := startOperator(k, nil)
+		for passes := 0; !isOutdated(k); passes++ {
 			Expect(passes).To(BeNumerically("<", 30))
 			drive.pass()
-			w.Tick()
+			k.Tick()
 		}
-		w.Clock.Step(10 * time.Minute) // without a tick no sidecar renews a lease
-		setNotReady(w)
-		notReadySince := w.Clock.Now()
+		k.Clock.Step(10 * time.Minute) // without a tick no sidecar renews a lease
+		setNotReady(k)
+		notReadySince := k.Clock.Now()
 
-		for w.Clock.Since(notReadySince) < 2*time.Minute {
+		for k.Clock.Since(notReadySince) < 2*time.Minute {
 			drive.pass()
 			Expect(drive.err).NotTo(HaveOccurred())
-			Expect(memberPod(w).DeletionTimestamp).To(BeNil(), "after %s", w.Clock.Since(notReadySince))
+			Expect(memberPod(k).DeletionTimestamp).To(BeNil(), "after %s", k.Clock.Since(notReadySince))
 			Expect(drive.due).To(BeTemporally("<=", notReadySince.Add(2*time.Minute)))
-			if next := w.Clock.Now().Add(45 * time.Second); drive.due.After(next) { // something else happens meanwhile
-				w.Clock.SetTime(next)
+			if next := k.Clock.Now().Add(45 * time.Second); drive.due.After(next) { // something else happens meanwhile
+				k.Clock.SetTime(next)
 			} else {
-				w.Clock.SetTime(drive.due)
+				k.Clock.SetTime(drive.due)
 			}
 		}
 		drive.pass()
-		Expect(memberPod(w).DeletionTimestamp).NotTo(BeNil())
+		Expect(memberPod(k).DeletionTimestamp).NotTo(BeNil())
 	})
 })
 
-func memberPod(w *world.World) *corev1.Pod {
+func memberPod(k *kube.Cluster) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{}
-	Expect(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: w.Etcd.Name + "-0"}, pod)).To(Succeed())
+	Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: k.Etcd.Name + "-0"}, pod)).To(Succeed())
 
 	return pod
 }
 
 // isOutdated is true when the StatefulSet controller has seen another template than that of the only pod.
-func isOutdated(w *world.World) bool {
+func isOutdated(k *kube.Cluster) bool {
 	GinkgoHelper()
 	set := &appsv1.StatefulSet{}
-	Expect(w.Client(nil).Get(context.Background(), w.Etcd, set)).To(Succeed())
+	Expect(k.Client(nil).Get(context.Background(), k.Etcd, set)).To(Succeed())
 
-	return set.Status.ObservedGeneration == set.Generation && set.Status.UpdateRevision != memberPod(w).Labels[appsv1.StatefulSetRevisionLabel]
+	return set.Status.ObservedGeneration == set.Generation && set.Status.UpdateRevision != memberPod(k).Labels[appsv1.StatefulSetRevisionLabel]
 }
 
 // setNotReady has the kubelet report that the only pod is not ready.
-func setNotReady(w *world.World) {
+func setNotReady(k *kube.Cluster) {
 	GinkgoHelper()
-	pod := memberPod(w)
+	pod := memberPod(k)
 	for _, conditionType := range []corev1.PodConditionType{corev1.PodReady, corev1.ContainersReady} {
 		i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == conditionType })
-		pod.Status.Conditions[i].Status, pod.Status.Conditions[i].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(w.Clock.Now())
+		pod.Status.Conditions[i].Status, pod.Status.Conditions[i].LastTransitionTime = corev1.ConditionFalse, metav1.NewTime(k.Clock.Now())
 	}
-	Expect(w.Client(nil).Status().Update(context.Background(), pod)).To(Succeed())
+	Expect(k.Client(nil).Status().Update(context.Background(), pod)).To(Succeed())
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 const day = 24 * time.Hour
@@ -30,19 +30,19 @@ const day = 24 * time.Hour
 var _ = Describe("A generation that is not carried out", func() {
 	var (
 		ctx   = context.Background()
-		w     *world.World
+		k     *kube.Cluster
 		drive *operator
 		acts  []string
 	)
 
 	get := func(obj client.Object, name string) {
 		GinkgoHelper()
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
 	}
 	pods := func() []corev1.Pod {
 		GinkgoHelper()
 		list := &corev1.PodList{}
-		Expect(w.Client(nil).List(ctx, list)).To(Succeed())
+		Expect(k.Client(nil).List(ctx, list)).To(Succeed())
 		return list.Items
 	}
 	uids := func() []types.UID {
@@ -68,7 +68,7 @@ var _ = Describe("A generation that is not carried out", func() {
 	issued := func(config string) []string {
 		var names []string
 		list := &corev1.SecretList{}
-		Expect(w.Client(nil).List(ctx, list, client.MatchingLabels{"name": config})).To(Succeed())
+		Expect(k.Client(nil).List(ctx, list, client.MatchingLabels{"name": config})).To(Succeed())
 		for _, secret := range list.Items {
 			names = append(names, secret.Name)
 		}
@@ -85,7 +85,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		return mr.Annotations["etcd-druid.extensions.gardener.cloud/"+key]
 	}
 	progress := func() string {
-		for _, condition := range w.EtcdObject().Status.Conditions {
+		for _, condition := range k.EtcdObject().Status.Conditions {
 			if condition.Type == "Progressing" {
 				return string(condition.Status) + " " + condition.Reason + ": " + condition.Message
 			}
@@ -94,23 +94,23 @@ var _ = Describe("A generation that is not carried out", func() {
 	}
 	// change changes the spec, and asks for that unless it says so itself.
 	change := func(mutate func(*druidv1alpha1.Etcd)) {
-		etcd := w.EtcdObject().DeepCopy()
+		etcd := k.EtcdObject().DeepCopy()
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
 		mutate(etcd)
-		must(w.Client(nil).Update(ctx, etcd))
+		must(k.Client(nil).Update(ctx, etcd))
 	}
 	notAskedFor := func(etcd *druidv1alpha1.Etcd) { etcd.Annotations = nil }
 	later := func(after time.Duration) {
 		GinkgoHelper()
-		Expect(drive.due).To(BeTemporally("<=", w.Clock.Now().Add(after)), "nobody would look by then")
-		w.Clock.Step(after)
+		Expect(drive.due).To(BeTemporally("<=", k.Clock.Now().Add(after)), "nobody would look by then")
+		k.Clock.Step(after)
 		drive.run()
-		Expect(w.Violations).To(BeEmpty())
+		Expect(k.Violations).To(BeEmpty())
 	}
 	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		w, acts = settled(replicas, options...), nil
-		drive = startOperator(w, func(write world.Write) {
+		k, acts = settled(replicas, options...), nil
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && (strings.HasPrefix(write.What, "evict ") || strings.HasPrefix(write.What, "delete Pod") || strings.HasPrefix(write.What, "move ")) {
 				acts = append(acts, write.What)
 			}
@@ -139,20 +139,20 @@ var _ = Describe("A generation that is not carried out", func() {
 			Expect(connection()["tls.crt"]).NotTo(Equal(application["tls.crt"]))
 			Expect(connection()["ca.crt"]).To(Equal(application["ca.crt"]))
 			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))), "nothing else has changed")
-			Expect(w.Cluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
+			Expect(k.EtcdCluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
 			Expect(remembered("defaults")).To(ContainSubstring(`"generation":1`))
 			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
-			Expect(drive.due.Sub(w.Clock.Now())).To(BeNumerically("<", 600*day), "and the next time as well")
+			Expect(drive.due.Sub(k.Clock.Now())).To(BeNumerically("<", 600*day), "and the next time as well")
 
 			By("carrying the generation out when it can be")
-			etcd := w.EtcdObject().DeepCopy()
+			etcd := k.EtcdObject().DeepCopy()
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
 			etcd.Spec = druidv1alpha1.EtcdSpec{Replicas: 3, Labels: map[string]string{"role": "other"}}
 			withStore(etcd)
-			must(w.Client(nil).Update(ctx, etcd))
-			drive.due = w.Clock.Now()
+			must(k.Client(nil).Update(ctx, etcd))
+			drive.due = k.Clock.Now()
 			drive.run()
-			Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
+			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
 			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "other"))))
 		},
 		Entry("nobody asks for it", notAskedFor, "OperationAnnotationMissing: Generation 2"),
@@ -197,12 +197,12 @@ var _ = Describe("A generation that is not carried out", func() {
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		for len(pods()) < 2 {
 			drive.pass()
-			w.Tick()
+			k.Tick()
 		}
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5; relabel(etcd); notAskedFor(etcd) })
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
-		Expect(w.Cluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
+		Expect(k.EtcdCluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
 		Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))))
 		Expect(progress()).To(Equal("False OperationAnnotationMissing: Generation 3 is carried out when the annotation druid.gardener.cloud/operation=reconcile asks for it"))
 	})
@@ -215,8 +215,8 @@ var _ = Describe("A generation that is not carried out", func() {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/suspend-etcd-spec-reconcile", "")
 		})
 		drive.run()
-		w.Clock.Step(600 * day)
-		drive.due = w.Clock.Now()
+		k.Clock.Step(600 * day)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(uids()).To(Equal(before))
 		Expect(issued("main-server")).To(Equal(server))
@@ -227,14 +227,14 @@ var _ = Describe("A generation that is not carried out", func() {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
 		metav1.SetMetaDataAnnotation(&mr.ObjectMeta, "etcd-druid.extensions.gardener.cloud/giving-back", "2026-01-01T12:00:00Z")
-		Expect(w.Client(nil).Update(ctx, mr)).To(Succeed())
+		Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
 		server := issued("main-server")
 		change(func(etcd *druidv1alpha1.Etcd) {
 			relabel(etcd)
 			notAskedFor(etcd)
 		})
-		w.Clock.Step(600 * day)
-		drive.due = w.Clock.Now()
+		k.Clock.Step(600 * day)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(issued("main-server")).To(Equal(server))
 	})
@@ -242,11 +242,11 @@ var _ = Describe("A generation that is not carried out", func() {
 	It("does not wake a cluster that hibernates, whose certificates are renewed", func() {
 		start(3)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(pods()).To(BeEmpty())
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
 		server := issued("main-server")
 		later(600 * day)
@@ -257,9 +257,9 @@ var _ = Describe("A generation that is not carried out", func() {
 
 	It("does not bring back a store that somebody has made the operator forget", func() {
 		start(1, withStore)
-		moveStore(w)
+		moveStore(k)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 2 })
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
 		Expect(remembered("store")).To(BeEmpty())
@@ -274,7 +274,7 @@ var _ = Describe("A generation that is not carried out", func() {
 					looks++
 				}
 				if at == (look{number: looks, over: over}) {
-					moveStore(w)
+					moveStore(k)
 				}
 			}}
 			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
@@ -285,9 +285,9 @@ var _ = Describe("A generation that is not carried out", func() {
 
 			By("using the other store once the spec can be carried out")
 			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
-			drive.due = w.Clock.Now()
+			drive.due = k.Clock.Now()
 			drive.run()
-			Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
+			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
 			Expect(remembered("store")).To(ContainSubstring("other"))
 		},
 		Entry("after the spec was read", int32(1), look{number: 1}),
@@ -302,7 +302,7 @@ var _ = Describe("A generation that is not carried out", func() {
 				mr := &resourcesv1alpha1.ManagedResource{}
 				get(mr, "druid-main")
 				mr.Annotations["etcd-druid.extensions.gardener.cloud/size"] = "3"
-				Expect(w.Client(nil).Update(ctx, mr)).To(Succeed())
+				Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
 			}
 		}}
 		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); notAskedFor(etcd) })
@@ -312,7 +312,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(drive.due).NotTo(BeZero(), "it reconciles again")
 
 		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd) })
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
 		Expect(remembered("size")).To(Equal("3"))
@@ -321,12 +321,12 @@ var _ = Describe("A generation that is not carried out", func() {
 	It("leaves an Etcd to be deleted", func() {
 		start(3)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
-		deleteEtcd(w)
-		drive.due = w.Clock.Now()
+		deleteEtcd(k)
+		drive.due = k.Clock.Now()
 		drive.run()
-		Expect(w.EtcdObject()).To(BeNil())
+		Expect(k.EtcdObject()).To(BeNil())
 		Expect(issued("main-server")).To(BeEmpty())
 	})
 })

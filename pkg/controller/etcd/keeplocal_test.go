@@ -19,7 +19,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("A store that the operator used before and now refuses", func() {
@@ -27,19 +27,19 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 
 	var (
 		ctx = context.Background()
-		w   *world.World
+		k   *kube.Cluster
 		o   *operator
 	)
 
 	get := func(obj client.Object, name string) {
 		GinkgoHelper()
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
 	}
 	// volumes returns what pods and the StatefulSet mount as a volume, each once.
 	volumes := func(name string, source func(corev1.Volume) string) []string {
 		var found []string
 		specs, pods, statefulSet := []corev1.PodSpec{}, &corev1.PodList{}, &appsv1.StatefulSet{}
-		Expect(w.Client(nil).List(ctx, pods)).To(Succeed())
+		Expect(k.Client(nil).List(ctx, pods)).To(Succeed())
 		get(statefulSet, "main")
 		for _, pod := range pods.Items {
 			specs = append(specs, pod.Spec)
@@ -61,7 +61,7 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		return volumes("etcd-server-tls", func(volume corev1.Volume) string { return volume.Secret.SecretName })
 	}
 	condition := func(conditionType string) string {
-		for _, condition := range w.EtcdObject().Status.Conditions {
+		for _, condition := range k.EtcdObject().Status.Conditions {
 			if string(condition.Type) == conditionType {
 				return string(condition.Status) + " " + condition.Reason + ": " + condition.Message
 			}
@@ -78,22 +78,22 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 	// start creates an Etcd, and then starts an operator with other roots.
 	start := func(replicas int32, before, after backupstore.LocalRoots, option func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		w = newWorld()
-		must(w.Client(nil).Create(ctx, secret("/srv/backups")))
-		create(replicas, option)(w)
-		o = startOperator(w, nil)
+		k = newWorld()
+		must(k.Client(nil).Create(ctx, secret("/srv/backups")))
+		create(replicas, option)(k)
+		o = startOperator(k, nil)
 		o.reconciler.Config.LocalStoreRoots = before
 		o.run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
-		o = startOperator(w, nil)
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		o = startOperator(k, nil)
 		o.reconciler.Config.LocalStoreRoots = after
 	}
 	// age lets 600 days pass.
 	age := func() {
-		w.Clock.Step(600 * day)
-		o.due = w.Clock.Now()
+		k.Clock.Step(600 * day)
+		o.due = k.Clock.Now()
 		o.run()
-		Expect(w.Violations).To(BeEmpty())
+		Expect(k.Violations).To(BeEmpty())
 	}
 	// changePin changes what the ManagedResource records about the store.
 	changePin := func(mutate func(map[string]string)) {
@@ -105,7 +105,7 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		data, err := json.Marshal(pin)
 		must(err)
 		mr.Annotations[storeAnnotation] = string(data)
-		must(w.Client(nil).Update(ctx, mr))
+		must(k.Client(nil).Update(ctx, mr))
 	}
 	recordedByOlderOperator := func() { changePin(func(pin map[string]string) { delete(pin, "hostPath") }) }
 
@@ -114,8 +114,8 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 	It("stays in use where the StatefulSet is deleted, which is created again", func() {
 		start(1, append(srv, backupstore.DefaultHostPath), nil, withStore)
 		o.run()
-		must(w.Client(nil).Delete(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main"}}, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-		o.due = w.Clock.Now()
+		must(k.Client(nil).Delete(ctx, &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main"}}, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+		o.due = k.Clock.Now()
 		o.run()
 		statefulSet := &appsv1.StatefulSet{}
 		get(statefulSet, "main")
@@ -124,11 +124,11 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 
 	DescribeTable("stays in use, and certificates are renewed", func(replicas int32, option func(*druidv1alpha1.Etcd), folder, why string, prepare func()) {
 		start(replicas, append(srv, backupstore.DefaultHostPath), nil, option)
-		made := w.PodsMade
+		made := k.PodsMade
 		prepare()
 		o.run()
 		Expect(condition("Progressing")).To(And(HavePrefix("False InvalidSpec"), ContainSubstring(why)))
-		Expect(w.PodsMade).To(Equal(made), "no pod is restarted")
+		Expect(k.PodsMade).To(Equal(made), "no pod is restarted")
 
 		before := servers()
 		age()
@@ -142,11 +142,11 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		Entry("in the directory of its Secret", int32(1), withSecret, "/srv/backups/bucket", "lists no directory", func() {}),
 		Entry("in the directory of its Secret, with the record of an older operator", int32(1), withSecret, "/srv/backups/bucket", "lists no directory", recordedByOlderOperator),
 		Entry("though its Secret names another directory by now", int32(1), withSecret, "/srv/backups/bucket", `names directory "/etc"`, func() {
-			must(w.Client(nil).Update(ctx, secret("/etc")))
+			must(k.Client(nil).Update(ctx, secret("/etc")))
 		}),
 		Entry("though its Secret names another directory by now, with the record of an older operator", int32(1), withSecret, "/srv/backups/bucket", `names directory "/etc"`, func() {
 			recordedByOlderOperator()
-			must(w.Client(nil).Update(ctx, secret("/etc")))
+			must(k.Client(nil).Update(ctx, secret("/etc")))
 		}),
 	)
 
@@ -162,7 +162,7 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 
 	It("is not exchanged for another listed directory", func() {
 		start(1, srv, append(srv, "/srv/others"), withSecret)
-		must(w.Client(nil).Update(ctx, secret("/srv/others")))
+		must(k.Client(nil).Update(ctx, secret("/srv/others")))
 		o.run()
 		Expect(condition("StoreResolved")).To(And(HavePrefix("False StoreChanged"), ContainSubstring(`"/srv/backups"`), ContainSubstring(`"/srv/others"`)))
 		before := servers()
@@ -174,9 +174,9 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
 		delete(mr.Annotations, storeAnnotation)
-		must(w.Client(nil).Update(ctx, mr))
-		update(func(*druidv1alpha1.Etcd) {})(w)
-		o.due = w.Clock.Now()
+		must(k.Client(nil).Update(ctx, mr))
+		update(func(*druidv1alpha1.Etcd) {})(k)
+		o.due = k.Clock.Now()
 		o.run()
 		Expect(folders()).To(ConsistOf("/srv/others/bucket"), condition("Progressing"))
 		Expect(condition("StoreResolved")).To(HavePrefix("True"))
@@ -188,21 +188,21 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.EndpointOverride = new(druidv1alpha1.StorageProvider("aws")), new("https://host")
 		})
 		endpoint := "https://user:password@host"
-		etcd := w.EtcdObject().DeepCopy()
+		etcd := k.EtcdObject().DeepCopy()
 		etcd.Spec.Backup.Store.EndpointOverride = &endpoint
-		must(w.Client(nil).Update(ctx, etcd)) // as an API server does whose CustomResourceDefinition has no rule
+		must(k.Client(nil).Update(ctx, etcd)) // as an API server does whose CustomResourceDefinition has no rule
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
 		accepted := map[string]any{}
 		must(json.Unmarshal([]byte(mr.Annotations["etcd-druid.extensions.gardener.cloud/defaults"]), &accepted))
-		accepted["generation"] = w.EtcdObject().Generation
+		accepted["generation"] = k.EtcdObject().Generation
 		accepted["spec"].(map[string]any)["backup"].(map[string]any)["store"].(map[string]any)["endpointOverride"] = endpoint
 		data, err := json.Marshal(accepted)
 		must(err)
 		mr.Annotations["etcd-druid.extensions.gardener.cloud/defaults"] = string(data) // as an older operator accepted it
-		must(w.Client(nil).Update(ctx, mr))
+		must(k.Client(nil).Update(ctx, mr))
 
-		o.due = w.Clock.Now()
+		o.due = k.Clock.Now()
 		o.run()
 		Expect(condition("Progressing")).To(And(HavePrefix("False InvalidSpec"), ContainSubstring("must not have user info")))
 		Expect(condition("StoreResolved")).To(And(HavePrefix("False StoreInvalid"), ContainSubstring("must not have user info"), Not(ContainSubstring("password"))))

@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // entryObserver adds a BackupEntry, and the Secrets made for it, to each observation.
@@ -63,7 +63,7 @@ func (o *entryObserver) publish(name string) {
 var _ = Describe("The store of a cluster whose newest generation is refused", func() {
 	var (
 		ctx      = context.Background()
-		w        *world.World
+		k        *kube.Cluster
 		drive    *operator
 		observed *entryObserver
 	)
@@ -72,7 +72,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 
 	get := func(obj client.Object, name string) {
 		GinkgoHelper()
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
 	}
 	pin := func() string {
 		mr := &resourcesv1alpha1.ManagedResource{}
@@ -80,7 +80,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		return mr.Annotations["etcd-druid.extensions.gardener.cloud/store"]
 	}
 	condition := func(conditionType string) string {
-		for _, condition := range w.EtcdObject().Status.Conditions {
+		for _, condition := range k.EtcdObject().Status.Conditions {
 			if string(condition.Type) == conditionType {
 				return string(condition.Status) + " " + condition.Reason + ": " + condition.Message
 			}
@@ -90,7 +90,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 	servers := func() []string {
 		var names []string
 		list := &corev1.SecretList{}
-		Expect(w.Client(nil).List(ctx, list, client.MatchingLabels{"name": "main-server"})).To(Succeed())
+		Expect(k.Client(nil).List(ctx, list, client.MatchingLabels{"name": "main-server"})).To(Succeed())
 		for _, secret := range list.Items {
 			names = append(names, secret.Name)
 		}
@@ -100,7 +100,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 	mounts := func() []string {
 		var names []string
 		pods := &corev1.PodList{}
-		Expect(w.Client(nil).List(ctx, pods)).To(Succeed())
+		Expect(k.Client(nil).List(ctx, pods)).To(Succeed())
 		for _, pod := range pods.Items {
 			for _, volume := range pod.Spec.Volumes {
 				if volume.Secret != nil {
@@ -112,29 +112,29 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 	}
 
 	BeforeEach(func() {
-		w = world.New(scheme)
+		k = kube.New(scheme)
 		before := secretsutils.Clock
-		secretsutils.Clock = w.Clock
+		secretsutils.Clock = k.Clock
 		DeferCleanup(func() { secretsutils.Clock = before })
 		for _, name := range []string{"credentials-1", "credentials-2"} {
-			must(w.Client(nil).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}))
+			must(k.Client(nil).Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}))
 		}
 		create(1, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: entryName}}
-		})(w)
-		drive = startOperator(w, nil)
+		})(k)
+		drive = startOperator(k, nil)
 		observed = &entryObserver{Observer: drive.reconciler.Observer, secrets: []string{"credentials-1", "credentials-2"}, entry: etcdcluster.BackupEntry{
 			Name: entryName, Namespace: "demo", Type: "aws", BucketName: "bucket", GenerationObserved: true, State: "Succeeded",
 		}}
 		observed.publish("credentials-1")
 		drive.reconciler.Observer = observed
 		drive.run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), condition("Progressing"))
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), condition("Progressing"))
 		Expect(pin()).To(ContainSubstring(`"secretName":"credentials-1"`))
 		Expect(mounts()).To(ContainElement("credentials-1"))
 
-		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })(w)
-		drive.due = w.Clock.Now()
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 })(k)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(condition("Progressing")).To(ContainSubstring("InvalidSpec: spec.replicas"))
 	})
@@ -142,11 +142,11 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 	// passes lets the operator reconcile a few times, and returns how often it came back within a second.
 	passes := func() int {
 		soon := 0
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		for range 20 {
 			drive.pass()
-			w.Tick()
-			if !drive.due.IsZero() && drive.due.Before(w.Clock.Now()) {
+			k.Tick()
+			if !drive.due.IsZero() && drive.due.Before(k.Clock.Now()) {
 				soon++
 			}
 		}
@@ -163,8 +163,8 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		Expect(condition("StoreResolved")).To(And(HavePrefix("True"), ContainSubstring("credentials-2")))
 
 		before := servers()
-		w.Clock.Step(600 * day)
-		drive.due = w.Clock.Now()
+		k.Clock.Step(600 * day)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(servers()).To(HaveLen(1))
 		Expect(servers()).NotTo(Equal(before))
@@ -181,8 +181,8 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		Expect(condition("StoreResolved")).To(And(HavePrefix("False StoreChanged"), ContainSubstring(`container "elsewhere"`)))
 
 		before := servers()
-		w.Clock.Step(600 * day)
-		drive.due = w.Clock.Now()
+		k.Clock.Step(600 * day)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(servers()).NotTo(Equal(before), "certificates are renewed")
 		Expect(mounts()).To(ContainElement(servers()[0]))
@@ -190,20 +190,20 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 
 	It("is not forced back by a Secret that changes while a user removes the annotation", func() {
 		observed.publish("credentials-2")
-		drive.reconciler.Client = &removingClient{Client: drive.reconciler.Client, remove: func() { moveStore(w) }}
+		drive.reconciler.Client = &removingClient{Client: drive.reconciler.Client, remove: func() { moveStore(k) }}
 		drive.pass()
 		Expect(pin()).To(BeEmpty())
-		Expect(drive.due).To(BeTemporally("<=", w.Clock.Now().Add(time.Second)), "it reconciles again")
+		Expect(drive.due).To(BeTemporally("<=", k.Clock.Now().Add(time.Second)), "it reconciles again")
 		Expect(mounts()).To(ContainElement("credentials-1"))
 	})
 
 	It("is used with the other Secret also where the newest generation is rolled out", func() {
-		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })(w)
-		drive.due = w.Clock.Now()
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })(k)
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(condition("Progressing")).To(ContainSubstring("Reconciled"))
 		observed.publish("credentials-2")
-		drive.due = w.Clock.Now()
+		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(pin()).To(ContainSubstring(`"secretName":"credentials-2"`))
 		Expect(mounts()).To(ContainElement("credentials-2"))

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // measured are the counters of the name, by kind and outcome, for example "roll done".
@@ -49,37 +49,37 @@ func since(before, after map[string]int) map[string]int {
 
 var _ = Describe("Operations and steps", func() {
 	DescribeTable("are counted by their kind and outcome",
-		func(given []func(*world.World), when func(*world.World), operations, steps map[string]int) {
-			w := world.New(scheme)
-			o := startOperator(w, nil)
+		func(given []func(*kube.Cluster), when func(*kube.Cluster), operations, steps map[string]int) {
+			k := kube.New(scheme)
+			o := startOperator(k, nil)
 			for _, happens := range given {
-				happens(w)
-				o.due = w.Clock.Now()
+				happens(k)
+				o.due = k.Clock.Now()
 				o.run()
 			}
 			counted, lasted, done := measured("etcd_druid_operations_total", "kind"), measured("etcd_druid_operation_duration_seconds", "kind"), measured("etcd_druid_steps_total", "step")
-			when(w)
-			o.due = w.Clock.Now()
+			when(k)
+			o.due = k.Clock.Now()
 			o.run()
 
 			Expect(since(counted, measured("etcd_druid_operations_total", "kind"))).To(Equal(operations))
 			Expect(since(lasted, measured("etcd_druid_operation_duration_seconds", "kind"))).To(Equal(operations))
 			Expect(since(done, measured("etcd_druid_steps_total", "step"))).To(Equal(steps))
 
-			deleteEtcd(w)
-			o.due = w.Clock.Now()
+			deleteEtcd(k)
+			o.due = k.Clock.Now()
 			o.run()
 			o.pass()
 			Expect(measured("etcd_druid_operations_total", "kind")).To(BeEmpty(), "of an Etcd that is gone")
 			Expect(measured("etcd_druid_steps_total", "step")).To(BeEmpty(), "of an Etcd that is gone")
 		},
 		Entry("when a cluster is created", nil, create(1), map[string]int{"create done": 1}, map[string]int{}),
-		Entry("when pods are replaced", []func(*world.World){create(3)}, update(relabel), map[string]int{"roll done": 1}, map[string]int{"EvictPod done": 3, "MoveLeader done": 1}),
-		Entry("when a cluster with a store grows", []func(*world.World){create(1, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
+		Entry("when pods are replaced", []func(*kube.Cluster){create(3)}, update(relabel), map[string]int{"roll done": 1}, map[string]int{"EvictPod done": 3, "MoveLeader done": 1}),
+		Entry("when a cluster with a store grows", []func(*kube.Cluster){create(1, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
 			map[string]int{"grow done": 1}, map[string]int{"PromoteMember done": 2, "DeletePod done": 1}),
-		Entry("when a member is repaired", []func(*world.World){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
-		Entry("when volumes grow", []func(*world.World){create(3, withExpandableVolumes)}, update(growVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"GrowClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
-		Entry("when a cluster hibernates", []func(*world.World){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
-		Entry("when the spec is refused after all", []func(*world.World){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
+		Entry("when a member is repaired", []func(*kube.Cluster){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
+		Entry("when volumes grow", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(growVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"GrowClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
+		Entry("when a cluster hibernates", []func(*kube.Cluster){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
+		Entry("when the spec is refused after all", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
 	)
 })

@@ -25,7 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var (
@@ -36,14 +36,14 @@ var (
 
 // operator is one life of the operator's process: everything that it remembers ends with it.
 type operator struct {
-	world      *world.World
+	cluster    *kube.Cluster
 	reconciler *etcd.Reconciler
 	// due is when it looks at the Etcd next. Zero: when something happens.
 	due time.Time
 	// err is what the last pass failed with.
 	err error
 	// passes counts the reconciliations.
-	passes int
+	reconciliations int
 	// events are the reasons and notes of all events.
 	events []string
 	// reconciling is locked during a reconciliation.
@@ -58,15 +58,15 @@ type operator struct {
 const maxReconciliations = 3000
 
 // startOperator starts the operator; it looks at the Etcd at once. onWrite as in world.Client.
-func startOperator(w *world.World, onWrite func(world.Write)) *operator {
-	client := w.Client(onWrite)
-	o := &operator{world: w, due: w.Clock.Now(), callEnded: make(chan struct{}, 1)}
-	watching := &observer.Observer{Reader: client, APIReader: client, Etcd: w.Connector(onWrite), Sidecars: w.Sidecars(onWrite), Clock: w.Clock}
+func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
+	client := k.Client(onWrite)
+	o := &operator{cluster: k, due: k.Clock.Now(), callEnded: make(chan struct{}, 1)}
+	watching := &observer.Observer{Reader: client, APIReader: client, Etcd: k.Connector(onWrite), Sidecars: k.Sidecars(onWrite), Clock: k.Clock}
 	o.reconciler = &etcd.Reconciler{
 		Client:   writeguard.CountWrites(client),
 		Reader:   client,
 		Observer: afterReconciliation{Observer: watching, reconciling: &o.reconciling},
-		Clock:    w.Clock,
+		Clock:    k.Clock,
 		Recorder: o,
 		Payloads: payloads,
 
@@ -79,22 +79,22 @@ func startOperator(w *world.World, onWrite func(world.Write)) *operator {
 }
 
 // newWorld is a world in which certificates age with its clock.
-func newWorld() *world.World {
-	w := world.New(scheme)
+func newWorld() *kube.Cluster {
+	k := kube.New(scheme)
 	before := secretsutils.Clock
-	secretsutils.Clock = w.Clock
+	secretsutils.Clock = k.Clock
 	DeferCleanup(func() { secretsutils.Clock = before })
-	return w
+	return k
 }
 
 // settled is a world with an Etcd whose spec was applied, in which certificates age with its clock.
-func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *world.World {
+func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	GinkgoHelper()
-	w := newWorld()
-	create(replicas, options...)(w)
-	startOperator(w, nil).run()
-	Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
-	return w
+	k := newWorld()
+	create(replicas, options...)(k)
+	startOperator(k, nil).run()
+	Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+	return k
 }
 
 // Eventf implements events.EventRecorder.
@@ -103,47 +103,47 @@ func (o *operator) Eventf(_, _ runtime.Object, _, reason, _, note string, args .
 	defer o.recording.Unlock()
 	o.events = append(o.events, reason+": "+fmt.Sprintf(note, args...))
 	if reason == "ReconcileLoop" {
-		o.world.Violations = append(o.world.Violations, "the operator wrote or conflicted too often: "+fmt.Sprintf(note, args...))
+		o.cluster.Violations = append(o.cluster.Violations, "the operator wrote or conflicted too often: "+fmt.Sprintf(note, args...))
 	}
 }
 
 // pass is what the queue does with the Etcd.
 func (o *operator) pass() {
-	o.passes++
+	o.reconciliations++
 	result, err := o.reconcile()
 	o.due, o.err = time.Time{}, err
 	switch {
 	case err != nil:
-		o.due = o.world.Clock.Now().Add(5 * time.Second)
+		o.due = o.cluster.Clock.Now().Add(5 * time.Second)
 	case result.RequeueAfter > 0:
-		o.due = o.world.Clock.Now().Add(result.RequeueAfter)
+		o.due = o.cluster.Clock.Now().Add(result.RequeueAfter)
 	}
 	if o.awaitCall() {
-		o.due = o.world.Clock.Now()
+		o.due = o.cluster.Clock.Now()
 	}
 }
 
 func (o *operator) reconcile() (reconcile.Result, error) {
 	o.reconciling.Lock()
 	defer o.reconciling.Unlock()
-	return o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.world.Etcd})
+	return o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.cluster.Etcd})
 }
 
 // run lets the operator and the world go on until nothing happens any more.
 func (o *operator) run() {
 	defer o.startCalls()()
 	for idle := 0; idle < 30; {
-		if o.passes > maxReconciliations {
-			o.world.Violations = append(o.world.Violations, fmt.Sprintf("the operator still writes after %d reconciliations, the last one returned: %v", o.passes, o.err))
+		if o.reconciliations > maxReconciliations {
+			o.cluster.Violations = append(o.cluster.Violations, fmt.Sprintf("the operator still writes after %d reconciliations, the last one returned: %v", o.reconciliations, o.err))
 			return
 		}
-		before := o.world.State()
-		if isDue := !o.due.IsZero() && !o.due.After(o.world.Clock.Now()); isDue {
+		before := o.cluster.State()
+		if isDue := !o.due.IsZero() && !o.due.After(o.cluster.Clock.Now()); isDue {
 			o.pass()
 		}
-		wrote := o.world.State() != before
-		happened := o.world.Tick()
-		switch now := o.world.Clock.Now(); {
+		wrote := o.cluster.State() != before
+		happened := o.cluster.Tick()
+		switch now := o.cluster.Clock.Now(); {
 		case happened:
 			o.due, idle = now, 0
 		case wrote:
@@ -153,7 +153,7 @@ func (o *operator) run() {
 		default:
 			idle++
 			if o.due.After(now) {
-				o.world.Clock.SetTime(o.due)
+				o.cluster.Clock.SetTime(o.due)
 			}
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // withLabelsOfEtcd are labels that anyone can set.
@@ -30,30 +30,30 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 	ctx := context.Background()
 
 	DescribeTable("is neither changed nor deleted, and the Etcd is refused", func(obj client.Object, name, message string, labels map[string]string) {
-		w := world.New(scheme)
-		c := w.Client(nil)
+		k := kube.New(scheme)
+		c := k.Client(nil)
 		obj = obj.DeepCopyObject().(client.Object)
-		obj.SetNamespace(w.Etcd.Namespace)
+		obj.SetNamespace(k.Etcd.Namespace)
 		obj.SetName(name)
 		obj.SetLabels(labels)
 		must(c.Create(ctx, obj))
-		before := read(ctx, w, obj)
+		before := read(ctx, k, obj)
 
-		create(3, plaintext, deletingAll)(w)
-		o := startOperator(w, nil)
+		create(3, plaintext, deletingAll)(k)
+		o := startOperator(k, nil)
 		o.run()
-		status := w.EtcdObject().Status
+		status := k.EtcdObject().Status
 		Expect(status.LastErrors).To(ConsistOf(HaveField("Description", And(ContainSubstring(message+" in namespace"), ContainSubstring("does not belong to this Etcd")))))
 		Expect(status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "InvalidSpec"))))
 		Expect(o.due).NotTo(BeZero(), "no watch reports that the object is gone")
-		Expect(c.Get(ctx, client.ObjectKey{Namespace: w.Etcd.Namespace, Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed(), "gardener-resource-manager would apply it")
-		Expect(w.PodsMade).To(BeZero())
-		Expect(read(ctx, w, obj)).To(Equal(before))
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed(), "gardener-resource-manager would apply it")
+		Expect(k.PodsMade).To(BeZero())
+		Expect(read(ctx, k, obj)).To(Equal(before))
 
-		deleteEtcd(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject()).To(BeNil())
-		Expect(read(ctx, w, obj)).To(Equal(before))
+		deleteEtcd(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(read(ctx, k, obj)).To(Equal(before))
 	},
 		Entry("a ServiceAccount", &corev1.ServiceAccount{}, "main", "ServiceAccount main", nil),
 		Entry("a ServiceAccount with the labels of the Etcd", &corev1.ServiceAccount{}, "main", "ServiceAccount main", withLabelsOfEtcd),
@@ -75,63 +75,63 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 	)
 
 	It("is refused where it is the Secret for applications", func() {
-		w := world.New(scheme)
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main-connection", Labels: map[string]string{
+		k := kube.New(scheme)
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main-connection", Labels: map[string]string{
 			"app.kubernetes.io/part-of": "main", "app.kubernetes.io/component": "etcd-connection",
 		}}}
-		must(w.Client(nil).Create(ctx, secret))
-		before := read(ctx, w, secret)
-		create(1)(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("Secret main-connection in namespace"))))
-		deleteEtcd(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject()).To(BeNil())
-		Expect(read(ctx, w, secret)).To(Equal(before))
+		must(k.Client(nil).Create(ctx, secret))
+		before := read(ctx, k, secret)
+		create(1)(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("Secret main-connection in namespace"))))
+		deleteEtcd(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(read(ctx, k, secret)).To(Equal(before))
 	})
 
 	It("is refused where a cluster that runs is to use it from now on, and the cluster stays as it is", func() {
-		w := settled(1, plaintext)
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main-full-snap"}}
-		must(w.Client(nil).Create(ctx, lease))
-		update(withStore)(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("Lease main-full-snap in namespace"))))
-		Expect(w.PodsMade).To(Equal(1))
-		Expect(w.Client(nil).Delete(ctx, lease)).To(Succeed())
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
+		k := settled(1, plaintext)
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main-full-snap"}}
+		must(k.Client(nil).Create(ctx, lease))
+		update(withStore)(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("Lease main-full-snap in namespace"))))
+		Expect(k.PodsMade).To(Equal(1))
+		Expect(k.Client(nil).Delete(ctx, lease)).To(Succeed())
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
 	})
 
 	It("stays where it has taken the place of the Etcd's before the deletion", func() {
-		w := settled(1, plaintext)
-		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main"}}
-		must(w.Client(nil).Delete(ctx, account))
-		must(w.Client(nil).Create(ctx, account.DeepCopy()))
-		before := read(ctx, w, account)
-		deleteEtcd(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject()).To(BeNil())
-		Expect(read(ctx, w, account)).To(Equal(before))
+		k := settled(1, plaintext)
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main"}}
+		must(k.Client(nil).Delete(ctx, account))
+		must(k.Client(nil).Create(ctx, account.DeepCopy()))
+		before := read(ctx, k, account)
+		deleteEtcd(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
+		Expect(read(ctx, k, account)).To(Equal(before))
 	})
 
 	It("is taken over where a previous Etcd of the name has left it", func() {
-		w := world.New(scheme)
-		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: w.Etcd.Namespace, Name: "main-config", OwnerReferences: []metav1.OwnerReference{
+		k := kube.New(scheme)
+		config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main-config", OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: druidv1alpha1.SchemeGroupVersion.String(), Kind: "Etcd", Name: "main", UID: "earlier", Controller: new(true)},
 		}}}
-		must(w.Client(nil).Create(ctx, config))
-		create(1, plaintext)(w)
-		startOperator(w, nil).run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		must(k.Client(nil).Create(ctx, config))
+		create(1, plaintext)(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 })
 
 // read returns an object as the API server has it, without what Kubernetes writes into a StatefulSet.
-func read(ctx context.Context, w *world.World, obj client.Object) client.Object {
+func read(ctx context.Context, k *kube.Cluster, obj client.Object) client.Object {
 	GinkgoHelper()
 	found := obj.DeepCopyObject().(client.Object)
-	Expect(w.Client(nil).Get(ctx, client.ObjectKeyFromObject(obj), found)).To(Succeed())
+	Expect(k.Client(nil).Get(ctx, client.ObjectKeyFromObject(obj), found)).To(Succeed())
 	if statefulSet, is := found.(*appsv1.StatefulSet); is {
 		statefulSet.Status, statefulSet.ResourceVersion = appsv1.StatefulSetStatus{}, ""
 	}

@@ -17,28 +17,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("A restore that is asked for while a volume is left", func() {
 	var (
 		ctx     = context.Background()
-		w       *world.World
+		k       *kube.Cluster
 		drive   *operator
 		deleted []string
 	)
 	ask := func() {
 		GinkgoHelper()
-		etcd := w.EtcdObject().DeepCopy()
+		etcd := k.EtcdObject().DeepCopy()
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
-		Expect(w.Client(nil).Update(ctx, etcd)).To(Succeed())
+		Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
 	}
-	isAsked := func() bool { return metav1.HasAnnotation(w.EtcdObject().ObjectMeta, "druid.gardener.cloud/restore") }
+	isAsked := func() bool { return metav1.HasAnnotation(k.EtcdObject().ObjectMeta, "druid.gardener.cloud/restore") }
 	// job is the Job that rehearses; nil where there is none.
 	job := func() *batchv1.Job {
 		GinkgoHelper()
 		job := &batchv1.Job{}
-		err := w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-rehearsal"}, job)
+		err := k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-rehearsal"}, job)
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		if err != nil {
 			return nil
@@ -49,7 +49,7 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		GinkgoHelper()
 		ended := job()
 		ended.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue, Message: "three pods failed"}}
-		Expect(w.Client(nil).Status().Update(ctx, ended)).To(Succeed())
+		Expect(k.Client(nil).Status().Update(ctx, ended)).To(Succeed())
 	}
 	until := func(is func() bool) {
 		GinkgoHelper()
@@ -59,28 +59,28 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 			}
 			drive.pass()
 			Expect(drive.err).NotTo(HaveOccurred())
-			w.Tick()
+			k.Tick()
 		}
 		Fail("it never came to that: " + strings.Join(drive.events, "\n"))
 	}
 
 	BeforeEach(func() {
-		w, deleted = world.New(scheme), nil
-		create(3, plaintext, withStore)(w)
-		startOperator(w, nil).run()
+		k, deleted = kube.New(scheme), nil
+		create(3, plaintext, withStore)(k)
+		startOperator(k, nil).run()
 		lease := &coordinationv1.Lease{}
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-full-snap"}, lease)).To(Succeed())
-		lease.Spec.RenewTime = &metav1.MicroTime{Time: w.Clock.Now()}
-		Expect(w.Client(nil).Update(ctx, lease)).To(Succeed())
-		drive = startOperator(w, func(write world.Write) {
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-full-snap"}, lease)).To(Succeed())
+		lease.Spec.RenewTime = &metav1.MicroTime{Time: k.Clock.Now()}
+		Expect(k.Client(nil).Update(ctx, lease)).To(Succeed())
+		drive = startOperator(k, func(write kube.Write) {
 			if strings.HasPrefix(write.What, "delete PersistentVolumeClaim ") {
 				deleted = append(deleted, write.What)
 			}
 		})
-		w.RemoveNode("n2")
-		w.RemoveNode("n3")
+		k.RemoveNode("n2")
+		k.RemoveNode("n3")
 		drive.run()
-		w.Clock.SetTime(w.Clock.Now().Add(5 * time.Minute)) // nobody is about to serve
+		k.Clock.SetTime(k.Clock.Now().Add(5 * time.Minute)) // nobody is about to serve
 	})
 
 	It("discards nothing before a Job has restored from the store, is ignored where that failed, and looks again when it is asked again", func() {
@@ -113,11 +113,11 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		first := job().UID
 		end(batchv1.JobFailed)
 		disturbed := false
-		drive = startOperator(w, func(write world.Write) {
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
-				etcd := w.EtcdObject().DeepCopy()
+				etcd := k.EtcdObject().DeepCopy()
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "example.com/somebody", "was here")
-				Expect(w.Client(nil).Update(ctx, etcd)).To(Succeed())
+				Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
 				disturbed = true
 			}
 		})
@@ -127,18 +127,18 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		drive.run()
 		Expect(job().UID).To(Equal(first), "no other looks into the store")
 		Expect(deleted).To(BeEmpty())
-		Expect(w.EtcdObject().Annotations).To(HaveKey("example.com/somebody"))
+		Expect(k.EtcdObject().Annotations).To(HaveKey("example.com/somebody"))
 	})
 
 	It("leaves what somebody asks for instead", func() {
 		ask()
 		until(func() bool { return job() != nil })
 		end(batchv1.JobFailed)
-		drive = startOperator(w, func(write world.Write) {
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
-				etcd := w.EtcdObject().DeepCopy()
+				etcd := k.EtcdObject().DeepCopy()
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store-unverified")
-				Expect(w.Client(nil).Update(ctx, etcd)).To(Succeed())
+				Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
 			}
 		})
 		until(func() bool { return !isAsked() })
@@ -151,13 +151,13 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		until(func() bool { return job() != nil })
 		first := job().UID
 		end(batchv1.JobFailed)
-		drive = startOperator(w, func(write world.Write) {
+		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
 				panic("killed")
 			}
 		})
 		Expect(func() { until(func() bool { return !isAsked() }) }).To(PanicWith("killed"))
-		drive = startOperator(w, nil)
+		drive = startOperator(k, nil)
 		until(func() bool { return job() != nil && job().UID != first })
 		end(batchv1.JobFailed)
 		until(func() bool { return !isAsked() })

@@ -65,7 +65,7 @@ func (r requests) Add(reconcile.Request) { r.ended <- struct{}{} }
 
 // awaitCall waits until no call runs for the Etcd. It returns whether one ran.
 func (o *operator) awaitCall() bool {
-	found := o.world.EtcdObject()
+	found := o.cluster.EtcdObject()
 	if found == nil {
 		return false
 	}

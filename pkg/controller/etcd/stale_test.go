@@ -16,7 +16,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 // staleClient writes to the API server, and reads objects of some kinds from a cache that is older.
@@ -54,29 +54,29 @@ func (c staleClient) List(ctx context.Context, list client.ObjectList, opts ...c
 
 var _ = Describe("A new leader whose caches are stale at first", func() {
 	// takesOver lets an operator with caches of an earlier moment reconcile once, and then one with current caches until the end.
-	takesOver := func(now, earlier moment, kinds ...string) *world.World {
-		w, before := now.world.Fork(), earlier.world.Fork()
-		o := startOperator(w, nil)
-		stale := staleClient{Client: w.Client(nil), cache: before.Client(nil), kinds: kinds}
+	takesOver := func(now, earlier crashPoint, kinds ...string) *kube.Cluster {
+		k, before := now.cluster.Fork(), earlier.cluster.Fork()
+		o := startOperator(k, nil)
+		stale := staleClient{Client: k.Client(nil), cache: before.Client(nil), kinds: kinds}
 		o.reconciler.Client = stale
-		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: w.Client(nil), Etcd: w.Connector(nil), Clock: w.Clock}
+		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: k.Client(nil), Etcd: k.Connector(nil), Clock: k.Clock}
 		o.pass()
-		startOperator(w, nil).run()
+		startOperator(k, nil).run()
 
-		return w
+		return k
 	}
 
 	DescribeTable("does nothing that it would not do with current ones, while one member becomes three",
 		func(kinds ...string) {
-			s := story{given: []func(*world.World){create(1, withStore)}, when: update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })}
+			s := crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })}
 			undisturbed, moments := s.record()
 			runs, want := distinct(moments), undisturbed.Snapshot()
 			var failures []string
 			for i := range runs {
-				w := takesOver(runs[i], runs[max(0, i-4)], kinds...)
-				found := append(slices.Clone(w.Violations), world.Differences(want, w.Snapshot())...)
-				if w.PodsMade > undisturbed.PodsMade {
-					found = append(found, fmt.Sprintf("%d pods were made instead of %d", w.PodsMade, undisturbed.PodsMade))
+				k := takesOver(runs[i], runs[max(0, i-4)], kinds...)
+				found := append(slices.Clone(k.Violations), kube.Differences(want, k.Snapshot())...)
+				if k.PodsMade > undisturbed.PodsMade {
+					found = append(found, fmt.Sprintf("%d pods were made instead of %d", k.PodsMade, undisturbed.PodsMade))
 				}
 				if len(found) > 0 {
 					failures = append(failures, fmt.Sprintf("%s, with caches of four moments before:\n%s", runs[i].what, strings.Join(found, "\n")))

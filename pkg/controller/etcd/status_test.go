@@ -8,17 +8,17 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("The events of an Etcd", func() {
 	It("tell each condition of the controller that changes, once", func() {
-		w := world.New(scheme)
-		o := startOperator(w, nil)
-		create(1)(w)
+		k := kube.New(scheme)
+		o := startOperator(k, nil)
+		create(1)(k)
 		o.run()
-		update(relabel)(w)
-		o.events, o.due = nil, w.Clock.Now()
+		update(relabel)(k)
+		o.events, o.due = nil, k.Clock.Now()
 		o.run()
 
 		Expect(o.events).To(ContainElements(

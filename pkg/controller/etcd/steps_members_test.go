@@ -27,25 +27,25 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 var _ = Describe("A single member that is known by other URLs before it restarts", func() {
 	It("is looked at again at once, since nobody tells of that", func() {
-		w := world.New(scheme)
-		create(1, plaintext)(w)
-		startOperator(w, nil).run()
+		k := kube.New(scheme)
+		create(1, plaintext)(k)
+		startOperator(k, nil).run()
 		told := false
-		drive := startOperator(w, func(write world.Write) { told = told || write.Done && strings.HasPrefix(write.What, "have ") })
-		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas, etcd.Spec.Etcd.EnableTLS = 3, new(true) })(w)
+		drive := startOperator(k, func(write kube.Write) { told = told || write.Done && strings.HasPrefix(write.What, "have ") })
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas, etcd.Spec.Etcd.EnableTLS = 3, new(true) })(k)
 		for passes := 0; !told; passes++ {
 			Expect(passes).To(BeNumerically("<", 30))
 			drive.pass()
 			if !told {
-				w.Tick()
+				k.Tick()
 			}
 		}
-		Expect(drive.due).To(BeTemporally("<=", w.Clock.Now().Add(2*time.Second)))
+		Expect(drive.due).To(BeTemporally("<=", k.Clock.Now().Add(2*time.Second)))
 	})
 })
 
@@ -53,24 +53,24 @@ var _ = Describe("A member that got its vote", func() {
 	// told is what the lease of the first learner holds in the pass after it got its vote, of which its sidecar has written holder before.
 	told := func(holder *string) (written, promoted string) {
 		GinkgoHelper()
-		w := world.New(scheme)
-		drive := startOperator(w, func(write world.Write) {
+		k := kube.New(scheme)
+		drive := startOperator(k, func(write kube.Write) {
 			if id, is := strings.CutPrefix(write.What, "promote "); is && write.Done {
 				promoted = strings.TrimLeft(id, "0")
 			}
 		})
-		create(3)(w)
+		create(3)(k)
 		for passes := 0; promoted == ""; passes++ {
 			Expect(passes).To(BeNumerically("<", 100))
-			w.Tick()
+			k.Tick()
 			drive.pass()
 		}
 		lease := &coordinationv1.Lease{}
-		Expect(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "main-1"}, lease)).To(Succeed())
+		Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "main-1"}, lease)).To(Succeed())
 		lease.Spec.HolderIdentity = holder
-		Expect(w.Client(nil).Update(context.Background(), lease)).To(Succeed())
+		Expect(k.Client(nil).Update(context.Background(), lease)).To(Succeed())
 		drive.pass()
-		Expect(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "main-1"}, lease)).To(Succeed())
+		Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "main-1"}, lease)).To(Succeed())
 
 		return ptr.Deref(lease.Spec.HolderIdentity, ""), promoted
 	}
@@ -89,7 +89,7 @@ var _ = Describe("A member that got its vote", func() {
 var _ = Describe("Steps of clusters of several members", func() {
 	var (
 		ctx   = context.Background()
-		w     *world.World
+		k     *kube.Cluster
 		acts  []string
 		drive *operator
 		// meanwhile is done just before the first act whose description contains the key.
@@ -97,7 +97,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 	)
 
 	// An operator whose acts on pods, claims and leaders are written down.
-	watched := func(write world.Write) {
+	watched := func(write kube.Write) {
 		isAct := strings.Contains(write.What, " Pod ") || strings.Contains(write.What, " PersistentVolumeClaim ") || strings.HasPrefix(write.What, "move ")
 		if !isAct {
 			return
@@ -118,7 +118,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 	}
 	get := func(obj client.Object, name string) {
 		GinkgoHelper()
-		Expect(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
+		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, obj)).To(Succeed())
 	}
 	uidOf := func(obj client.Object, name string) string {
 		GinkgoHelper()
@@ -126,7 +126,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		return string(obj.GetUID())
 	}
 	idOf := func(name string) string {
-		for _, member := range w.Cluster().Members() {
+		for _, member := range k.EtcdCluster().Members() {
 			if member.Name == name {
 				return fmt.Sprintf("%x", member.ID)
 			}
@@ -134,7 +134,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		return "none"
 	}
 	progress := func() string {
-		for _, condition := range w.EtcdObject().Status.Conditions {
+		for _, condition := range k.EtcdObject().Status.Conditions {
 			if condition.Type == "Progressing" {
 				return condition.Message
 			}
@@ -149,22 +149,22 @@ var _ = Describe("Steps of clusters of several members", func() {
 				return
 			}
 			drive.pass()
-			w.Tick()
+			k.Tick()
 		}
 		Fail("it never came to that: " + progress())
 	}
 
 	BeforeEach(func() {
-		w, acts, meanwhile = world.New(scheme), nil, map[string]func(){}
-		create(3, plaintext)(w)
-		startOperator(w, nil).run()
-		succeeded(3, 4)(w)
-		drive = startOperator(w, watched)
+		k, acts, meanwhile = kube.New(scheme), nil, map[string]func(){}
+		create(3, plaintext)(k)
+		startOperator(k, nil).run()
+		succeeded(3, 4)(k)
+		drive = startOperator(k, watched)
 	})
 
 	It("evict the followers, move the leader to one that was replaced, and evict it last", func() {
-		Expect(fmt.Sprintf("%x", w.Cluster().Leader())).To(Equal(idOf("main-1")), "the restart of the first member has moved the leader")
-		update(relabel)(w)
+		Expect(fmt.Sprintf("%x", k.EtcdCluster().Leader())).To(Equal(idOf("main-1")), "the restart of the first member has moved the leader")
+		update(relabel)(k)
 		drive.run()
 		Expect(acts).To(HaveExactElements("evict Pod main-0", "evict Pod main-2", "move the leader to "+idOf("main-0"), "evict Pod main-1"))
 		Expect(drive.events).To(ContainElement(And(ContainSubstring("MovedLeader"), ContainSubstring("main-1"), ContainSubstring(idOf("main-0")))))
@@ -174,26 +174,26 @@ var _ = Describe("Steps of clusters of several members", func() {
 		task := &druidv1alpha1.EtcdOpsTask{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "shrink"}}
 		task.Spec.EtcdName = new("main")
 		task.Spec.Config.Defragmentation = &druidv1alpha1.DefragmentationConfig{}
-		Expect(w.Client(nil).Create(ctx, task)).To(Succeed())
+		Expect(k.Client(nil).Create(ctx, task)).To(Succeed())
 		task.Status.State = new(druidv1alpha1.TaskStateInProgress)
-		Expect(w.Client(nil).Status().Update(ctx, task)).To(Succeed())
-		update(relabel)(w)
+		Expect(k.Client(nil).Status().Update(ctx, task)).To(Succeed())
+		update(relabel)(k)
 		until(func() bool { return strings.Contains(progress(), "Waiting for EtcdOpsTask shrink to end") })
 		drive.run()
 		Expect(acts).To(BeEmpty())
 
-		Expect(w.Client(nil).Delete(ctx, task)).To(Succeed())
+		Expect(k.Client(nil).Delete(ctx, task)).To(Succeed())
 		drive.run()
 		Expect(acts).To(HaveLen(4))
-		succeeded(3, 7)(w)
+		succeeded(3, 7)(k)
 	})
 
 	It("wait for their turn where a defragmentation has begun of which no task tells yet", func() {
-		turns := calls.NewTurns(w.Clock)
+		turns := calls.NewTurns(k.Clock)
 		drive.reconciler.Turns = turns
-		uid := w.EtcdObject().UID
+		uid := k.EtcdObject().UID
 		Expect(turns.Take(uid, "opstask")).To(BeTrue())
-		update(relabel)(w)
+		update(relabel)(k)
 		until(func() bool {
 			return strings.Contains(progress(), "Waiting for the member to serve that is being defragmented")
 		})
@@ -203,7 +203,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		until(func() bool { return len(acts) > 0 })
 		Expect(turns.Take(uid, "opstask")).To(BeFalse(), "it has to see first what was done")
 		drive.run()
-		succeeded(3, 7)(w)
+		succeeded(3, 7)(k)
 	})
 
 	It("wait for an eviction that the API server refuses, and take nothing by force", func() {
@@ -213,49 +213,49 @@ var _ = Describe("Steps of clusters of several members", func() {
 			get(own, "main")
 			budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: own.Namespace, Name: "other"}, Spec: *own.Spec.DeepCopy()}
 			budget.Spec.MinAvailable = new(intstr.FromInt(ready))
-			err := w.Client(nil).Create(ctx, budget)
+			err := k.Client(nil).Create(ctx, budget)
 			if apierrors.IsAlreadyExists(err) {
-				err = w.Client(nil).Update(ctx, budget)
+				err = k.Client(nil).Update(ctx, budget)
 			}
 			Expect(err).NotTo(HaveOccurred())
 		}
-		update(relabel)(w)
+		update(relabel)(k)
 		meanwhile["evict"] = func() { demand(3) }
 		until(func() bool { return len(acts) == 3 })
 		Expect(acts).To(HaveEach("evict Pod main-0: refused"))
 		Expect(drive.err).NotTo(HaveOccurred(), "a refusal is no failure")
 		Expect(progress()).To(And(ContainSubstring("Waiting for the eviction of pod main-0 to be allowed"), ContainSubstring("3 of 3 healthy")))
-		Expect(w.EtcdObject().Status.LastErrors).To(BeEmpty())
+		Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())
 
 		demand(2)
 		drive.run()
-		succeeded(3, 7)(w)
+		succeeded(3, 7)(k)
 	})
 
 	It("leave a pod alone that somebody else has replaced meanwhile", func() {
 		before := uidOf(&corev1.Pod{}, "main-0")
-		update(relabel)(w)
+		update(relabel)(k)
 		meanwhile["evict Pod main-0"] = func() {
-			Expect(w.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-0"}})).To(Succeed())
+			Expect(k.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-0"}})).To(Succeed())
 			for pod := (&corev1.Pod{}); pod.UID == "" || string(pod.UID) == before; {
-				w.Tick()
-				must(w.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-0"}, pod))
+				k.Tick()
+				must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-0"}, pod))
 			}
 		}
 		drive.run()
 		Expect(acts[0]).To(Equal("evict Pod main-0: refused"))
 		Expect(acts[1:]).NotTo(ContainElement(ContainSubstring("evict Pod main-0")), "the new pod is of the newest template already")
-		succeeded(3, 7)(w)
+		succeeded(3, 7)(k)
 	})
 
 	It("do not evict a leader that does not hand over", func() {
-		update(relabel)(w)
+		update(relabel)(k)
 		until(func() bool { return slices.Contains(acts, "evict Pod main-2") })
 		meanwhile["move"] = func() {
 			// Another one leads by now.
-			leader, err := w.Connector(nil).Connect(ctx, target(w, "main-1"))
+			leader, err := k.Connector(nil).Connect(ctx, target(k, "main-1"))
 			Expect(err).NotTo(HaveOccurred())
-			for _, member := range w.Cluster().Members() {
+			for _, member := range k.EtcdCluster().Members() {
 				if member.Name == "main-2" {
 					Expect(leader.MoveLeader(ctx, member.ID)).To(Succeed())
 				}
@@ -267,33 +267,33 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(acts).NotTo(ContainElement("evict Pod main-1"))
 
 		drive.run()
-		succeeded(3, 7)(w)
+		succeeded(3, 7)(k)
 	})
 
 	It("replace the claim of a member whose node is gone, and its pod after that", func() {
 		kept := []string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}
 		lost := uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")
-		w.RemoveNode("n2")
+		k.RemoveNode("n2")
 		drive.run()
 		Expect(acts[0]).To(Equal("delete PersistentVolumeClaim main-main-1"))
 		Expect(acts[1:]).NotTo(ContainElement(ContainSubstring("PersistentVolumeClaim")))
 		Expect(uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")).NotTo(Equal(lost))
 		Expect([]string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}).To(Equal(kept))
 		Expect(drive.events).To(ContainElement(And(HavePrefix("ReplacingVolume"), ContainSubstring("node n2 alone, which is gone"))))
-		succeeded(3, 5)(w)
+		succeeded(3, 5)(k)
 	})
 
 	DescribeTable("replace the claim of a member whose node is gone although the spec is not carried out, since",
 		func(change func(*druidv1alpha1.Etcd), why string) {
-			update(change)(w)
+			update(change)(k)
 			drive.run()
 			Expect(progress()).To(ContainSubstring(why))
-			w.RemoveNode("n2")
+			k.RemoveNode("n2")
 			drive.run()
 			Expect(acts).To(HaveExactElements("delete PersistentVolumeClaim main-main-1"))
-			Expect(w.Violations).To(BeEmpty())
-			Expect(w.Cluster().Members()).To(HaveLen(3))
-			Expect(w.Cluster().Members()).To(HaveEach(HaveField("Learner", false)))
+			Expect(k.Violations).To(BeEmpty())
+			Expect(k.EtcdCluster().Members()).To(HaveLen(3))
+			Expect(k.EtcdCluster().Members()).To(HaveEach(HaveField("Learner", false)))
 			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
 		},
 		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }, "spec.replicas"),
@@ -313,29 +313,29 @@ var _ = Describe("Steps of clusters of several members", func() {
 	)
 
 	It("replace a lost volume although a quota refuses that volumes grow, and let them grow when it has room", func() {
-		w = world.New(scheme)
-		create(3, plaintext, withExpandableVolumes)(w)
-		startOperator(w, nil).run()
-		drive = startOperator(w, watched)
+		k = kube.New(scheme)
+		create(3, plaintext, withExpandableVolumes)(k)
+		startOperator(k, nil).run()
+		drive = startOperator(k, watched)
 		full := &quota{Client: drive.reconciler.Client, full: true}
 		drive.reconciler.Client = full
-		update(growVolumes)(w)
+		update(growVolumes)(k)
 		until(func() bool { return strings.Contains(progress(), "no room") })
-		w.RemoveNode("n2")
+		k.RemoveNode("n2")
 		until(func() bool { return slices.Contains(acts, "delete PersistentVolumeClaim main-main-1") })
 		Expect(progress()).To(ContainSubstring("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow"))
 		Expect(drive.due).NotTo(BeZero(), "it is tried again")
 
 		full.full = false
 		drive.run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 
 	It("replace pods and let the cluster grow although a quota refuses that volumes grow, and let them when it has room", func() {
-		w = world.New(scheme)
-		create(3, withExpandableVolumes)(w)
-		startOperator(w, nil).run()
-		drive = startOperator(w, watched)
+		k = kube.New(scheme)
+		create(3, withExpandableVolumes)(k)
+		startOperator(k, nil).run()
+		drive = startOperator(k, watched)
 		full := &quota{Client: drive.reconciler.Client, full: true}
 		drive.reconciler.Client = full
 		update(func(etcd *druidv1alpha1.Etcd) {
@@ -343,11 +343,11 @@ var _ = Describe("Steps of clusters of several members", func() {
 			relabel(etcd)
 			etcd.Spec.Replicas = 5
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
-		})(w)
-		begun := w.Clock.Now()
+		})(k)
+		begun := k.Clock.Now()
 		drive.run()
-		Expect(w.Violations).To(BeEmpty())
-		Expect(w.Cluster().Members()).To(And(HaveLen(5), HaveEach(HaveField("Learner", false))))
+		Expect(k.Violations).To(BeEmpty())
+		Expect(k.EtcdCluster().Members()).To(And(HaveLen(5), HaveEach(HaveField("Learner", false))))
 		pod := &corev1.Pod{}
 		for _, name := range []string{"main-0", "main-1", "main-2", "main-3", "main-4"} {
 			get(pod, name)
@@ -358,15 +358,15 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"]).To(ContainSubstring(`"stage":"Prepared"`))
 		const refusal = "spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 16Gi to 32Gi"
 		Expect(progress()).To(HavePrefix(refusal))
-		Expect(w.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix(refusal))))
-		Expect(w.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "it is not carried out")
-		Expect(full.refused).To(BeNumerically("<=", 5*(2+int(w.Clock.Since(begun).Minutes()))), "each is asked for once a minute")
-		Expect(drive.due.Sub(w.Clock.Now())).To(BeNumerically("<=", time.Minute), "it is tried again")
+		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix(refusal))))
+		Expect(k.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "it is not carried out")
+		Expect(full.refused).To(BeNumerically("<=", 5*(2+int(k.Clock.Since(begun).Minutes()))), "each is asked for once a minute")
+		Expect(drive.due.Sub(k.Clock.Now())).To(BeNumerically("<=", time.Minute), "it is tried again")
 
 		full.full = false
 		drive.run()
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
-		Expect(w.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
+		Expect(k.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
 	})
 
 	It("leave a claim alone that somebody else has replaced meanwhile", func() {
@@ -375,33 +375,33 @@ var _ = Describe("Steps of clusters of several members", func() {
 			claim := &corev1.PersistentVolumeClaim{}
 			get(claim, "main-main-1")
 			before := string(claim.UID)
-			Expect(w.Client(nil).Delete(ctx, claim)).To(Succeed())
-			Expect(client.IgnoreNotFound(w.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-1"}}))).To(Succeed())
+			Expect(k.Client(nil).Delete(ctx, claim)).To(Succeed())
+			Expect(client.IgnoreNotFound(k.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-1"}}))).To(Succeed())
 			for replaced = before; replaced == before; {
-				w.Tick()
-				if w.Client(nil).Get(ctx, client.ObjectKeyFromObject(claim), claim) == nil {
+				k.Tick()
+				if k.Client(nil).Get(ctx, client.ObjectKeyFromObject(claim), claim) == nil {
 					replaced = string(claim.UID)
 				}
 			}
 		}
-		w.RemoveNode("n2")
+		k.RemoveNode("n2")
 		drive.run()
 		Expect(acts).To(ContainElement("delete PersistentVolumeClaim main-main-1: refused"))
 		Expect(uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")).To(Equal(replaced))
-		Expect(w.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 
 	It("let a cluster grow by one member at a time, each a voter before the next is told", func() {
 		var told []string
-		w = world.New(scheme)
-		drive = startOperator(w, func(write world.Write) {
+		k = kube.New(scheme)
+		drive = startOperator(k, func(write kube.Write) {
 			if !write.Done || !strings.HasSuffix(write.What, " ManagedResource druid-main") {
 				return
 			}
 			mr := &resourcesv1alpha1.ManagedResource{}
 			get(mr, "druid-main")
 			voters := 0
-			for _, member := range w.Cluster().Members() {
+			for _, member := range k.EtcdCluster().Members() {
 				if !member.Learner {
 					voters++
 				}
@@ -409,7 +409,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 			told = append(told, fmt.Sprintf("%s pods of %s with %d voters",
 				mr.Annotations["etcd-druid.extensions.gardener.cloud/replicas"], mr.Annotations["etcd-druid.extensions.gardener.cloud/size"], voters))
 		})
-		create(3, plaintext)(w)
+		create(3, plaintext)(k)
 		drive.run()
 		Expect(slices.Compact(told)).To(HaveExactElements("1 pods of 1 with 0 voters", "2 pods of 3 with 1 voters", "3 pods of 3 with 2 voters"))
 		Expect(drive.events).To(ContainElement(HavePrefix("Growing: Starting member 2 of 3")))
@@ -434,8 +434,8 @@ func (q *quota) Patch(ctx context.Context, obj client.Object, patch client.Patch
 }
 
 // target is the way to the member in a pod.
-func target(w *world.World, podName string) etcdclient.Target {
+func target(k *kube.Cluster, podName string) etcdclient.Target {
 	pod := &corev1.Pod{}
-	must(w.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: podName}, pod))
+	must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: podName}, pod))
 	return etcdclient.Target{Address: pod.Status.PodIP + ":2379"}
 }

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/test/world"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
 const (
@@ -147,7 +147,7 @@ func snapshot(ctx context.Context, namespace string) []string {
 			return nil
 		})).To(Succeed())
 	}
-	return world.SnapshotOf(env.Client.Scheme(), objects)
+	return kube.SnapshotOf(env.Client.Scheme(), objects)
 }
 
 // allAtOnce does things, some at the same time.
@@ -207,7 +207,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 			}
 			what := fmt.Sprintf("%s, killed at write %d of %d, after it: %t", s.name, l.killAt, writes[kills[i]], l.after)
 			Eventually(func() string {
-				return strings.Join(world.Differences(references[kills[i]], snapshot(ctx, namespace)), "\n")
+				return strings.Join(kube.Differences(references[kills[i]], snapshot(ctx, namespace)), "\n")
 			}).Should(BeEmpty(), what)
 			lock.Lock()
 			defer lock.Unlock()

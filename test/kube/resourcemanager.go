@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"fmt"
@@ -30,76 +30,76 @@ const resourceManagerFinalizer = "resources.gardener.cloud/gardener-resource-man
 
 // resourceManager applies ManagedResources as gardener-resource-manager does: when their generation is new or the operation
 // annotation asks for it, and never because an object that it applied has changed.
-func (w *World) resourceManager() bool {
+func (k *Cluster) resourceManager() bool {
 	happened := false
-	for _, mr := range every[*resourcesv1alpha1.ManagedResource](w) {
+	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
 		isAsked := mr.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile
 		switch {
 		case mr.DeletionTimestamp != nil:
-			happened = w.unapply(mr) || happened
+			happened = k.unapply(mr) || happened
 		case isAsked || mr.Status.ObservedGeneration != mr.Generation:
-			happened = w.apply(mr) || happened
+			happened = k.apply(mr) || happened
 		}
 	}
 	return happened
 }
 
 // unapply deletes what was applied, and lets the ManagedResource go when all of it is gone.
-func (w *World) unapply(mr *resourcesv1alpha1.ManagedResource) bool {
+func (k *Cluster) unapply(mr *resourcesv1alpha1.ManagedResource) bool {
 	happened, left := false, false
 	for _, reference := range mr.Status.Resources {
-		if obj := w.referenced(reference); obj != nil && !ptr.Deref(mr.Spec.KeepObjects, false) {
+		if obj := k.referenced(reference); obj != nil && !ptr.Deref(mr.Spec.KeepObjects, false) {
 			left = true
-			happened = w.drop(obj) || happened
+			happened = k.drop(obj) || happened
 		}
 	}
 	if left {
 		return happened
 	}
-	return change(w, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+	return change(k, mr, func(mr *resourcesv1alpha1.ManagedResource) {
 		controllerutil.RemoveFinalizer(mr, resourceManagerFinalizer)
 	})
 }
 
-func (w *World) referenced(reference resourcesv1alpha1.ObjectReference) client.Object {
-	obj, err := w.api.get(reference.GroupVersionKind(), client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name})
+func (k *Cluster) referenced(reference resourcesv1alpha1.ObjectReference) client.Object {
+	obj, err := k.api.get(reference.GroupVersionKind(), client.ObjectKey{Namespace: reference.Namespace, Name: reference.Name})
 	if err != nil {
 		return nil
 	}
 	return obj
 }
 
-func (w *World) apply(mr *resourcesv1alpha1.ManagedResource) bool {
+func (k *Cluster) apply(mr *resourcesv1alpha1.ManagedResource) bool {
 	var references []resourcesv1alpha1.ObjectReference
-	for _, obj := range w.payload(mr) {
-		kind := w.api.kindOf(obj)
+	for _, obj := range k.payload(mr) {
+		kind := k.api.kindOf(obj)
 		references = append(references, resourcesv1alpha1.ObjectReference{ObjectReference: corev1.ObjectReference{
 			APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName(),
 		}})
-		if err := w.applyOne(obj); err != nil {
-			return change(w, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+		if err := k.applyOne(obj); err != nil {
+			return change(k, mr, func(mr *resourcesv1alpha1.ManagedResource) {
 				controllerutil.AddFinalizer(mr, resourceManagerFinalizer)
-				setApplied(mr, w, gardencorev1beta1.ConditionFalse, "ApplyFailed", err.Error())
+				setApplied(mr, k, gardencorev1beta1.ConditionFalse, "ApplyFailed", err.Error())
 			})
 		}
 	}
 	for _, before := range mr.Status.Resources {
-		if obj := w.referenced(before); obj != nil && !slices.ContainsFunc(references, func(r resourcesv1alpha1.ObjectReference) bool {
+		if obj := k.referenced(before); obj != nil && !slices.ContainsFunc(references, func(r resourcesv1alpha1.ObjectReference) bool {
 			return r.ObjectReference == before.ObjectReference
 		}) {
-			w.drop(obj)
+			k.drop(obj)
 		}
 	}
-	return change(w, mr, func(mr *resourcesv1alpha1.ManagedResource) {
+	return change(k, mr, func(mr *resourcesv1alpha1.ManagedResource) {
 		controllerutil.AddFinalizer(mr, resourceManagerFinalizer)
 		delete(mr.Annotations, v1beta1constants.GardenerOperation)
 		mr.Status.ObservedGeneration, mr.Status.Resources = mr.Generation, references
-		setApplied(mr, w, gardencorev1beta1.ConditionTrue, "ApplySucceeded", "")
+		setApplied(mr, k, gardencorev1beta1.ConditionTrue, "ApplySucceeded", "")
 	})
 }
 
-func setApplied(mr *resourcesv1alpha1.ManagedResource, w *World, status gardencorev1beta1.ConditionStatus, reason, message string) {
-	now := metav1.NewTime(w.now())
+func setApplied(mr *resourcesv1alpha1.ManagedResource, k *Cluster, status gardencorev1beta1.ConditionStatus, reason, message string) {
+	now := metav1.NewTime(k.now())
 	if len(mr.Status.Conditions) > 0 && mr.Status.Conditions[0].Status == status {
 		now = mr.Status.Conditions[0].LastTransitionTime
 	}
@@ -112,25 +112,25 @@ func setApplied(mr *resourcesv1alpha1.ManagedResource, w *World, status gardenco
 var payloads sync.Map
 
 // payload are the objects of a ManagedResource, to be changed.
-func (w *World) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object {
+func (k *Cluster) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 	var objects []client.Object
-	for _, obj := range w.decoded(mr) {
+	for _, obj := range k.decoded(mr) {
 		objects = append(objects, obj.DeepCopyObject().(client.Object))
 	}
 	return objects
 }
 
 // decoded are the objects of a ManagedResource, which nobody may change.
-func (w *World) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object {
+func (k *Cluster) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 	var objects []client.Object
 	for _, reference := range mr.Spec.SecretRefs {
 		known, found := payloads.Load(reference.Name)
 		if !found {
-			secret := one[*corev1.Secret](w, reference.Name)
+			secret := one[*corev1.Secret](k, reference.Name)
 			if secret == nil {
 				continue
 			}
-			decoded, err := managedresources.ExtractObjectsFromSecret(serializer.NewCodecFactory(w.api.scheme).UniversalDeserializer(), secret)
+			decoded, err := managedresources.ExtractObjectsFromSecret(serializer.NewCodecFactory(k.api.scheme).UniversalDeserializer(), secret)
 			if err != nil {
 				panic(err)
 			}
@@ -144,7 +144,7 @@ func (w *World) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 
 // applyOne replaces an object by what it is to be. Of a StatefulSet it keeps the claim templates of the live one, and the API
 // server refuses other changes of fields that cannot be changed.
-func (w *World) applyOne(obj client.Object) error {
+func (k *Cluster) applyOne(obj client.Object) error {
 	const managedBy = "resources.gardener.cloud/managed-by"
 	labels := maps.Clone(obj.GetLabels())
 	if labels == nil {
@@ -156,9 +156,9 @@ func (w *World) applyOne(obj client.Object) error {
 	if isStatefulSet {
 		metav1.SetMetaDataLabel(&statefulSet.Spec.Template.ObjectMeta, managedBy, "gardener")
 	}
-	current, err := w.api.get(w.api.kindOf(obj), client.ObjectKeyFromObject(obj))
+	current, err := k.api.get(k.api.kindOf(obj), client.ObjectKeyFromObject(obj))
 	if err != nil {
-		return w.api.create(obj, false)
+		return k.api.create(obj, false)
 	}
 	if isStatefulSet {
 		live := current.(*appsv1.StatefulSet)
@@ -170,5 +170,5 @@ func (w *World) applyOne(obj client.Object) error {
 	}
 	obj.SetResourceVersion("")
 	obj.SetFinalizers(current.GetFinalizers())
-	return w.api.replace(obj, false)
+	return k.api.replace(obj, false)
 }

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"context"
@@ -45,17 +45,17 @@ func runs(pod *corev1.Pod) bool {
 }
 
 // alive is true when the member runs in the pod, on data of its own.
-func (w *World) alive(pod *corev1.Pod, member *etcdcluster.ListedMember) bool {
+func (k *Cluster) alive(pod *corev1.Pod, member *etcdcluster.ListedMember) bool {
 	if member == nil || !runs(pod) {
 		return false
 	}
-	claim := w.claimOf(pod)
-	return claim != nil && w.data[claim.Spec.VolumeName] == member.ID
+	claim := k.claimOf(pod)
+	return claim != nil && k.data[claim.Spec.VolumeName] == member.ID
 }
 
 // listed is the member of a pod; nil when the cluster does not list it.
-func (w *World) listed(podName string) *etcdcluster.ListedMember {
-	for _, member := range w.cluster.Members() {
+func (k *Cluster) listed(podName string) *etcdcluster.ListedMember {
+	for _, member := range k.etcd.Members() {
 		if member.Name == podName {
 			return &member
 		}
@@ -64,63 +64,63 @@ func (w *World) listed(podName string) *etcdcluster.ListedMember {
 }
 
 // connect lets members be reached where their pods run, and nowhere else.
-func (w *World) connect() {
-	for _, member := range w.cluster.Members() {
-		pod := one[*corev1.Pod](w, member.Name)
-		if !w.alive(pod, &member) {
-			w.cluster.Stop(member.ID)
+func (k *Cluster) connect() {
+	for _, member := range k.etcd.Members() {
+		pod := one[*corev1.Pod](k, member.Name)
+		if !k.alive(pod, &member) {
+			k.etcd.Stop(member.ID)
 			continue
 		}
-		w.cluster.Move(member.ID, clientAddress(pod))
-		w.cluster.Start(member.ID)
+		k.etcd.Move(member.ID, clientAddress(pod))
+		k.etcd.Start(member.ID)
 	}
 }
 
 // sidecars let members form, join and rejoin the cluster, and promote learners that have caught up.
-func (w *World) sidecars() bool {
+func (k *Cluster) sidecars() bool {
 	happened := false
-	for _, pod := range every[*corev1.Pod](w) {
-		claim := w.claimOf(pod)
+	for _, pod := range every[*corev1.Pod](k) {
+		claim := k.claimOf(pod)
 		switch {
 		case !runs(pod) || claim == nil || claim.Spec.VolumeName == "":
-		case w.restores(pod, claim.Spec.VolumeName):
-			w.restore(pod, claim.Spec.VolumeName)
+		case k.restores(pod, claim.Spec.VolumeName):
+			k.restore(pod, claim.Spec.VolumeName)
 			happened = true
 		default:
-			happened = w.sidecar(pod, claim) || happened
+			happened = k.sidecar(pod, claim) || happened
 		}
 	}
-	w.takeFirstSnapshot()
+	k.takeFirstSnapshot()
 	return happened
 }
 
-func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	member, volume, urls := w.listed(pod.Name), claim.Spec.VolumeName, peerURL(pod)
+func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
+	member, volume, urls := k.listed(pod.Name), claim.Spec.VolumeName, peerURL(pod)
 	switch {
-	case w.isPredecessors(pod) && member == nil:
-		w.join(pod, volume, false) // all at once
-	case len(w.cluster.Members()) == 0:
-		if size := w.initialSize(pod); size != 1 {
-			w.violated("member %s starts from nothing in a cluster of %d", pod.Name, size)
+	case k.isPredecessors(pod) && member == nil:
+		k.join(pod, volume, false) // all at once
+	case len(k.etcd.Members()) == 0:
+		if size := k.initialSize(pod); size != 1 {
+			k.reportViolation("member %s starts from nothing in a cluster of %d", pod.Name, size)
 		}
-		w.join(pod, volume, false)
-	case w.cluster.Leader() == 0:
+		k.join(pod, volume, false)
+	case k.etcd.Leader() == 0:
 		return false
-	case member != nil && w.data[volume] != member.ID:
-		w.cluster.RemoveMember(member.ID) // it lost its data
+	case member != nil && k.data[volume] != member.ID:
+		k.etcd.RemoveMember(member.ID) // it lost its data
 	case member == nil:
-		for _, other := range w.cluster.Members() {
+		for _, other := range k.etcd.Members() {
 			if other.Learner {
 				return false
 			}
 		}
-		w.join(pod, volume, true)
-	case member.Learner && w.caught[member.ID] < promotion:
-		w.caught[member.ID]++
+		k.join(pod, volume, true)
+	case member.Learner && k.caught[member.ID] < promotion:
+		k.caught[member.ID]++
 	case member.Learner:
-		w.cluster.SetLearner(member.ID, false)
+		k.etcd.SetLearner(member.ID, false)
 	case member.PeerURLs[0] != urls && !isReady(pod): // when it starts
-		w.cluster.SetPeerURLs(member.ID, urls)
+		k.etcd.SetPeerURLs(member.ID, urls)
 	default:
 		return false
 	}
@@ -128,33 +128,33 @@ func (w *World) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bo
 }
 
 // isPredecessors is true for a pod of a StatefulSet that the operator has not rendered.
-func (w *World) isPredecessors(pod *corev1.Pod) bool {
-	statefulSet := one[*appsv1.StatefulSet](w, pod.Name[:strings.LastIndex(pod.Name, "-")])
+func (k *Cluster) isPredecessors(pod *corev1.Pod) bool {
+	statefulSet := one[*appsv1.StatefulSet](k, pod.Name[:strings.LastIndex(pod.Name, "-")])
 	return statefulSet != nil && statefulSet.Annotations[etcdcluster.RenderingAnnotation] == ""
 }
 
-func (w *World) join(pod *corev1.Pod, volume string, learner bool) {
-	w.counter++
-	id := 0xa000 + w.counter
+func (k *Cluster) join(pod *corev1.Pod, volume string, learner bool) {
+	k.counter++
+	id := 0xa000 + k.counter
 	if learner {
-		w.cluster.AddLearner(id, pod.Name, clientAddress(pod))
+		k.etcd.AddLearner(id, pod.Name, clientAddress(pod))
 	} else {
-		w.cluster.AddMember(id, pod.Name, clientAddress(pod))
+		k.etcd.AddMember(id, pod.Name, clientAddress(pod))
 	}
-	w.cluster.SetPeerURLs(id, peerURL(pod))
-	w.data[volume] = id
-	w.checkSizes()
+	k.etcd.SetPeerURLs(id, peerURL(pod))
+	k.data[volume] = id
+	k.checkSizes()
 }
 
 // checkSizes checks that no sidecar that was started with size 1 and a store runs next to another member: it restores a second cluster
 // from the store where the database is older than that.
-func (w *World) checkSizes() {
-	if len(w.cluster.Members()) < 2 {
+func (k *Cluster) checkSizes() {
+	if len(k.etcd.Members()) < 2 {
 		return
 	}
-	for _, pod := range every[*corev1.Pod](w) {
-		if w.sizes[pod.UID] == 1 && usesStore(pod) && runs(pod) {
-			w.violatedOnce("pod %s was started with size 1, and runs in a cluster of several members", pod.Name)
+	for _, pod := range every[*corev1.Pod](k) {
+		if k.sizes[pod.UID] == 1 && usesStore(pod) && runs(pod) {
+			k.reportViolationOnce("pod %s was started with size 1, and runs in a cluster of several members", pod.Name)
 		}
 	}
 }
@@ -167,12 +167,12 @@ func usesStore(pod *corev1.Pod) bool {
 }
 
 // initialSize is the number of members in etcd's configuration.
-func (w *World) initialSize(pod *corev1.Pod) int {
+func (k *Cluster) initialSize(pod *corev1.Pod) int {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.ConfigMap == nil {
 			continue
 		}
-		configMap := one[*corev1.ConfigMap](w, volume.ConfigMap.Name)
+		configMap := one[*corev1.ConfigMap](k, volume.ConfigMap.Name)
 		if configMap == nil {
 			return 0
 		}
@@ -214,37 +214,37 @@ func clientAddress(pod *corev1.Pod) string {
 }
 
 // probes tell of pods whose members serve.
-func (w *World) probes() bool {
+func (k *Cluster) probes() bool {
 	happened := false
-	for _, pod := range every[*corev1.Pod](w) {
-		member := w.listed(pod.Name)
-		serves := w.alive(pod, member) && !member.Learner && w.cluster.Leader() != 0
-		if pod.Status.PodIP == "" || isTold(pod) && isReady(pod) == serves {
+	for _, pod := range every[*corev1.Pod](k) {
+		member := k.listed(pod.Name)
+		serves := k.alive(pod, member) && !member.Learner && k.etcd.Leader() != 0
+		if pod.Status.PodIP == "" || hasReadyCondition(pod) && isReady(pod) == serves {
 			continue
 		}
-		happened = change(w, pod, func(pod *corev1.Pod) {
-			setCondition(w, pod, corev1.ContainersReady, serves, "")
-			setCondition(w, pod, corev1.PodReady, serves, "")
+		happened = change(k, pod, func(pod *corev1.Pod) {
+			setCondition(k, pod, corev1.ContainersReady, serves, "")
+			setCondition(k, pod, corev1.PodReady, serves, "")
 		}) || happened
 	}
 	return happened
 }
 
 // renewLeases is what the sidecars write of members and snapshots.
-func (w *World) renewLeases() {
-	for _, lease := range every[*coordinationv1.Lease](w) {
+func (k *Cluster) renewLeases() {
+	for _, lease := range every[*coordinationv1.Lease](k) {
 		holder := ""
 		var tls *bool
-		if strings.HasSuffix(lease.Name, "-snap") && w.cluster.Leader() != 0 {
+		if strings.HasSuffix(lease.Name, "-snap") && k.etcd.Leader() != 0 {
 			holder = "1"
-		} else if member, pod := w.listed(lease.Name), one[*corev1.Pod](w, lease.Name); w.alive(pod, member) && w.cluster.Leader() != 0 {
+		} else if member, pod := k.listed(lease.Name), one[*corev1.Pod](k, lease.Name); k.alive(pod, member) && k.etcd.Leader() != 0 {
 			holder, tls = fmt.Sprintf("%x:Member", member.ID), new(strings.HasPrefix(member.PeerURLs[0], "https"))
 		}
-		if holder == "" || ptr.Deref(lease.Spec.HolderIdentity, "") == holder && w.now().Sub(lease.Spec.RenewTime.Time) < heartbeat {
+		if holder == "" || ptr.Deref(lease.Spec.HolderIdentity, "") == holder && k.now().Sub(lease.Spec.RenewTime.Time) < heartbeat {
 			continue
 		}
-		change(w, lease, func(lease *coordinationv1.Lease) {
-			lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, new(metav1.NewMicroTime(w.now()))
+		change(k, lease, func(lease *coordinationv1.Lease) {
+			lease.Spec.HolderIdentity, lease.Spec.RenewTime = &holder, new(metav1.NewMicroTime(k.now()))
 			if tls != nil {
 				metav1.SetMetaDataAnnotation(&lease.ObjectMeta, druidv1alpha1.MemberTLSEnabledAnnotation, fmt.Sprint(*tls))
 			}
@@ -253,17 +253,17 @@ func (w *World) renewLeases() {
 }
 
 // Connector returns the way to the members. onWrite is called around what changes the cluster; nil: it is not.
-func (w *World) Connector(onWrite func(Write)) etcdclient.Connector {
-	return connector{world: w, onWrite: onWrite}
+func (k *Cluster) Connector(onWrite func(Write)) etcdclient.Connector {
+	return connector{cluster: k, onWrite: onWrite}
 }
 
 type connector struct {
-	world   *World
+	cluster *Cluster
 	onWrite func(Write)
 }
 
 func (c connector) Connect(ctx context.Context, target etcdclient.Target) (etcdclient.Client, error) {
-	client, err := c.world.cluster.Connect(ctx, target)
+	client, err := c.cluster.etcd.Connect(ctx, target)
 	return member{Client: client, connector: c}, err
 }
 
@@ -299,84 +299,84 @@ func (c connector) write(what string, do func() error) error {
 	return err
 }
 
-func (w *World) violated(format string, args ...any) {
-	w.Violations = append(w.Violations, w.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+func (k *Cluster) reportViolation(format string, args ...any) {
+	k.Violations = append(k.Violations, k.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
 }
 
 // violatedOnce is for what stays as it is until somebody mends it: it is told when it is first seen.
-func (w *World) violatedOnce(format string, args ...any) {
+func (k *Cluster) reportViolationOnce(format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(w.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
-		w.violated("%s", message)
+	if !slices.ContainsFunc(k.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
+		k.reportViolation("%s", message)
 	}
 }
 
 // checkDelete holds what the operator is about to delete against what it promises.
-func (w *World) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
-	etcd := w.EtcdObject()
+func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
+	etcd := k.EtcdObject()
 	if etcd == nil {
 		return
 	}
 	if etcd.DeletionTimestamp != nil {
 		if kind == "PersistentVolumeClaim" && etcd.Spec.Backup.Store != nil {
-			w.checkStored("claim " + key.Name + " is deleted")
+			k.checkStored("claim " + key.Name + " is deleted")
 		}
 		return
 	}
 	switch kind {
 	case "Lease":
-		w.checkLease(key.Name)
+		k.checkLease(key.Name)
 	case "Pod":
-		w.checkPod(key.Name, options)
+		k.checkPod(key.Name, options)
 	case "PersistentVolumeClaim":
-		w.checkClaim(key.Name)
+		k.checkClaim(key.Name)
 	}
 }
 
 // voters are the members with a vote, and how many of them run.
-func (w *World) voters() (alive, all int) {
-	for _, member := range w.cluster.Members() {
+func (k *Cluster) voters() (alive, all int) {
+	for _, member := range k.etcd.Members() {
 		if member.Learner {
 			continue
 		}
 		all++
-		if w.alive(one[*corev1.Pod](w, member.Name), &member) {
+		if k.alive(one[*corev1.Pod](k, member.Name), &member) {
 			alive++
 		}
 	}
 	return alive, all
 }
 
-func (w *World) checkPod(name string, options client.DeleteOptions) {
-	pod, member := one[*corev1.Pod](w, name), w.listed(name)
+func (k *Cluster) checkPod(name string, options client.DeleteOptions) {
+	pod, member := one[*corev1.Pod](k, name), k.listed(name)
 	if pod == nil || member == nil || options.Preconditions == nil || ptr.Deref(options.Preconditions.UID, "") != pod.UID {
 		return // it is refused
 	}
-	alive, all := w.voters()
-	if all > 1 && !member.Learner && w.alive(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
-		w.violated("pod %s is taken while %d of %d serve", name, alive, all)
+	alive, all := k.voters()
+	if all > 1 && !member.Learner && k.alive(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
+		k.reportViolation("pod %s is taken while %d of %d serve", name, alive, all)
 	}
 }
 
-func (w *World) checkClaim(name string) {
-	claim := one[*corev1.PersistentVolumeClaim](w, name)
+func (k *Cluster) checkClaim(name string) {
+	claim := one[*corev1.PersistentVolumeClaim](k, name)
 	if claim == nil {
 		return
 	}
-	volume := w.volume(claim.Spec.VolumeName)
-	isLost := volume == nil || !w.hasNode(nodeOf(volume))
-	alive, all := w.voters()
-	isReplaced, isRestored := isLost && etcdcluster.IsQuorate(alive, all), alive == 0 && w.isRestoreVerified()
+	volume := k.volume(claim.Spec.VolumeName)
+	isLost := volume == nil || !k.hasNode(nodeOf(volume))
+	alive, all := k.voters()
+	isReplaced, isRestored := isLost && etcdcluster.IsQuorate(alive, all), alive == 0 && k.isRestoreVerified()
 	if !isReplaced && !isRestored {
-		w.violated("claim %s is deleted with %d of %d serving, its volume lost: %t", name, alive, all, isLost)
+		k.reportViolation("claim %s is deleted with %d of %d serving, its volume lost: %t", name, alive, all, isLost)
 	}
 }
 
 // checkLease checks that the lease of a member is not deleted while the claim of the member holds data.
-func (w *World) checkLease(name string) {
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
-		if id := w.data[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
-			w.violated("lease %s is deleted while claim %s holds the data of member %x", name, claim.Name, id)
+func (k *Cluster) checkLease(name string) {
+	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
+		if id := k.data[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
+			k.reportViolation("lease %s is deleted while claim %s holds the data of member %x", name, claim.Name, id)
 		}
 	}
 }

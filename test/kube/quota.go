@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // admit refuses the expansion of a claim that exceeds a ResourceQuota for storage, as the API server does also in a dry run.
-func (w *World) admit(current, next client.Object) error {
+func (k *Cluster) admit(current, next client.Object) error {
 	before, isClaim := current.(*corev1.PersistentVolumeClaim)
 	if !isClaim {
 		return nil
@@ -22,12 +22,12 @@ func (w *World) admit(current, next client.Object) error {
 	requested := next.(*corev1.PersistentVolumeClaim).Spec.Resources.Requests.Storage().DeepCopy()
 	requested.Sub(*before.Spec.Resources.Requests.Storage())
 	used := resource.Quantity{}
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
+	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
 		used.Add(*claim.Spec.Resources.Requests.Storage())
 	}
 	total := used.DeepCopy()
 	total.Add(requested)
-	for _, quota := range every[*corev1.ResourceQuota](w) {
+	for _, quota := range every[*corev1.ResourceQuota](k) {
 		limit, isLimited := quota.Spec.Hard[corev1.ResourceRequestsStorage]
 		if isLimited && requested.Sign() > 0 && total.Cmp(limit) > 0 {
 			return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), before.Name, fmt.Errorf(

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"cmp"
@@ -50,20 +50,20 @@ var dropped = [][]string{
 var certificateLabels = []string{"checksum-of-config", "checksum-of-signing-ca", "issued-at-time", "valid-until-time", "last-rotation-initiation-time"}
 
 // Snapshot is everything in the world that a run came to, without accidents: a line for each object, sorted.
-func (w *World) Snapshot() []string {
+func (k *Cluster) Snapshot() []string {
 	var objects []client.Object
-	for _, kind := range w.api.objects {
+	for _, kind := range k.api.objects {
 		for _, obj := range kind {
 			objects = append(objects, obj)
 		}
 	}
-	lines := SnapshotOf(w.api.scheme, objects)
-	for _, member := range w.cluster.Members() {
+	lines := SnapshotOf(k.api.scheme, objects)
+	for _, member := range k.etcd.Members() {
 		lines = append(lines, fmt.Sprintf("member %s learner=%t %v", member.Name, member.Learner, member.PeerURLs))
 	}
-	lines = append(lines, fmt.Sprintf("cluster %x revision=%d", w.cluster.ID, w.cluster.Revision()))
-	if w.store.full != nil {
-		lines = append(lines, fmt.Sprintf("store revision=%d", w.store.full.LastRevision))
+	lines = append(lines, fmt.Sprintf("cluster %x revision=%d", k.etcd.ID, k.etcd.Revision()))
+	if k.store.full != nil {
+		lines = append(lines, fmt.Sprintf("store revision=%d", k.store.full.LastRevision))
 	}
 	return lines
 }
@@ -172,9 +172,9 @@ func Differences(want, got []string) []string {
 }
 
 // Claims are the identities of the volume claims by name.
-func (w *World) Claims() map[string]string {
+func (k *Cluster) Claims() map[string]string {
 	claims := map[string]string{}
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
+	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
 		claims[claim.Name] = string(claim.UID)
 	}
 	return claims

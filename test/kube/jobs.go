@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"slices"
@@ -18,20 +18,20 @@ const jobTime = 15 * time.Second
 
 // jobController starts Jobs and ends them after jobTime. Each Job restores from the store, and fails if the store is empty or unreachable.
 // The controller makes no pods.
-func (w *World) jobController() bool {
+func (k *Cluster) jobController() bool {
 	happened := false
-	for _, job := range every[*batchv1.Job](w) {
+	for _, job := range every[*batchv1.Job](k) {
 		switch {
 		case job.DeletionTimestamp != nil || isFinished(job, batchv1.JobComplete) || isFinished(job, batchv1.JobFailed):
 		case job.Status.StartTime == nil:
-			w.JobsMade++
-			happened = change(w, job, func(job *batchv1.Job) { job.Status.StartTime = new(metav1.NewTime(w.now())) }) || happened
-		case w.now().Sub(job.Status.StartTime.Time) >= jobTime:
-			condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(w.now())}
-			if !w.store.restorable() {
+			k.JobsMade++
+			happened = change(k, job, func(job *batchv1.Job) { job.Status.StartTime = new(metav1.NewTime(k.now())) }) || happened
+		case k.now().Sub(job.Status.StartTime.Time) >= jobTime:
+			condition := batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(k.now())}
+			if !k.store.restorable() {
 				condition.Type, condition.Reason, condition.Message = batchv1.JobFailed, batchv1.JobReasonBackoffLimitExceeded, "Job has reached the specified backoff limit"
 			}
-			happened = change(w, job, func(job *batchv1.Job) { job.Status.Conditions = []batchv1.JobCondition{condition} }) || happened
+			happened = change(k, job, func(job *batchv1.Job) { job.Status.Conditions = []batchv1.JobCondition{condition} }) || happened
 		}
 	}
 	return happened
@@ -42,6 +42,6 @@ func isFinished(job *batchv1.Job, as batchv1.JobConditionType) bool {
 }
 
 // isRestoreVerified is true while a Job exists that has restored from the store.
-func (w *World) isRestoreVerified() bool {
-	return slices.ContainsFunc(every[*batchv1.Job](w), func(job *batchv1.Job) bool { return isFinished(job, batchv1.JobComplete) })
+func (k *Cluster) isRestoreVerified() bool {
+	return slices.ContainsFunc(every[*batchv1.Job](k), func(job *batchv1.Job) bool { return isFinished(job, batchv1.JobComplete) })
 }

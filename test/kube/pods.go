@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"fmt"
@@ -38,37 +38,37 @@ func isReady(pod *corev1.Pod) bool {
 }
 
 // isTold is true when the pod has been said to be ready or not.
-func isTold(pod *corev1.Pod) bool {
+func hasReadyCondition(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 }
 
 // claimOf is the claim that a pod names; nil when there is none.
-func (w *World) claimOf(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
+func (k *Cluster) claimOf(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.PersistentVolumeClaim != nil {
-			return one[*corev1.PersistentVolumeClaim](w, volume.PersistentVolumeClaim.ClaimName)
+			return one[*corev1.PersistentVolumeClaim](k, volume.PersistentVolumeClaim.ClaimName)
 		}
 	}
 	return nil
 }
 
 // claimController lets claims go that are being deleted and that no pod on a node uses, and grows volumes in place.
-func (w *World) claimController() bool {
+func (k *Cluster) claimController() bool {
 	happened := false
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
-		inUse := slices.ContainsFunc(every[*corev1.Pod](w), func(pod *corev1.Pod) bool {
-			used := w.claimOf(pod)
+	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
+		inUse := slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool {
+			used := k.claimOf(pod)
 			return pod.Spec.NodeName != "" && used != nil && used.Name == claim.Name
 		})
 		switch {
 		case claim.DeletionTimestamp != nil && !inUse:
-			delete(w.data, claim.Spec.VolumeName)
-			happened = change(w, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil }) || happened
-			if volume := w.volume(claim.Spec.VolumeName); volume != nil {
-				happened = w.drop(volume) || happened
+			delete(k.data, claim.Spec.VolumeName)
+			happened = change(k, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil }) || happened
+			if volume := k.volume(claim.Spec.VolumeName); volume != nil {
+				happened = k.drop(volume) || happened
 			}
 		case claim.Status.Phase == corev1.ClaimBound && !equality.Semantic.DeepEqual(claim.Status.Capacity, claim.Spec.Resources.Requests):
-			happened = change(w, claim, func(claim *corev1.PersistentVolumeClaim) {
+			happened = change(k, claim, func(claim *corev1.PersistentVolumeClaim) {
 				claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
 			}) || happened
 		}
@@ -76,8 +76,8 @@ func (w *World) claimController() bool {
 	return happened
 }
 
-func (w *World) volume(name string) *corev1.PersistentVolume {
-	for _, volume := range every[*corev1.PersistentVolume](w) {
+func (k *Cluster) volume(name string) *corev1.PersistentVolume {
+	for _, volume := range every[*corev1.PersistentVolume](k) {
 		if volume.Name == name {
 			return volume
 		}
@@ -86,39 +86,39 @@ func (w *World) volume(name string) *corev1.PersistentVolume {
 }
 
 // scheduler gives pods a node: that of their volume, else the first one without a member.
-func (w *World) scheduler() bool {
+func (k *Cluster) scheduler() bool {
 	happened := false
-	for _, pod := range every[*corev1.Pod](w) {
+	for _, pod := range every[*corev1.Pod](k) {
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 			continue
 		}
-		claim := w.claimOf(pod)
-		node := w.placeFor(claim)
+		claim := k.claimOf(pod)
+		node := k.placeFor(claim)
 		if node == "" {
-			happened = change(w, pod, func(pod *corev1.Pod) {
-				setCondition(w, pod, corev1.PodScheduled, false, "no node fits")
+			happened = change(k, pod, func(pod *corev1.Pod) {
+				setCondition(k, pod, corev1.PodScheduled, false, "no node fits")
 			}) || happened
 			continue
 		}
 		if claim.Spec.VolumeName == "" {
-			w.bind(claim, node)
+			k.bind(claim, node)
 		}
-		happened = change(w, pod, func(pod *corev1.Pod) {
+		happened = change(k, pod, func(pod *corev1.Pod) {
 			pod.Spec.NodeName = node
-			setCondition(w, pod, corev1.PodScheduled, true, "")
+			setCondition(k, pod, corev1.PodScheduled, true, "")
 		}) || happened
 	}
 	return happened
 }
 
 // placeFor names the node on which a pod with the claim can run; empty: none.
-func (w *World) placeFor(claim *corev1.PersistentVolumeClaim) string {
+func (k *Cluster) placeFor(claim *corev1.PersistentVolumeClaim) string {
 	if claim == nil || claim.DeletionTimestamp != nil {
 		return ""
 	}
-	bound := w.volume(claim.Spec.VolumeName)
-	for _, node := range every[*corev1.Node](w) {
-		taken := slices.ContainsFunc(every[*corev1.Pod](w), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
+	bound := k.volume(claim.Spec.VolumeName)
+	for _, node := range every[*corev1.Node](k) {
+		taken := slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
 		if bound == nil && claim.Spec.VolumeName == "" && !taken || bound != nil && nodeOf(bound) == node.Name {
 			return node.Name
 		}
@@ -126,64 +126,64 @@ func (w *World) placeFor(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-func (w *World) hasNode(name string) bool {
-	return slices.ContainsFunc(every[*corev1.Node](w), func(node *corev1.Node) bool { return node.Name == name })
+func (k *Cluster) hasNode(name string) bool {
+	return slices.ContainsFunc(every[*corev1.Node](k), func(node *corev1.Node) bool { return node.Name == name })
 }
 
 func nodeOf(volume *corev1.PersistentVolume) string {
 	return volume.Spec.NodeAffinity.Required.NodeSelectorTerms[0].MatchExpressions[0].Values[0]
 }
 
-func (w *World) bind(claim *corev1.PersistentVolumeClaim, node string) {
+func (k *Cluster) bind(claim *corev1.PersistentVolumeClaim, node string) {
 	volume := &corev1.PersistentVolume{}
 	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 	}}}}
-	w.mustCreate(volume, "pv-"+string(claim.UID))
-	change(w, claim, func(claim *corev1.PersistentVolumeClaim) {
+	k.mustCreate(volume, "pv-"+string(claim.UID))
+	change(k, claim, func(claim *corev1.PersistentVolumeClaim) {
 		claim.Spec.VolumeName, claim.Status.Phase = volume.Name, corev1.ClaimBound
 		claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
 	})
 }
 
 // kubelets start containers, and let pods go that are being deleted or whose node is gone.
-func (w *World) kubelets() bool {
+func (k *Cluster) kubelets() bool {
 	happened := false
-	for _, pod := range every[*corev1.Pod](w) {
-		node := w.hasNode(pod.Spec.NodeName)
+	for _, pod := range every[*corev1.Pod](k) {
+		node := k.hasNode(pod.Spec.NodeName)
 		switch {
 		case pod.Spec.NodeName != "" && !node:
-			w.drop(pod)
+			k.drop(pod)
 			fallthrough
 		case pod.DeletionTimestamp != nil:
-			if left := one[*corev1.Pod](w, pod.Name); left != nil {
-				happened = change(w, left, func(pod *corev1.Pod) { controllerutil.RemoveFinalizer(pod, kubeletFinalizer) }) || happened
+			if left := one[*corev1.Pod](k, pod.Name); left != nil {
+				happened = change(k, left, func(pod *corev1.Pod) { controllerutil.RemoveFinalizer(pod, kubeletFinalizer) }) || happened
 			}
 		case node && pod.Status.PodIP == "":
-			happened = change(w, pod, w.start) || happened
+			happened = change(k, pod, k.start) || happened
 		}
 	}
 	return happened
 }
 
-func (w *World) start(pod *corev1.Pod) {
-	w.counter++
+func (k *Cluster) start(pod *corev1.Pod) {
+	k.counter++
 	pod.Status.Phase = corev1.PodRunning
-	pod.Status.PodIP = fmt.Sprintf("10.0.%d.%d", w.counter/250, w.counter%250)
+	pod.Status.PodIP = fmt.Sprintf("10.0.%d.%d", k.counter/250, k.counter%250)
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
-	w.sizes[pod.UID] = w.initialSize(pod)
+	k.sizes[pod.UID] = k.initialSize(pod)
 	for _, container := range pod.Spec.Containers {
 		status := corev1.ContainerStatus{Name: container.Name}
-		if w.broken[container.Image] {
+		if k.broken[container.Image] {
 			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
 		} else {
-			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(w.now())}
+			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.now())}
 		}
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 	}
 }
 
-func setCondition(w *World, pod *corev1.Pod, conditionType corev1.PodConditionType, is bool, message string) {
+func setCondition(k *Cluster, pod *corev1.Pod, conditionType corev1.PodConditionType, is bool, message string) {
 	status := corev1.ConditionFalse
 	if is {
 		status = corev1.ConditionTrue
@@ -194,27 +194,27 @@ func setCondition(w *World, pod *corev1.Pod, conditionType corev1.PodConditionTy
 			continue
 		}
 		if condition.Status != status {
-			condition.LastTransitionTime = metav1.NewTime(w.now())
+			condition.LastTransitionTime = metav1.NewTime(k.now())
 		}
 		condition.Status, condition.Message = status, message
 		return
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: conditionType, Status: status, Message: message, LastTransitionTime: metav1.NewTime(w.now())})
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: conditionType, Status: status, Message: message, LastTransitionTime: metav1.NewTime(k.now())})
 }
 
 // evict weighs the PodDisruptionBudget, and deletes the pod.
-func (w *World) evict(key client.ObjectKey, eviction *policyv1.Eviction) error {
-	pod := one[*corev1.Pod](w, key.Name)
+func (k *Cluster) evict(key client.ObjectKey, eviction *policyv1.Eviction) error {
+	pod := one[*corev1.Pod](k, key.Name)
 	if pod == nil {
 		return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
 	}
-	for _, budget := range every[*policyv1.PodDisruptionBudget](w) {
+	for _, budget := range every[*policyv1.PodDisruptionBudget](k) {
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		if err != nil {
 			return err
 		}
 		ready := 0
-		for _, other := range every[*corev1.Pod](w) {
+		for _, other := range every[*corev1.Pod](k) {
 			if other.DeletionTimestamp == nil && isReady(other) && selector.Matches(labelsOf(other)) {
 				ready++
 			}
@@ -227,6 +227,6 @@ func (w *World) evict(key client.ObjectKey, eviction *policyv1.Eviction) error {
 	if eviction.DeleteOptions != nil {
 		options.Preconditions = eviction.DeleteOptions.Preconditions
 	}
-	w.checkDelete("Pod", key, options)
-	return w.api.remove(corev1.SchemeGroupVersion.WithKind("Pod"), key, options)
+	k.checkDelete("Pod", key, options)
+	return k.api.remove(corev1.SchemeGroupVersion.WithKind("Pod"), key, options)
 }

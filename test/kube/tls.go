@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"crypto/x509"
@@ -17,7 +17,7 @@ import (
 )
 
 // party is somebody who takes part in TLS, with what is in the Secrets that they mount, as PEM. Empty: they have none.
-type party struct {
+type endpoint struct {
 	name string
 	// clientCA and peerCA are the bundles of CAs that they trust.
 	clientCA, peerCA string
@@ -27,56 +27,56 @@ type party struct {
 
 // trust looks whether everybody who runs, and whoever would be made next, takes the certificates of everybody else: pods among
 // each other, and applications. Until the trust in an old CA is ended on purpose, what is rendered holds every CA that a pod trusts.
-func (w *World) trust() {
-	if w.trusted == w.api.version {
+func (k *Cluster) checkTLS() {
+	if k.trusted == k.api.version {
 		return
 	}
-	w.trusted = w.api.version
-	var pods []party
-	for _, pod := range every[*corev1.Pod](w) {
+	k.trusted = k.api.version
+	var pods []endpoint
+	for _, pod := range every[*corev1.Pod](k) {
 		if pod.DeletionTimestamp == nil {
-			pods = append(pods, w.party(pod.Name, pod.Spec))
+			pods = append(pods, k.endpointOf(pod.Name, pod.Spec))
 		}
 	}
 	everybody := slices.Clone(pods)
-	for _, mr := range every[*resourcesv1alpha1.ManagedResource](w) {
-		for _, obj := range w.decoded(mr) {
+	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
+		for _, obj := range k.decoded(mr) {
 			statefulSet, is := obj.(*appsv1.StatefulSet)
 			if !is {
 				continue
 			}
-			rendered := w.party("the next pod", statefulSet.Spec.Template.Spec)
+			rendered := k.endpointOf("the next pod", statefulSet.Spec.Template.Spec)
 			everybody = append(everybody, rendered)
 			if !strings.Contains(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"], `"CompleteBundle"`) {
-				w.keepsTrust(rendered, pods)
+				k.checkRendered(rendered, pods)
 			}
 		}
 	}
-	if connection := one[*corev1.Secret](w, w.Etcd.Name+"-connection"); connection != nil {
-		everybody = append(everybody, party{name: "an application", clientCA: string(connection.Data["ca.crt"]), client: string(connection.Data["tls.crt"])})
+	if connection := one[*corev1.Secret](k, k.Etcd.Name+"-connection"); connection != nil {
+		everybody = append(everybody, endpoint{name: "an application", clientCA: string(connection.Data["ca.crt"]), client: string(connection.Data["tls.crt"])})
 	}
 	for _, a := range everybody {
 		for _, b := range everybody {
-			w.takes(a, b, a.clientCA, b.server, "server")
-			w.takes(a, b, a.clientCA, b.client, "client")
-			w.takes(a, b, a.peerCA, b.peer, "peer")
+			k.checkHandshake(a, b, a.clientCA, b.server, "server")
+			k.checkHandshake(a, b, a.clientCA, b.client, "client")
+			k.checkHandshake(a, b, a.peerCA, b.peer, "peer")
 		}
 	}
 }
 
-func (w *World) takes(a, b party, bundle, certificate, kind string) {
+func (k *Cluster) checkHandshake(a, b endpoint, bundle, certificate, kind string) {
 	if bundle != "" && certificate != "" && !isSigned(bundle, certificate) {
-		w.violatedOnce("%s does not trust the %s certificate of %s", a.name, kind, b.name)
+		k.reportViolationOnce("%s does not trust the %s certificate of %s", a.name, kind, b.name)
 	}
 }
 
 // keepsTrust looks whether what is rendered holds every CA that a pod trusts.
-func (w *World) keepsTrust(rendered party, pods []party) {
+func (k *Cluster) checkRendered(rendered endpoint, pods []endpoint) {
 	for _, pod := range pods {
 		for _, bundles := range [][2]string{{pod.clientCA, rendered.clientCA}, {pod.peerCA, rendered.peerCA}} {
 			for ca := range strings.SplitAfterSeq(bundles[0], "-----END CERTIFICATE-----\n") {
 				if bundles[1] != "" && strings.TrimSpace(ca) != "" && !strings.Contains(bundles[1], strings.TrimSpace(ca)) {
-					w.violatedOnce("a bundle is rendered without a CA that %s trusts", pod.name)
+					k.reportViolationOnce("a bundle is rendered without a CA that %s trusts", pod.name)
 				}
 			}
 		}
@@ -84,8 +84,8 @@ func (w *World) keepsTrust(rendered party, pods []party) {
 }
 
 // party is who runs with a pod template. Secrets that the operator has not issued are their author's business.
-func (w *World) party(name string, spec corev1.PodSpec) party {
-	p := party{name: name}
+func (k *Cluster) endpointOf(name string, spec corev1.PodSpec) endpoint {
+	p := endpoint{name: name}
 	for volume, data := range map[string]*string{
 		"etcd-ca": &p.clientCA, "etcd-peer-ca": &p.peerCA, "etcd-server-tls": &p.server, "etcd-client-tls": &p.client, "etcd-peer-server-tls": &p.peer,
 	} {
@@ -93,7 +93,7 @@ func (w *World) party(name string, spec corev1.PodSpec) party {
 			if mounted.Name != volume || mounted.Secret == nil {
 				continue
 			}
-			if secret := one[*corev1.Secret](w, mounted.Secret.SecretName); secret != nil && secret.Labels["managed-by"] == "secrets-manager" {
+			if secret := one[*corev1.Secret](k, mounted.Secret.SecretName); secret != nil && secret.Labels["managed-by"] == "secrets-manager" {
 				*data = string(secret.Data["bundle.crt"]) + string(secret.Data["tls.crt"])
 			}
 		}

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"fmt"
@@ -23,8 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 )
 
-// World is a seed with one Etcd. Each Tick is a second, in which every actor does at most one round of its work.
-type World struct {
+// Cluster is an in-memory Kubernetes cluster with one Etcd. Each Tick lasts a second, in which every controller reconciles at most once.
+type Cluster struct {
 	// Clock of everybody.
 	Clock *testclock.FakeClock
 	// Etcd is the key of the only Etcd.
@@ -36,8 +36,8 @@ type World struct {
 	// JobsMade counts how many Jobs were made.
 	JobsMade int
 
-	api     *API
-	cluster *fake.Cluster
+	api  *API
+	etcd *fake.Cluster
 	// store is where the sidecars store snapshots.
 	store store
 	// broken are images that never start.
@@ -55,92 +55,92 @@ type World struct {
 }
 
 // New returns a seed of five nodes with one namespace, demo, and a StorageClass whose volumes can grow, expandable.
-func New(scheme *runtime.Scheme) *World {
-	w := &World{
-		Clock:   testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
-		Etcd:    client.ObjectKey{Namespace: "demo", Name: "main"},
-		cluster: fake.NewCluster(0xc1),
-		broken:  map[string]bool{}, data: map[string]uint64{}, caught: map[uint64]int{}, sizes: map[types.UID]int{},
+func New(scheme *runtime.Scheme) *Cluster {
+	k := &Cluster{
+		Clock:  testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+		Etcd:   client.ObjectKey{Namespace: "demo", Name: "main"},
+		etcd:   fake.NewCluster(0xc1),
+		broken: map[string]bool{}, data: map[string]uint64{}, caught: map[uint64]int{}, sizes: map[types.UID]int{},
 	}
-	w.api = newAPI(scheme, w.now)
-	w.mustCreate(&corev1.Namespace{}, "demo")
+	k.api = newAPI(scheme, k.now)
+	k.mustCreate(&corev1.Namespace{}, "demo")
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
 		node := &corev1.Node{}
 		node.Labels = map[string]string{corev1.LabelHostname: name}
-		w.mustCreate(node, name)
+		k.mustCreate(node, name)
 	}
-	w.mustCreate(&storagev1.StorageClass{AllowVolumeExpansion: new(true)}, "expandable")
-	return w
+	k.mustCreate(&storagev1.StorageClass{AllowVolumeExpansion: new(true)}, "expandable")
+	return k
 }
 
-func (w *World) now() time.Time { return w.Clock.Now() }
+func (k *Cluster) now() time.Time { return k.Clock.Now() }
 
-func (w *World) mustCreate(obj client.Object, name string) {
+func (k *Cluster) mustCreate(obj client.Object, name string) {
 	obj.SetName(name)
-	if err := w.api.create(obj, false); err != nil {
+	if err := k.api.create(obj, false); err != nil {
 		panic(err)
 	}
 }
 
-// Fork returns a world that is as this one is now, and goes its own way from here.
-func (w *World) Fork() *World {
-	other := &World{
-		Clock: testclock.NewFakeClock(w.Clock.Now()), Etcd: w.Etcd, PodsMade: w.PodsMade, JobsMade: w.JobsMade, Violations: slices.Clone(w.Violations),
-		cluster: w.cluster.Clone(), counter: w.counter, store: w.store,
-		broken: maps.Clone(w.broken), data: maps.Clone(w.data), caught: maps.Clone(w.caught), sizes: maps.Clone(w.sizes),
+// Fork returns a copy of the cluster. Later changes of one do not affect the other.
+func (k *Cluster) Fork() *Cluster {
+	other := &Cluster{
+		Clock: testclock.NewFakeClock(k.Clock.Now()), Etcd: k.Etcd, PodsMade: k.PodsMade, JobsMade: k.JobsMade, Violations: slices.Clone(k.Violations),
+		etcd: k.etcd.Clone(), counter: k.counter, store: k.store,
+		broken: maps.Clone(k.broken), data: maps.Clone(k.data), caught: maps.Clone(k.caught), sizes: maps.Clone(k.sizes),
 	}
-	other.api = w.api.fork(other.now)
+	other.api = k.api.fork(other.now)
 	return other
 }
 
 // State changes with everything that is written, with the leader of the cluster, and with the newest snapshot in the store.
-func (w *World) State() string {
-	return fmt.Sprintf("%d %x %p", w.api.version, w.cluster.Leader(), w.store.full)
+func (k *Cluster) State() string {
+	return fmt.Sprintf("%d %x %p", k.api.version, k.etcd.Leader(), k.store.full)
 }
 
-// Cluster is the etcd cluster.
-func (w *World) Cluster() *fake.Cluster { return w.cluster }
+// EtcdCluster returns the members and their data.
+func (k *Cluster) EtcdCluster() *fake.Cluster { return k.etcd }
 
 // BreakImage keeps containers with an image from starting.
-func (w *World) BreakImage(image string) { w.broken[image] = true }
+func (k *Cluster) BreakImage(image string) { k.broken[image] = true }
 
 // RemoveNode takes a node away for good, with the volumes on it.
-func (w *World) RemoveNode(name string) {
-	for _, node := range every[*corev1.Node](w) {
+func (k *Cluster) RemoveNode(name string) {
+	for _, node := range every[*corev1.Node](k) {
 		if node.Name == name {
-			w.drop(node)
+			k.drop(node)
 		}
 	}
 }
 
 // Tick lets a second pass, in which everybody but the operator acts. It returns whether anything happened, other than that
 // leases were renewed.
-func (w *World) Tick() bool {
-	w.Clock.Step(time.Second)
+func (k *Cluster) Tick() bool {
+	k.Clock.Step(time.Second)
 	happened := false
 	for _, act := range []func() bool{
-		w.resourceManager, w.garbageCollector, w.statefulSetController, w.jobController, w.claimController, w.scheduler, w.kubelets, w.sidecars, w.probes,
+		k.resourceManager, k.garbageCollector, k.statefulSetController, k.jobController, k.claimController, k.scheduler, k.kubelets, k.sidecars, k.probes,
 	} {
 		happened = act() || happened
-		w.connect()
+		k.connect()
 	}
-	w.renewLeases()
-	w.trust()
+	k.renewLeases()
+	k.checkTLS()
 	return happened
 }
 
 // every returns the objects of a type themselves, which nobody may change, sorted by name.
-func every[T client.Object](w *World) []T {
+func every[T client.Object](k *Cluster) []T {
 	var items []T
-	for _, obj := range w.api.list(w.api.kindOf(zero[T]())) {
+	for _, obj := range k.api.list(k.api.kindOf(zero[T]())) {
 		items = append(items, obj.(T))
 	}
 	return items
 }
 
 // one returns an object itself; nil when there is none.
-func one[T client.Object](w *World, name string) T {
-	obj, err := w.api.get(w.api.kindOf(zero[T]()), client.ObjectKey{Namespace: w.Etcd.Namespace, Name: name})
+func one[T client.Object](k *Cluster, name string) T {
+	obj, err := k.api.get(k.api.kindOf(zero[T]()), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: name})
 	if err != nil {
 		var none T
 		return none
@@ -153,28 +153,28 @@ func zero[T client.Object]() T {
 }
 
 // change changes an object, status and all. It returns whether that made a difference.
-func change[T client.Object](w *World, obj T, do func(T)) bool {
+func change[T client.Object](k *Cluster, obj T, do func(T)) bool {
 	next := obj.DeepCopyObject().(T)
 	do(next)
 	if equality.Semantic.DeepEqual(obj, next) {
 		return false
 	}
 	status := next.DeepCopyObject().(T)
-	if err := w.api.replace(next, false); err != nil {
+	if err := k.api.replace(next, false); err != nil {
 		return false
 	}
 	status.SetResourceVersion("")
-	_ = w.api.replace(status, true) // gone with its last finalizer
+	_ = k.api.replace(status, true) // gone with its last finalizer
 	return true
 }
 
 // drop deletes an object as its owner does.
-func (w *World) drop(obj client.Object) bool {
+func (k *Cluster) drop(obj client.Object) bool {
 	if obj.GetDeletionTimestamp() != nil {
 		return false
 	}
-	return w.api.remove(w.api.kindOf(obj), client.ObjectKeyFromObject(obj), client.DeleteOptions{}) == nil
+	return k.api.remove(k.api.kindOf(obj), client.ObjectKeyFromObject(obj), client.DeleteOptions{}) == nil
 }
 
 // EtcdObject is the Etcd itself; nil when there is none.
-func (w *World) EtcdObject() *druidv1alpha1.Etcd { return one[*druidv1alpha1.Etcd](w, w.Etcd.Name) }
+func (k *Cluster) EtcdObject() *druidv1alpha1.Etcd { return one[*druidv1alpha1.Etcd](k, k.Etcd.Name) }

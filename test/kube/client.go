@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"context"
@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Client is a client of the world's API server. What it cannot do, it says by a panic: the test is wrong then.
+// Client is a client of the API server of a Cluster. It panics on a call that it does not support, since the test is wrong then.
 type Client struct {
 	client.Client // nil: what is not here is not there
 
-	world *World
+	cluster *Cluster
 	// onWrite is called around each write. Nil: nobody counts.
 	onWrite func(Write)
 	lock    *sync.Mutex
@@ -46,14 +46,14 @@ type Write struct {
 }
 
 // Client returns a client. onWrite is called just before and just after each write; nil: it is not.
-func (w *World) Client(onWrite func(Write)) *Client {
-	return &Client{world: w, onWrite: onWrite, lock: &sync.Mutex{}}
+func (k *Cluster) Client(onWrite func(Write)) *Client {
+	return &Client{cluster: k, onWrite: onWrite, lock: &sync.Mutex{}}
 }
 
 func (c *Client) write(verb string, obj client.Object, do func() error) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	what := fmt.Sprintf("%s %s %s", verb, c.world.api.kindOf(obj).Kind, obj.GetName())
+	what := fmt.Sprintf("%s %s %s", verb, c.cluster.api.kindOf(obj).Kind, obj.GetName())
 	if c.onWrite == nil {
 		return do()
 	}
@@ -64,25 +64,25 @@ func (c *Client) write(verb string, obj client.Object, do func() error) error {
 }
 
 // Scheme implements client.Client.
-func (c *Client) Scheme() *runtime.Scheme { return c.world.api.scheme }
+func (c *Client) Scheme() *runtime.Scheme { return c.cluster.api.scheme }
 
 // GroupVersionKindFor implements client.Client.
 func (c *Client) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return apiutil.GVKForObject(obj, c.world.api.scheme)
+	return apiutil.GVKForObject(obj, c.cluster.api.scheme)
 }
 
 // Get implements client.Client.
 func (c *Client) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	found, err := c.world.api.get(c.world.api.kindOf(obj), key)
+	found, err := c.cluster.api.get(c.cluster.api.kindOf(obj), key)
 	if err != nil {
 		return err
 	}
-	tell(found, obj)
+	copyFound(found, obj)
 	return nil
 }
 
-// tell copies an object into one that was asked for, its metadata alone where that is all.
-func tell(found, obj client.Object) {
+// copyFound copies an object into one that was asked for, its metadata alone where that is all.
+func copyFound(found, obj client.Object) {
 	if metadata, is := obj.(*metav1.PartialObjectMetadata); is {
 		part(found.DeepCopyObject().(client.Object), "ObjectMeta").Addr().Interface().(*metav1.ObjectMeta).DeepCopyInto(&metadata.ObjectMeta)
 		return
@@ -97,11 +97,11 @@ func (c *Client) List(_ context.Context, list client.ObjectList, opts ...client.
 	if options.FieldSelector != nil && !options.FieldSelector.Empty() {
 		panic(fmt.Sprintf("listing %T by fields is not played", list))
 	}
-	kind := c.world.api.kindOf(list)
+	kind := c.cluster.api.kindOf(list)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	partial, isPartial := list.(*metav1.PartialObjectMetadataList)
 	var items []runtime.Object
-	for _, obj := range c.world.api.list(kind) {
+	for _, obj := range c.cluster.api.list(kind) {
 		isIn := options.Namespace == "" || options.Namespace == obj.GetNamespace()
 		if !isIn || options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(obj.GetLabels())) {
 			continue
@@ -109,7 +109,7 @@ func (c *Client) List(_ context.Context, list client.ObjectList, opts ...client.
 		if isPartial {
 			item := metav1.PartialObjectMetadata{}
 			item.SetGroupVersionKind(kind)
-			tell(obj, &item)
+			copyFound(obj, &item)
 			partial.Items = append(partial.Items, item)
 		} else {
 			items = append(items, obj.DeepCopyObject())
@@ -126,14 +126,14 @@ func (c *Client) Create(_ context.Context, obj client.Object, opts ...client.Cre
 	options := client.CreateOptions{}
 	options.ApplyOptions(opts)
 	if slices.Contains(options.DryRun, metav1.DryRunAll) {
-		return c.world.api.create(obj, true)
+		return c.cluster.api.create(obj, true)
 	}
-	return c.write("create", obj, func() error { return c.world.api.create(obj, false) })
+	return c.write("create", obj, func() error { return c.cluster.api.create(obj, false) })
 }
 
 // Update implements client.Client.
 func (c *Client) Update(_ context.Context, obj client.Object, _ ...client.UpdateOption) error {
-	return c.write("update", obj, func() error { return c.world.api.replace(obj, false) })
+	return c.write("update", obj, func() error { return c.cluster.api.replace(obj, false) })
 }
 
 // Patch implements client.Client, for merge patches.
@@ -141,25 +141,25 @@ func (c *Client) Patch(_ context.Context, obj client.Object, patch client.Patch,
 	options := client.PatchOptions{}
 	options.ApplyOptions(opts)
 	if slices.Contains(options.DryRun, metav1.DryRunAll) {
-		patched, err := c.world.patched(obj, patch)
+		patched, err := c.cluster.patched(obj, patch)
 		if err == nil {
-			tell(patched, obj)
+			copyFound(patched, obj)
 		}
 		return err
 	}
-	return c.write("patch", obj, func() error { return c.world.patch(obj, patch, false) })
+	return c.write("patch", obj, func() error { return c.cluster.patch(obj, patch, false) })
 }
 
 // Delete implements client.Client.
 func (c *Client) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	options := client.DeleteOptions{}
 	options.ApplyOptions(opts)
-	kind, key := c.world.api.kindOf(obj), client.ObjectKeyFromObject(obj)
+	kind, key := c.cluster.api.kindOf(obj), client.ObjectKeyFromObject(obj)
 	return c.write("delete", obj, func() error {
 		if c.onWrite != nil {
-			c.world.checkDelete(kind.Kind, key, options)
+			c.cluster.checkDelete(kind.Kind, key, options)
 		}
-		return c.world.api.remove(kind, key, options)
+		return c.cluster.api.remove(kind, key, options)
 	})
 }
 
@@ -189,17 +189,17 @@ func (s subResource) Create(_ context.Context, obj, sub client.Object, _ ...clie
 	if s.name != "eviction" || !is {
 		panic("of subresources evictions alone are created")
 	}
-	return s.write("evict", obj, func() error { return s.world.evict(client.ObjectKeyFromObject(obj), eviction) })
+	return s.write("evict", obj, func() error { return s.cluster.evict(client.ObjectKeyFromObject(obj), eviction) })
 }
 
 // Update implements client.SubResourceClient.
 func (s subResource) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
-	return s.write("update status of", obj, func() error { return s.world.api.replace(obj, true) })
+	return s.write("update status of", obj, func() error { return s.cluster.api.replace(obj, true) })
 }
 
 // Patch implements client.SubResourceClient.
 func (s subResource) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.SubResourcePatchOption) error {
-	return s.write("patch status of", obj, func() error { return s.world.patch(obj, patch, true) })
+	return s.write("patch status of", obj, func() error { return s.cluster.patch(obj, patch, true) })
 }
 
 // Apply implements client.SubResourceClient.
@@ -208,20 +208,20 @@ func (subResource) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 }
 
 // patch carries out a merge patch (RFC 7386).
-func (w *World) patch(obj client.Object, patch client.Patch, status bool) error {
-	next, err := w.patched(obj, patch)
+func (k *Cluster) patch(obj client.Object, patch client.Patch, status bool) error {
+	next, err := k.patched(obj, patch)
 	if err != nil {
 		return err
 	}
-	if err := w.api.replace(next, status); err != nil {
+	if err := k.api.replace(next, status); err != nil {
 		return err
 	}
-	tell(next, obj)
+	copyFound(next, obj)
 	return nil
 }
 
 // patched is an object of the API server as a merge patch would make it.
-func (w *World) patched(obj client.Object, patch client.Patch) (client.Object, error) {
+func (k *Cluster) patched(obj client.Object, patch client.Patch) (client.Object, error) {
 	if patch.Type() != types.MergePatchType {
 		panic(fmt.Sprintf("a patch of type %s is not supported", patch.Type()))
 	}
@@ -229,8 +229,8 @@ func (w *World) patched(obj client.Object, patch client.Patch) (client.Object, e
 	if err != nil {
 		return nil, err
 	}
-	kind := w.api.kindOf(obj)
-	current, err := w.api.get(kind, client.ObjectKeyFromObject(obj))
+	kind := k.api.kindOf(obj)
+	current, err := k.api.get(kind, client.ObjectKeyFromObject(obj))
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (w *World) patched(obj client.Object, patch client.Patch) (client.Object, e
 	if next.GetUID() != current.GetUID() {
 		return nil, apierrors.NewConflict(resourceOf(kind), current.GetName(), fmt.Errorf("a precondition does not hold"))
 	}
-	return next, w.admit(current, next)
+	return next, k.admit(current, next)
 }
 
 func mergePatch(target any, changes map[string]any) map[string]any {

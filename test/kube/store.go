@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"context"
@@ -30,84 +30,84 @@ type store struct {
 
 // SetStoreReachable sets whether sidecars and Jobs can use the backup store, which is true in a new world. False is a store with expired
 // credentials.
-func (w *World) SetStoreReachable(reachable bool) { w.store.unreachable = !reachable }
+func (k *Cluster) SetStoreReachable(reachable bool) { k.store.unreachable = !reachable }
 
 // restorable is true when a member can be restored from the store.
 func (s store) restorable() bool { return s.full != nil && !s.unreachable }
 
 // takeSnapshot stores a full snapshot of the cluster.
-func (w *World) takeSnapshot() error {
+func (k *Cluster) takeSnapshot() error {
 	switch {
-	case w.store.unreachable:
+	case k.store.unreachable:
 		return fmt.Errorf("%w: the store cannot be reached", sidecar.ErrRefused)
-	case w.cluster.Leader() == 0:
+	case k.etcd.Leader() == 0:
 		return fmt.Errorf("%w: no member leads", sidecar.ErrRefused)
 	}
-	revision := w.cluster.Revision()
-	w.store.full = &sidecar.Snapshot{
-		Name: fmt.Sprintf("Full-00000000-%08d-%d.gz", revision, w.now().Unix()), Kind: "Full", LastRevision: revision, CreatedAt: w.now(),
+	revision := k.etcd.Revision()
+	k.store.full = &sidecar.Snapshot{
+		Name: fmt.Sprintf("Full-00000000-%08d-%d.gz", revision, k.now().Unix()), Kind: "Full", LastRevision: revision, CreatedAt: k.now(),
 	}
 	return nil
 }
 
 // takeFirstSnapshot lets the sidecar of the leader store the first full snapshot.
-func (w *World) takeFirstSnapshot() {
-	for _, member := range w.cluster.Members() {
-		if pod := one[*corev1.Pod](w, member.Name); w.store.full == nil && member.ID == w.cluster.Leader() && w.alive(pod, &member) && usesStore(pod) {
-			_ = w.takeSnapshot() // it retries
+func (k *Cluster) takeFirstSnapshot() {
+	for _, member := range k.etcd.Members() {
+		if pod := one[*corev1.Pod](k, member.Name); k.store.full == nil && member.ID == k.etcd.Leader() && k.alive(pod, &member) && usesStore(pod) {
+			_ = k.takeSnapshot() // it retries
 		}
 	}
 }
 
 // restores is true if the sidecar in the pod restores from the store: the volume is empty, the configured cluster size is 1, and the
 // cluster has no quorum. A sidecar whose lease contains a member ID does not restore. It waits for the cluster of that member.
-func (w *World) restores(pod *corev1.Pod, volume string) bool {
-	lease := one[*coordinationv1.Lease](w, pod.Name)
-	return len(w.cluster.Members()) > 0 && w.cluster.Leader() == 0 && w.data[volume] == 0 && w.sizes[pod.UID] == 1 && usesStore(pod) &&
-		w.store.restorable() && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == ""
+func (k *Cluster) restores(pod *corev1.Pod, volume string) bool {
+	lease := one[*coordinationv1.Lease](k, pod.Name)
+	return len(k.etcd.Members()) > 0 && k.etcd.Leader() == 0 && k.data[volume] == 0 && k.sizes[pod.UID] == 1 && usesStore(pod) &&
+		k.store.restorable() && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == ""
 }
 
 // restore replaces the cluster by a cluster with one member, at the revision of the newest full snapshot.
-func (w *World) restore(pod *corev1.Pod, volume string) {
-	for _, claim := range every[*corev1.PersistentVolumeClaim](w) {
-		if w.data[claim.Spec.VolumeName] != 0 {
-			w.violated("member %s is restored while claim %s holds data of the cluster that it replaces", pod.Name, claim.Name)
+func (k *Cluster) restore(pod *corev1.Pod, volume string) {
+	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
+		if k.data[claim.Spec.VolumeName] != 0 {
+			k.reportViolation("member %s is restored while claim %s holds data of the cluster that it replaces", pod.Name, claim.Name)
 		}
 	}
-	w.cluster = fake.NewCluster(w.cluster.ID + 1)
-	w.join(pod, volume, false)
-	for w.cluster.Revision() < w.store.full.LastRevision {
-		if err := w.cluster.Write(); err != nil {
+	k.etcd = fake.NewCluster(k.etcd.ID + 1)
+	k.join(pod, volume, false)
+	for k.etcd.Revision() < k.store.full.LastRevision {
+		if err := k.etcd.Write(); err != nil {
 			panic(err)
 		}
 	}
 }
 
 // checkStop checks that a pod of a healthy cluster is stopped only if the store holds every revision.
-func (w *World) checkStop(pod *corev1.Pod) {
-	etcd := w.EtcdObject()
+func (k *Cluster) checkStop(pod *corev1.Pod) {
+	etcd := k.EtcdObject()
 	if etcd == nil || etcd.DeletionTimestamp != nil || metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation) {
 		return
 	}
-	if usesStore(pod) && w.cluster.Leader() != 0 {
-		w.checkStored("pod " + pod.Name + " is stopped")
+	if usesStore(pod) && k.etcd.Leader() != 0 {
+		k.checkStored("pod " + pod.Name + " is stopped")
 	}
 }
 
 // checkStored checks that the newest full snapshot holds every revision.
-func (w *World) checkStored(what string) {
+func (k *Cluster) checkStored(what string) {
 	stored := int64(0)
-	if w.store.full != nil {
-		stored = w.store.full.LastRevision
+	if k.store.full != nil {
+		stored = k.store.full.LastRevision
 	}
-	if revision := w.cluster.Revision(); stored < revision {
-		w.violatedOnce("%s at revision %d, and the newest full snapshot holds revision %d", what, revision, stored)
+	if revision := k.etcd.Revision(); stored < revision {
+		k.reportViolationOnce("%s at revision %d, and the newest full snapshot holds revision %d", what, revision, stored)
 	}
 }
 
 // Sidecars connects to the sidecars of the members. onWrite is called around each snapshot; nil: it is not.
-func (w *World) Sidecars(onWrite func(Write)) sidecar.Connector {
-	return sidecarConnector{connector{world: w, onWrite: onWrite}}
+func (k *Cluster) Sidecars(onWrite func(Write)) sidecar.Connector {
+	return sidecarConnector{connector{cluster: k, onWrite: onWrite}}
 }
 
 type sidecarConnector struct{ connector connector }
@@ -127,22 +127,22 @@ type sidecarClient struct {
 }
 
 // ask calls answer if the sidecar runs.
-func (c sidecarClient) ask(answer func(*World) error) error {
-	w := c.connector.world
-	if !slices.ContainsFunc(every[*corev1.Pod](w), func(pod *corev1.Pod) bool { return pod.Status.PodIP == c.ip && runs(pod) }) {
+func (c sidecarClient) ask(answer func(*Cluster) error) error {
+	k := c.connector.cluster
+	if !slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Status.PodIP == c.ip && runs(pod) }) {
 		return fmt.Errorf("%w: connection refused", sidecar.ErrUnreachable)
 	}
-	return answer(w)
+	return answer(k)
 }
 
 // FullSnapshot implements sidecar.Client.
 func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, err error) {
 	err = c.connector.write("take a full snapshot", func() error {
-		return c.ask(func(w *World) error {
-			if err := w.takeSnapshot(); err != nil {
+		return c.ask(func(k *Cluster) error {
+			if err := k.takeSnapshot(); err != nil {
 				return err
 			}
-			taken = *w.store.full
+			taken = *k.store.full
 			return nil
 		})
 	})
@@ -151,11 +151,11 @@ func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, er
 
 // LatestSnapshots implements sidecar.Client.
 func (c sidecarClient) LatestSnapshots(context.Context) (latest sidecar.LatestSnapshots, err error) {
-	err = c.ask(func(w *World) error {
-		if w.store.unreachable {
+	err = c.ask(func(k *Cluster) error {
+		if k.store.unreachable {
 			return fmt.Errorf("%w: the store cannot be reached", sidecar.ErrRefused)
 		}
-		latest.Full = w.store.full
+		latest.Full = k.store.full
 		return nil
 	})
 	return latest, err

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package world
+package kube
 
 import (
 	"encoding/json"
@@ -23,17 +23,17 @@ import (
 const kubeletFinalizer = "world/kubelet"
 
 // statefulSetController makes and removes pods all at once (Parallel), and replaces none by itself (OnDelete).
-func (w *World) statefulSetController() bool {
+func (k *Cluster) statefulSetController() bool {
 	happened := false
-	for _, statefulSet := range every[*appsv1.StatefulSet](w) {
+	for _, statefulSet := range every[*appsv1.StatefulSet](k) {
 		if statefulSet.DeletionTimestamp == nil {
-			happened = w.control(statefulSet) || happened
+			happened = k.control(statefulSet) || happened
 		}
 	}
 	return happened
 }
 
-func (w *World) control(statefulSet *appsv1.StatefulSet) bool {
+func (k *Cluster) control(statefulSet *appsv1.StatefulSet) bool {
 	revision := statefulSet.Status.UpdateRevision
 	if statefulSet.Status.ObservedGeneration != statefulSet.Generation {
 		revision = RevisionOf(statefulSet)
@@ -41,15 +41,15 @@ func (w *World) control(statefulSet *appsv1.StatefulSet) bool {
 	replicas := int(ptr.Deref(statefulSet.Spec.Replicas, 1))
 	happened := false
 	var live, ready, updated int32
-	for _, pod := range w.podsOf(statefulSet) {
+	for _, pod := range k.podsOf(statefulSet) {
 		switch {
 		case metav1.GetControllerOf(pod) == nil:
-			happened = change(w, pod, func(pod *corev1.Pod) {
+			happened = change(k, pod, func(pod *corev1.Pod) {
 				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(statefulSet, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
 			}) || happened
 		case ordinalOf(pod) >= replicas:
-			w.checkStop(pod)
-			happened = w.drop(pod) || happened
+			k.checkStop(pod)
+			happened = k.drop(pod) || happened
 		}
 		live++
 		if isReady(pod) {
@@ -60,8 +60,8 @@ func (w *World) control(statefulSet *appsv1.StatefulSet) bool {
 		}
 	}
 	for ordinal := range replicas {
-		if one[*corev1.Pod](w, fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)) == nil {
-			happened = w.makePod(statefulSet, ordinal, revision) || happened
+		if one[*corev1.Pod](k, fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)) == nil {
+			happened = k.makePod(statefulSet, ordinal, revision) || happened
 		}
 	}
 	status := appsv1.StatefulSetStatus{
@@ -70,22 +70,22 @@ func (w *World) control(statefulSet *appsv1.StatefulSet) bool {
 	if equality.Semantic.DeepEqual(statefulSet.Status, status) {
 		return happened
 	}
-	return change(w, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Status = status }) || happened
+	return change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Status = status }) || happened
 }
 
 // podsOf are the pods that a StatefulSet owns or would adopt.
-func (w *World) podsOf(statefulSet *appsv1.StatefulSet) []*corev1.Pod {
+func (k *Cluster) podsOf(statefulSet *appsv1.StatefulSet) []*corev1.Pod {
 	selector, err := metav1.LabelSelectorAsSelector(statefulSet.Spec.Selector)
 	if err != nil {
 		panic(err)
 	}
-	return slices.DeleteFunc(every[*corev1.Pod](w), func(pod *corev1.Pod) bool {
+	return slices.DeleteFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool {
 		owner := metav1.GetControllerOf(pod)
 		return owner != nil && owner.UID != statefulSet.UID || !selector.Matches(labelsOf(pod))
 	})
 }
 
-func (w *World) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision string) bool {
+func (k *Cluster) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision string) bool {
 	pod := &corev1.Pod{}
 	statefulSet.Spec.Template.ObjectMeta.DeepCopyInto(&pod.ObjectMeta)
 	statefulSet.Spec.Template.Spec.DeepCopyInto(&pod.Spec)
@@ -97,10 +97,10 @@ func (w *World) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision s
 	for i := range statefulSet.Spec.VolumeClaimTemplates {
 		claim := statefulSet.Spec.VolumeClaimTemplates[i].DeepCopy()
 		name := fmt.Sprintf("%s-%s-%d", claim.Name, statefulSet.Name, ordinal)
-		if existing := one[*corev1.PersistentVolumeClaim](w, name); existing == nil {
+		if existing := one[*corev1.PersistentVolumeClaim](k, name); existing == nil {
 			claim.Namespace, claim.Name, claim.Finalizers = statefulSet.Namespace, name, []string{"kubernetes.io/pvc-protection"}
 			claim.Labels = maps.Clone(statefulSet.Spec.Selector.MatchLabels)
-			if err := w.api.create(claim, false); err != nil {
+			if err := k.api.create(claim, false); err != nil {
 				return false
 			}
 		} else if existing.DeletionTimestamp != nil {
@@ -110,32 +110,32 @@ func (w *World) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision s
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
 		}})
 	}
-	if err := w.api.create(pod, false); err != nil {
+	if err := k.api.create(pod, false); err != nil {
 		return false
 	}
-	w.PodsMade++
+	k.PodsMade++
 	return true
 }
 
 // garbageCollector orphans the pods of StatefulSets that are deleted without them, and deletes what has lost its owner.
-func (w *World) garbageCollector() bool {
+func (k *Cluster) garbageCollector() bool {
 	happened := false
-	for _, statefulSet := range every[*appsv1.StatefulSet](w) {
+	for _, statefulSet := range every[*appsv1.StatefulSet](k) {
 		if statefulSet.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
 			continue
 		}
-		for _, pod := range w.podsOf(statefulSet) {
-			change(w, pod, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
+		for _, pod := range k.podsOf(statefulSet) {
+			change(k, pod, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 		}
-		happened = change(w, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Finalizers = nil }) || happened
+		happened = change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Finalizers = nil }) || happened
 	}
-	for _, pod := range every[*corev1.Pod](w) {
+	for _, pod := range every[*corev1.Pod](k) {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil {
 			continue
 		}
-		if statefulSet := one[*appsv1.StatefulSet](w, owner.Name); statefulSet == nil || statefulSet.UID != owner.UID {
-			happened = w.drop(pod) || happened
+		if statefulSet := one[*appsv1.StatefulSet](k, owner.Name); statefulSet == nil || statefulSet.UID != owner.UID {
+			happened = k.drop(pod) || happened
 		}
 	}
 	return happened
