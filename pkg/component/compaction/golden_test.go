@@ -5,8 +5,6 @@
 package compaction_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -30,8 +28,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/golden"
 )
 
+// goldenCase is one shape of an Etcd. The first one is stored in full, and the others as diffs against it.
 type goldenCase struct {
 	name    string
 	options []func(*druidv1alpha1.Etcd)
@@ -114,8 +114,6 @@ func manifest(job *batchv1.Job) string {
 	return string(document)
 }
 
-func goldenPath(folder, name string) string { return filepath.Join(folder, name+".golden.yaml") }
-
 // jobs are both kinds of Jobs, by the folder of their golden files.
 var jobs = []struct {
 	folder, component string
@@ -124,6 +122,20 @@ var jobs = []struct {
 	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }},
 	{"testdata/rehearsal", "etcd-restore-rehearsal-job", rehearsalFor},
 }
+
+// Before any spec, since a diff needs the file of the first case.
+var _ = BeforeSuite(func() {
+	if !golden.IsUpdate() {
+		return
+	}
+	for _, job := range jobs {
+		base := ""
+		for _, c := range goldenCases() {
+			Expect(golden.Write(golden.Path(job.folder, c.name), base, manifest(job.render(c.options)))).To(Succeed())
+			base = goldenCases()[0].name
+		}
+	}
+})
 
 var _ = Describe("Jobs", func() {
 	for _, job := range jobs {
@@ -136,9 +148,9 @@ var _ = Describe("Jobs", func() {
 		for _, job := range jobs {
 			var expected []string
 			for _, c := range goldenCases() {
-				expected = append(expected, goldenPath(job.folder, c.name))
+				expected = append(expected, golden.Path(job.folder, c.name))
 			}
-			Expect(filepath.Glob(job.folder + "/*.golden.yaml")).To(ConsistOf(expected))
+			Expect(golden.Paths(job.folder)).To(ConsistOf(expected))
 		}
 	})
 
@@ -156,13 +168,9 @@ var _ = Describe("Jobs", func() {
 func describe(folder, component string, render func([]func(*druidv1alpha1.Etcd)) *batchv1.Job, c goldenCase) {
 	Describe(folder+" "+c.name, func() {
 		It("should be rendered as its file says", func() {
-			rendered := manifest(render(c.options))
-			if os.Getenv("UPDATE_GOLDEN") == "1" {
-				Expect(os.WriteFile(goldenPath(folder, c.name), []byte(rendered), 0o600)).To(Succeed())
-			}
-			golden, err := os.ReadFile(goldenPath(folder, c.name))
+			expected, err := golden.Read(golden.Path(folder, c.name))
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
-			Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+			Expect(manifest(render(c.options))).To(Equal(expected), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
 		})
 
 		It("should mount every volume, and no other", func() {

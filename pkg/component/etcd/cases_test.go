@@ -22,9 +22,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// goldenCase is one shape of an Etcd. Its golden file is testdata/<name>.golden.yaml.
+// goldenCase is one shape of an Etcd.
 type goldenCase struct {
+	// name is that of the golden file: testdata/<name>.golden.yaml.
 	name string
+	// base is the case, earlier in the list, against which the golden file is stored as a diff. Empty means in full.
+	base string
 	// input makes the input anew, so that nothing can be shared between two renderings.
 	input func() etcd.Input
 	// root says that the containers run as root, for which the pod security standard is baseline.
@@ -38,21 +41,21 @@ func goldenCases() []goldenCase {
 	return append([]goldenCase{
 		{name: "single-member", input: inputOf(fixture.WithStore("S3"))},
 		{name: "three-members-tls", input: inputOf(fixture.WithReplicas(3), fixture.WithTLS(), fixture.WithStore("S3"), everySetting)},
-		{name: "store-s3", input: inputOf(fixture.WithStore("aws"))},
-		{name: "store-s3-ambient", input: inputOf(fixture.WithStore("aws"), withoutSecret)},
-		{name: "store-s3-endpoint", input: inputOf(fixture.WithStore("stackit"), withEndpoint)},
-		{name: "store-abs", input: inputOf(fixture.WithStore("azure"))},
-		{name: "store-gcs", input: inputOf(fixture.WithStore("gcp"))},
-		{name: "store-gcs-ambient", input: inputOf(fixture.WithStore("gcp"), withoutSecret)},
-		{name: "store-swift", input: inputOf(fixture.WithStore("openstack"))},
-		{name: "store-oss", input: inputOf(fixture.WithStore("alicloud"))},
-		{name: "store-ecs", input: inputOf(fixture.WithStore("dell"))},
-		{name: "store-ocs", input: inputOf(fixture.WithStore("openshift"))},
-		{name: "store-local", input: inputOf(fixture.WithLocalStore()), local: true},
-		{name: "store-local-as-root", input: inputOf(fixture.WithLocalStore(), runAsRoot), root: true, local: true},
-		{name: "store-none", input: inputOf()},
-		{name: "hibernated", input: inputOf(fixture.WithReplicas(0), fixture.WithStore("S3"))},
-		{name: "run-as-root", input: inputOf(fixture.WithStore("S3"), runAsRoot), root: true},
+		{name: "store-s3", base: "single-member", input: inputOf(fixture.WithStore("aws"))},
+		{name: "store-s3-ambient", base: "single-member", input: inputOf(fixture.WithStore("aws"), withoutSecret)},
+		{name: "store-s3-endpoint", base: "single-member", input: inputOf(fixture.WithStore("stackit"), withEndpoint)},
+		{name: "store-abs", base: "single-member", input: inputOf(fixture.WithStore("azure"))},
+		{name: "store-gcs", base: "single-member", input: inputOf(fixture.WithStore("gcp"))},
+		{name: "store-gcs-ambient", base: "single-member", input: inputOf(fixture.WithStore("gcp"), withoutSecret)},
+		{name: "store-swift", base: "single-member", input: inputOf(fixture.WithStore("openstack"))},
+		{name: "store-oss", base: "single-member", input: inputOf(fixture.WithStore("alicloud"))},
+		{name: "store-ecs", base: "single-member", input: inputOf(fixture.WithStore("dell"))},
+		{name: "store-ocs", base: "single-member", input: inputOf(fixture.WithStore("openshift"))},
+		{name: "store-local", base: "single-member", input: inputOf(fixture.WithLocalStore()), local: true},
+		{name: "store-local-as-root", base: "single-member", input: inputOf(fixture.WithLocalStore(), runAsRoot), root: true, local: true},
+		{name: "store-none", base: "single-member", input: inputOf()},
+		{name: "hibernated", base: "single-member", input: inputOf(fixture.WithReplicas(0), fixture.WithStore("S3"))},
+		{name: "run-as-root", base: "single-member", input: inputOf(fixture.WithStore("S3"), runAsRoot), root: true},
 		{name: "externally-managed", input: inputOf(fixture.WithStore("S3"), externallyManaged)},
 		{name: "runtime-components-off", input: inputOf(fixture.WithStore("S3"),
 			fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", ""))},

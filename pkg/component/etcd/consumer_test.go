@@ -5,7 +5,6 @@
 package etcd_test
 
 import (
-	"os"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/test/golden"
 )
 
 // What holds for every golden file, read as whoever applies it reads it.
@@ -195,12 +195,12 @@ var flagsOfWrapper = sets.New("backup-restore-host-port", "backup-restore-tls-en
 
 // decodeGolden decodes a golden file strictly: unknown and repeated fields are errors.
 func decodeGolden(name string) []client.Object {
-	golden, err := os.ReadFile(goldenPath(name))
+	manifests, err := golden.Read(goldenPath(name))
 	Expect(err).NotTo(HaveOccurred())
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 
 	var objects []client.Object
-	for document := range strings.SplitSeq(string(golden), "---\n") {
+	for document := range strings.SplitSeq(manifests, "---\n") {
 		decoded, _, err := decoder.Decode([]byte(document), nil, nil)
 		Expect(err).NotTo(HaveOccurred())
 		objects = append(objects, decoded.(client.Object))

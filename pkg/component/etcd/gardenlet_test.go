@@ -34,7 +34,7 @@ import (
 func gardenletCases() []goldenCase {
 	return []goldenCase{
 		{name: "gardenlet-main", input: gardenletInput("shoot--foo--bar", gardenletMain())},
-		{name: "gardenlet-main-ha", input: gardenletInput("shoot--foo--bar", highlyAvailable(gardenletMain()))},
+		{name: "gardenlet-main-ha", base: "gardenlet-main", input: gardenletInput("shoot--foo--bar", highlyAvailable(gardenletMain()))},
 		{name: "gardenlet-events", input: gardenletInput("shoot--foo--bar", gardenletEvents())},
 		{name: "gardenlet-events-static-pod", input: gardenletInput("kube-system", asStaticPod(gardenletEvents())), root: true},
 	}

@@ -6,8 +6,6 @@ package etcd_test
 
 import (
 	"cmp"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,15 +17,16 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/test/golden"
 )
 
 // Before any spec, since others read the files.
 var _ = BeforeSuite(func() {
-	if os.Getenv("UPDATE_GOLDEN") != "1" {
+	if !golden.IsUpdate() {
 		return
 	}
 	for _, c := range goldenCases() {
-		Expect(os.WriteFile(goldenPath(c.name), []byte(manifest(c.input())), 0o600)).To(Succeed())
+		Expect(golden.Write(goldenPath(c.name), c.base, manifest(c.input()))).To(Succeed())
 	}
 })
 
@@ -37,9 +36,9 @@ var _ = Describe("Golden files", func() {
 			rendered := manifest(c.input())
 			Expect(manifest(c.input())).To(Equal(rendered), "two renderings of the same input")
 
-			golden, err := os.ReadFile(goldenPath(c.name))
+			expected, err := golden.Read(goldenPath(c.name))
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
-			Expect(rendered).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+			Expect(rendered).To(Equal(expected), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
 		})
 	}
 
@@ -48,11 +47,11 @@ var _ = Describe("Golden files", func() {
 		for _, c := range goldenCases() {
 			expected = append(expected, goldenPath(c.name))
 		}
-		Expect(filepath.Glob("testdata/*.golden.yaml")).To(ConsistOf(expected))
+		Expect(golden.Paths("testdata")).To(ConsistOf(expected))
 	})
 })
 
-func goldenPath(name string) string { return filepath.Join("testdata", name+".golden.yaml") }
+func goldenPath(name string) string { return golden.Path("testdata", name) }
 
 // manifest is everything that is made for the input, sorted by kind and name: what goes into the ManagedResource, and the
 // leases.

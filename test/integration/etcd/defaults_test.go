@@ -8,8 +8,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -20,13 +20,14 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/test/golden"
 )
 
 // goldens are the files with what is rendered with each optional feature.
 func goldens() []any {
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "pkg", "component", "etcd", "testdata", "*.golden.yaml"))
-	if err != nil || len(files) == 0 {
-		panic("there is no rendering to compare")
+	files, err := golden.Paths(filepath.Join("..", "..", "..", "pkg", "component", "etcd", "testdata"))
+	if err != nil {
+		panic(err)
 	}
 	var entries []any
 	for _, file := range files {
@@ -55,9 +56,9 @@ var _ = DescribeTable("What the API server makes of a rendering is no drift", ap
 
 func objectsIn(file string) []client.Object {
 	GinkgoHelper()
-	content, err := os.ReadFile(file) // #nosec G304 -- a file of this repository
+	content, err := golden.Read(file)
 	Expect(err).NotTo(HaveOccurred())
-	decoder, reader := serializer.NewCodecFactory(app.NewScheme()).UniversalDeserializer(), utilyaml.NewDocumentDecoder(io.NopCloser(bytes.NewReader(content)))
+	decoder, reader := serializer.NewCodecFactory(app.NewScheme()).UniversalDeserializer(), utilyaml.NewDocumentDecoder(io.NopCloser(strings.NewReader(content)))
 	defer func() { Expect(reader.Close()).To(Succeed()) }()
 	var objects []client.Object
 	for buffer := make([]byte, len(content)); ; {
