@@ -78,8 +78,8 @@ tidy: ## Tidy the modules
 ##@ Check it
 
 .PHONY: check
-check: ## Run the linters, with the order of imports, and count the words that hack/words/words.yaml replaces
-	@failed=0; go run ./hack/words || failed=1; for module in $(LINTED); do echo "Linting $$module"; (cd $$module && $(LINT) run --config $(CURDIR)/.golangci.yaml) || failed=1; done; exit $$failed
+check: ## Run the linters of code and of prose
+	@failed=0; go run ./hack/words || failed=1; hack/prose.sh || failed=1; for module in $(LINTED); do echo "Linting $$module"; (cd $$module && $(LINT) run --config $(CURDIR)/.golangci.yaml) || failed=1; done; exit $$failed
 
 .PHONY: check-generate
 check-generate: ## Fail if `make generate` would change a file

@@ -27,6 +27,10 @@ go mod download github.com/gardener/gardener
 gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
 
+echo "Writing the words for the linter of prose"
+go run ./hack/words -vale > hack/vale/styles/Project/Words.yml.new
+mv hack/vale/styles/Project/Words.yml.new hack/vale/styles/Project/Words.yml
+
 echo "Packing the chart into the ControllerRegistration"
 go run ./hack/registration > example/controller-registration.yaml.new
 mv example/controller-registration.yaml.new example/controller-registration.yaml

@@ -31,6 +31,8 @@ type Options struct {
 	Summary bool
 	// Lower writes the counts into budget.yaml. It never raises a budget.
 	Lower bool
+	// Vale prints the rule for vale, and checks nothing.
+	Vale bool
 	// Paths restricts the printed hits to these files and directories. Empty: all. The two totals always cover all files.
 	Paths []string
 }
@@ -41,6 +43,7 @@ func main() {
 	flag.BoolVar(&options.List, "list", false, "print each hit as path:line: class \"term\": use \"replacement\"")
 	flag.BoolVar(&options.Summary, "summary", false, "print the number of hits of each term")
 	flag.BoolVar(&options.Lower, "lower", false, "write lower counts into "+folder+"/budget.yaml")
+	flag.BoolVar(&options.Vale, "vale", false, "print the words as a rule of vale, and check nothing")
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "Usage: go run ./hack/words [flags] [path ...]\n")
 		flag.PrintDefaults()
@@ -60,6 +63,10 @@ func run(out io.Writer, root string, options Options) error {
 	dictionary, err := LoadDictionary(filepath.Join(root, folder, "words.yaml"))
 	if err != nil {
 		return err
+	}
+
+	if options.Vale {
+		return WriteVale(out, dictionary)
 	}
 
 	exceptions, err := LoadExceptions(filepath.Join(root, folder, "exceptions.yaml"))

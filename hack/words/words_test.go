@@ -156,4 +156,11 @@ var _ = Describe("the word check", func() {
 			Expect(out).To(Equal("b/b.md:1: word \"story\": use \"scenario\"\n     1 word \"story\"\n1 identifiers (budget 0)\n3 words (budget 0)\n"))
 		})
 	})
+	It("prints the words as a rule of vale, with the longer terms as assertions", func() {
+		write("hack/words/words.yaml", "words: [{find: [look, a look], use: 'read, check', except: [look up, have a look]}, {find: [event], use: inject, in: ['*.go']}]\n")
+
+		out, err := check(Options{Vale: true})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(out).To(HaveSuffix("swap:\n  '(?<!\\bhave\\s+a\\s)look(?!\\s+up\\b)': 'read|check'\n  '(?<!\\bhave\\s)a\\s+look(?!\\s+up\\b)': 'read|check'\n"))
+	})
 })
