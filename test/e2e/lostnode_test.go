@@ -25,7 +25,7 @@ func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etc
 
 	pod := podOffFirstNode(ctx, ns)
 	placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
-	const page = "operations/losing-a-member.md"
+	const page = "operations/recover-a-member.md"
 	DeferCleanup(removeOutOfServiceTaint, pod.Spec.NodeName)
 	ns.Follow(ctx, page, "The node does not come back", placeholders)
 	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeTrue())

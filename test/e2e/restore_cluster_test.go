@@ -47,7 +47,7 @@ var _ = Describe("A cluster that has lost every volume", func() {
 
 		By("requesting a restore of a healthy cluster, which the operator ignores")
 		pod := ns.Pod(ctx, etcd)
-		ns.Follow(ctx, "operations/losing-every-volume.md", "When the store cannot be looked into", placeholders)
+		ns.Follow(ctx, "operations/restore-from-backup.md", "When the store cannot be looked into", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
@@ -60,14 +60,14 @@ var _ = Describe("A cluster that has lost every volume", func() {
 		})
 
 		By("following the runbook, with an interruption of the first member's restore")
-		ns.Follow(ctx, "operations/losing-every-volume.md", "Look", placeholders)
+		ns.Follow(ctx, "operations/restore-from-backup.md", "Look", placeholders)
 		start := time.Now()
 		interrupted := make(chan bool, 1)
 		go func() {
 			defer GinkgoRecover()
 			interrupted <- interruptRestore(ctx, ns, etcd, lost)
 		}()
-		ns.Follow(ctx, "operations/losing-every-volume.md", "Restore", placeholders)
+		ns.Follow(ctx, "operations/restore-from-backup.md", "Restore", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(<-interrupted).To(BeTrue(), "the restore was not interrupted")
 

@@ -37,7 +37,7 @@ var _ = Describe("The commands of the runbooks", func() {
 			"NAMESPACE": ns.Name, "NAME": "main",
 			"NEWSTORE": fmt.Sprintf(`{"provider": "Local", "container": %q, "prefix": "moved/main"}`, ns.Name),
 		}
-		const page = "operations/moving-stores.md"
+		const page = "operations/change-backup-store.md"
 		ns.Follow(ctx, page, "Copy", placeholders)
 		copied := snapshots(ns, "Full-")
 		Expect(copied).NotTo(BeEmpty())
@@ -68,7 +68,7 @@ var _ = Describe("The commands of the runbooks", func() {
 		writeLog.Write(ctx, 20)
 
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": "2"}
-		const page = "operations/losing-a-member.md"
+		const page = "operations/recover-a-member.md"
 		Expect(ns.Follow(ctx, page, "Losing one member", placeholders)).To(ContainSubstring("main-2 Ready"))
 		before, pod := ns.VolumeDirs(ctx, etcd), memberPod(ctx, ns, 2)
 		ns.Follow(ctx, page, "The node is well, and the data is not", placeholders)
