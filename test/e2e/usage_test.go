@@ -105,7 +105,7 @@ var _ = Describe("The pages for users", func() {
 		Expect(err).NotTo(HaveOccurred())
 		writeLog.TLS = old
 		writeLog.Write(ctx, 10)
-		ns.Follow(ctx, "usage/tls.md", "Rotation of the CAs", placeholders)
+		ns.Follow(ctx, "usage/tls.md", "CA rotation", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
