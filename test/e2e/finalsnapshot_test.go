@@ -97,7 +97,7 @@ var _ = Describe("The final snapshot", func() {
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "FinalSnapshotTaken")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotFailed")))
 		})
-		ns.Follow(ctx, "operations/final-snapshot.md", "When a deletion waits", map[string]string{"NAMESPACE": ns.Name, "NAME": "main"})
+		ns.Follow(ctx, "operations/final-snapshot.md", "Unblock a deletion", map[string]string{"NAMESPACE": ns.Name, "NAME": "main"})
 		Eventually(func() bool { return ns.IsGone(ctx, etcd) }).
 			WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(BeTrue(), ns.State)
 		claims := &corev1.PersistentVolumeClaimList{}

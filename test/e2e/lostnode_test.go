@@ -27,12 +27,12 @@ func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etc
 	placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name, "NODE": pod.Spec.NodeName}
 	const page = "operations/recover-a-member.md"
 	DeferCleanup(removeOutOfServiceTaint, pod.Spec.NodeName)
-	ns.Follow(ctx, page, "The node does not come back", placeholders)
+	ns.Follow(ctx, page, "The node is lost", placeholders)
 	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeTrue())
 	Expect(ns.EventuallyReplaced(ctx, etcd, pod).Spec.NodeName).NotTo(Equal(pod.Spec.NodeName))
 	writeLog.ExpectComplete(ctx)
 
-	ns.Follow(ctx, page, "The node is back after all", placeholders)
+	ns.Follow(ctx, page, "The node has recovered", placeholders)
 	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
 }
 

@@ -47,7 +47,7 @@ var _ = Describe("A cluster that has lost every volume", func() {
 
 		By("requesting a restore of a healthy cluster, which the operator ignores")
 		pod := ns.Pod(ctx, etcd)
-		ns.Follow(ctx, "operations/restore-from-backup.md", "When the store cannot be looked into", placeholders)
+		ns.Follow(ctx, "operations/restore-from-backup.md", "Restore without verification", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/restore")) })
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(pod.UID))
 
@@ -60,7 +60,7 @@ var _ = Describe("A cluster that has lost every volume", func() {
 		})
 
 		By("following the runbook, with an interruption of the first member's restore")
-		ns.Follow(ctx, "operations/restore-from-backup.md", "Look", placeholders)
+		ns.Follow(ctx, "operations/restore-from-backup.md", "Check", placeholders)
 		start := time.Now()
 		interrupted := make(chan bool, 1)
 		go func() {

@@ -69,9 +69,9 @@ var _ = Describe("The commands of the runbooks", func() {
 
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": "main", "ORDINAL": "2"}
 		const page = "operations/recover-a-member.md"
-		Expect(ns.Follow(ctx, page, "Losing one member", placeholders)).To(ContainSubstring("main-2 Ready"))
+		Expect(ns.Follow(ctx, page, "Recover a member", placeholders)).To(ContainSubstring("main-2 Ready"))
 		before, pod := ns.VolumeDirs(ctx, etcd), memberPod(ctx, ns, 2)
-		ns.Follow(ctx, page, "The node is well, and the data is not", placeholders)
+		ns.Follow(ctx, page, "The data is corrupt", placeholders)
 		ns.EventuallyReplaced(ctx, etcd, pod)
 		after := ns.VolumeDirs(ctx, etcd)
 		Expect(after).To(HaveLen(3))

@@ -88,9 +88,9 @@ var _ = Describe("The pages for users", func() {
 
 		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Before you change something", placeholders)).To(ContainSubstring("Nothing was done with main"))
 		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", placeholders)).To(ContainSubstring("\nmain\n:4\n"))
-		Expect(ns.Follow(ctx, "operations/conditions.md", "What it waits for", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
-		Expect(ns.Follow(ctx, "operations/alerts.md", "First look", placeholders)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
-		ns.Follow(ctx, "operations/protection.md", "How to get past it", placeholders)
+		Expect(ns.Follow(ctx, "operations/conditions.md", "Conditions and progress", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
+		Expect(ns.Follow(ctx, "operations/alerts.md", "Triage", placeholders)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
+		ns.Follow(ctx, "operations/protection.md", "Bypass the protection", placeholders)
 		ns.EventuallyReady(ctx, etcd)
 		Expect(etcd.Annotations).NotTo(HaveKey(unprotectedAnnotation))
 
