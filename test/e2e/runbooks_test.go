@@ -48,7 +48,7 @@ var _ = Describe("The commands of the runbooks", func() {
 		Expect(framework.Condition(etcd, "StoreResolved").Message).To(ContainSubstring(`Local container "` + ns.Name))
 		writeLog.ExpectComplete(ctx)
 
-		Expect(ns.Follow(ctx, page, "Look", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
+		Expect(ns.Follow(ctx, page, "Check", placeholders)).To(MatchRegexp(`Snapshot (Full-\S+) holds everything up to revision \d+`))
 		Expect(len(snapshots(ns, "Full-"))).To(BeNumerically(">", len(copied)))
 		Expect(newestFull(ns)).To(BeNumerically(">=", writeLog.Revision), "the new store contains the writes after the copy")
 		Expect(lastRevision(ctx, ns, "main-full-snap")).To(Equal(newestFull(ns)), "the Lease refers to the new store")

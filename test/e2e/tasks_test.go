@@ -88,7 +88,7 @@ var _ = Describe("EtcdOpsTasks", Serial, func() {
 
 		By("requesting a snapshot by annotation with the commands of the page")
 		writeLog.Write(ctx, 5)
-		ns.Follow(ctx, page, "Ask by an annotation", placeholders)
+		ns.Follow(ctx, page, "Request a task with an annotation", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			made := &druidv1alpha1.EtcdOpsTaskList{}
 			g.Expect(ns.Client.List(ctx, made, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())

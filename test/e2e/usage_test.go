@@ -70,7 +70,7 @@ var _ = Describe("The pages for users", func() {
 
 		// Only now, since that page configures no directory for Local stores, so that the operator would reject the store of the Etcd.
 		By("updating the operator with the commands of the installation page")
-		ns.Follow(ctx, "operations/installation.md", "In any other cluster", nil)
+		ns.Follow(ctx, "operations/installation.md", "In another cluster", nil)
 		operator.EventuallyLeading(ctx)
 
 		follow("9. Uninstall")
@@ -86,7 +86,7 @@ var _ = Describe("The pages for users", func() {
 		ns.EventuallyReady(ctx, etcd)
 		placeholders := map[string]string{"NAMESPACE": ns.Name, "NAME": etcd.Name}
 
-		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Before you change something", placeholders)).To(ContainSubstring("Nothing was done with main"))
+		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Preview a change", placeholders)).To(ContainSubstring("Nothing was done with main"))
 		Expect(ns.Follow(ctx, "operations/kubectl-etcd.md", "Completion", placeholders)).To(ContainSubstring("\nmain\n:4\n"))
 		Expect(ns.Follow(ctx, "operations/conditions.md", "Conditions and progress", placeholders)).To(ContainSubstring("Progressing=False Reconciled: "))
 		Expect(ns.Follow(ctx, "operations/alerts.md", "Triage", placeholders)).To(ContainSubstring("Now: The cluster is as the spec describes it"))
