@@ -59,8 +59,8 @@ func (k *Cluster) takeFirstSnapshot() {
 	}
 }
 
-// restores is true if the sidecar in the pod restores from the store: the volume is empty, the configured cluster size is 1, and the
-// cluster has no quorum. A sidecar whose lease contains a member ID does not restore. It waits for the cluster of that member.
+// restores is true if the sidecar in the pod restores from the store. The volume is then empty, the configured cluster size is 1, and
+// the cluster has no quorum. A sidecar whose lease contains a member ID does not restore. It waits for the cluster of that member.
 func (k *Cluster) restores(pod *corev1.Pod, volume string) bool {
 	lease := one[*coordinationv1.Lease](k, pod.Name)
 	return len(k.etcd.Members()) > 0 && k.etcd.Leader() == 0 && k.data[volume] == 0 && k.sizes[pod.UID] == 1 && usesStore(pod) &&

@@ -63,10 +63,10 @@ func labelsOf(selector *parser.VectorSelector, path []parser.Node) []string {
 	return labels
 }
 
-// metrics.json says who serves which metric. The end-to-end stories hold the same file against what is served: a name that nobody serves
-// would be an alert that never fires.
+// metrics.json lists which process exports which metric. The end-to-end tests compare the same file with the exported metrics. An alert on a
+// metric that no process exports would never fire.
 var _ = Describe("The metrics that the alerts read", func() {
-	It("are those that the end-to-end stories look for", func() {
+	It("are those that the end-to-end tests require", func() {
 		content, err := os.ReadFile("metrics.json")
 		Expect(err).NotTo(HaveOccurred())
 
