@@ -23,9 +23,12 @@ import (
 // folder holds the data files, relative to the root of the repository.
 const folder = "hack/words"
 
+// mostHits is the largest number of hits that are printed without -list.
+const mostHits = 100
+
 // Options are the flags of the command.
 type Options struct {
-	// List prints each hit. Without it, the hits are printed only if a count exceeds its budget.
+	// List prints each hit. Without it, the hits are printed only if a count exceeds its budget and they are few.
 	List bool
 	// Summary prints the number of hits of each term.
 	Summary bool
@@ -97,8 +100,11 @@ func run(out io.Writer, root string, options Options) error {
 	}
 
 	shown := within(hits, options.Paths)
-	if options.List || budget.IsExceeded(counts) {
+	switch {
+	case options.List, budget.IsExceeded(counts) && len(shown) <= mostHits:
 		printHits(out, shown)
+	case budget.IsExceeded(counts):
+		fmt.Fprintln(out, "`go run ./hack/words -list PATH` lists the terms in a file or directory.")
 	}
 
 	if options.Summary {
