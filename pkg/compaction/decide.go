@@ -18,8 +18,8 @@ import (
 // MaxAttempts is how many Jobs are run, one after the other, before a full snapshot is taken instead.
 const MaxAttempts = 3
 
-// firstCompactionPause is the pause after the first Job that failed; each further one is twice as long.
-const firstCompactionPause = time.Minute
+// firstRetryPause is the pause after the first Job that failed; each further one is twice as long.
+const firstRetryPause = time.Minute
 
 // Input is what is known about the compaction of the snapshots of one Etcd.
 type Input struct {
@@ -31,8 +31,8 @@ type Input struct {
 	Hibernated bool
 	// FullSnapshotLease and DeltaSnapshotLease hold the newest revisions in the store.
 	FullSnapshotLease, DeltaSnapshotLease etcdcluster.Lease
-	// StorePlace is the store that is used now, as the leases name theirs. Empty: not known.
-	StorePlace string
+	// StoreLocation is the store that is used now, as the leases name theirs. Empty: not known.
+	StoreLocation string
 	// EventsThreshold is the number of events since the last full snapshot from which on a Job runs. 0: none is run by itself.
 	EventsThreshold int64
 	// FullSnapshotThreshold is the number of events from which on a full snapshot is taken instead. 0: none is.
@@ -55,8 +55,8 @@ type Job struct {
 	Message string
 	// Disruption is why its pod is being ended from outside. Empty: it is not.
 	Disruption string
-	// DisruptionNoted is true when Disruption is written on the Job, so that it is known when the pod is gone.
-	DisruptionNoted bool
+	// DisruptionRecorded is true when Disruption is written on the Job, so that it is known when the pod is gone.
+	DisruptionRecorded bool
 	// Recorded is true when condition and metrics show the outcome.
 	Recorded bool
 	// StartTime and EndTime are when it began and ended. Zero: it has not.
@@ -110,8 +110,8 @@ type Decision struct {
 	Action Action
 	// Attempt is the number of the Job to be created, from 1.
 	Attempt int
-	// ComeBack is when something may be done of which no event tells. 0: every change is told by an event.
-	ComeBack time.Duration
+	// RequeueAfter is when something may be done of which no event tells. 0: every change is told by an event.
+	RequeueAfter time.Duration
 	// Reason says why, for logs.
 	Reason string
 }
@@ -119,7 +119,7 @@ type Decision struct {
 // Events returns the number of events since the last full snapshot; false when the leases do not tell, since there are no
 // snapshots yet, or since they tell of a store that is used no longer.
 func (c Input) Events() (int64, bool) {
-	if etcdcluster.IsInOtherStore(c.FullSnapshotLease, c.StorePlace) || etcdcluster.IsInOtherStore(c.DeltaSnapshotLease, c.StorePlace) {
+	if etcdcluster.IsInOtherStore(c.FullSnapshotLease, c.StoreLocation) || etcdcluster.IsInOtherStore(c.DeltaSnapshotLease, c.StoreLocation) {
 		return 0, false
 	}
 	full, err := strconv.ParseInt(c.FullSnapshotLease.Holder, 10, 64)
@@ -134,9 +134,9 @@ func (c Input) Events() (int64, bool) {
 	return max(delta-full, 0), true
 }
 
-// LacksResult is true for a Job that has ended without an error while the newest full snapshot is still the one that there was
+// HasNoResult is true for a Job that has ended without an error while the newest full snapshot is still the one that there was
 // before, and there are events since then. The process ends so where it finds nothing in the store that it could compact.
-func (c Input) LacksResult() bool {
+func (c Input) HasNoResult() bool {
 	if c.Job == nil || c.Job.Recorded || c.Job.Outcome != druidv1alpha1.PodSuccessReasonNone {
 		return false
 	}
@@ -145,8 +145,8 @@ func (c Input) LacksResult() bool {
 	return known && events > 0 && c.Job.BaseRevision == c.FullSnapshotLease.Holder
 }
 
-// FailWithoutResult lets the Job have failed, which LacksResult.
-func (c *Input) FailWithoutResult() {
+// MarkFailedWithoutResult lets the Job have failed, which HasNoResult.
+func (c *Input) MarkFailedWithoutResult() {
 	events, _ := c.Events()
 	c.Job.Outcome = druidv1alpha1.PodFailureReasonProcessFailure
 	c.Job.Message = fmt.Sprintf("Attempt %d of the Job has compacted nothing: it ended without an error, and the newest full snapshot is the one with revision %s as before, with %d events since; the log of its pod says why",
@@ -163,14 +163,14 @@ func (c *Input) FailWithoutResult() {
 //     is remembered.
 //  5. A Job that is not needed any more, since a full snapshot was taken meanwhile, is deleted.
 func (c Input) Decide(now time.Time) Decision {
-	if decision, decided := c.settle(); decided {
+	if decision, decided := c.handleEnded(); decided {
 		return decision
 	}
 	if c.Suspended {
 		return Decision{Action: ActionNone, Reason: "the Etcd is suspended"}
 	}
 	if c.Task != "" {
-		return c.forTask(now)
+		return c.decideForTask(now)
 	}
 	if c.Job != nil && c.Job.Outcome == "" {
 		if c.Job.Task != "" {
@@ -182,11 +182,11 @@ func (c Input) Decide(now time.Time) Decision {
 		return Decision{Action: ActionDeleteJob, Reason: "the Job is done"}
 	}
 
-	return c.byThresholds(now)
+	return c.decideByThresholds(now)
 }
 
-// settle deals with what has ended or must not be; false when nothing has.
-func (c Input) settle() (Decision, bool) {
+// handleEnded deals with what has ended or must not be; false when nothing has.
+func (c Input) handleEnded() (Decision, bool) {
 	switch {
 	case c.Job != nil && c.Job.Deleting:
 		return Decision{Action: ActionNone, Reason: "the Job is being deleted"}, true
@@ -194,7 +194,7 @@ func (c Input) settle() (Decision, bool) {
 		return Decision{Action: ActionDeleteJob, Reason: "there is no store any more"}, true
 	case !c.HasStore:
 		return Decision{Action: ActionNone, Reason: "there is no store"}, true
-	case c.Job != nil && c.Job.Outcome == "" && c.Job.Disruption != "" && !c.Job.DisruptionNoted:
+	case c.Job != nil && c.Job.Outcome == "" && c.Job.Disruption != "" && !c.Job.DisruptionRecorded:
 		return Decision{Action: ActionNoteDisruption, Reason: "the pod of the Job is being ended"}, true
 	case c.Job != nil && c.Job.Outcome != "" && !c.Job.Recorded:
 		return Decision{Action: ActionRecordJob, Reason: "the Job has ended"}, true
@@ -205,8 +205,8 @@ func (c Input) settle() (Decision, bool) {
 	}
 }
 
-// forTask runs the Job that a task asks for.
-func (c Input) forTask(now time.Time) Decision {
+// decideForTask runs the Job that a task asks for.
+func (c Input) decideForTask(now time.Time) Decision {
 	switch {
 	case c.Job == nil:
 		return Decision{Action: ActionRunJob, Attempt: 1, Reason: "a task asks for it"}
@@ -217,22 +217,22 @@ func (c Input) forTask(now time.Time) Decision {
 	case c.Job.IsLast():
 		return Decision{Action: ActionNone, Reason: "the task takes up how its Job ended"}
 	default:
-		return c.again(now)
+		return c.retry(now)
 	}
 }
 
 // IsLast is true when the Job has ended and no other is run for the same task.
 func (j Job) IsLast() bool {
-	return j.Outcome == druidv1alpha1.PodSuccessReasonNone || j.Outcome != "" && !j.mayBeRepeated()
+	return j.Outcome == druidv1alpha1.PodSuccessReasonNone || j.Outcome != "" && !j.isRetriable()
 }
 
-// mayBeRepeated is false for a Job whose time limit the next one would exceed too, and for the last attempt.
-func (j Job) mayBeRepeated() bool {
+// isRetriable is false for a Job whose time limit the next one would exceed too, and for the last attempt.
+func (j Job) isRetriable() bool {
 	return j.Outcome != druidv1alpha1.JobFailureReasonDeadlineExceeded && j.Attempt < MaxAttempts
 }
 
-// byThresholds decides from the number of events, when no Job runs and none has succeeded.
-func (c Input) byThresholds(now time.Time) Decision {
+// decideByThresholds decides from the number of events, when no Job runs and none has succeeded.
+func (c Input) decideByThresholds(now time.Time) Decision {
 	events, known := c.Events()
 	if !known || c.EventsThreshold <= 0 || events < c.EventsThreshold {
 		if c.Job != nil {
@@ -244,20 +244,20 @@ func (c Input) byThresholds(now time.Time) Decision {
 	case c.Hibernated:
 		return Decision{Action: ActionNone, Reason: "the cluster hibernates"}
 	case c.FullSnapshotThreshold > 0 && events >= c.FullSnapshotThreshold:
-		return c.insteadOfJob(fmt.Sprintf("%d events are too many for a Job", events))
+		return c.requestSnapshot(fmt.Sprintf("%d events are too many for a Job", events))
 	case c.Job == nil && c.Snapshot != nil && c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder:
-		return c.insteadOfJob("a full snapshot was asked for already")
+		return c.requestSnapshot("a full snapshot was asked for already")
 	case c.Job == nil:
 		return Decision{Action: ActionRunJob, Attempt: 1, Reason: fmt.Sprintf("%d events since the last full snapshot", events)}
-	case !c.Job.mayBeRepeated():
-		return c.insteadOfJob("the last Job has failed: " + c.Job.Outcome)
+	case !c.Job.isRetriable():
+		return c.requestSnapshot("the last Job has failed: " + c.Job.Outcome)
 	default:
-		return c.again(now)
+		return c.retry(now)
 	}
 }
 
-// insteadOfJob asks for a full snapshot, once for each that there is.
-func (c Input) insteadOfJob(reason string) Decision {
+// requestSnapshot asks for a full snapshot, once for each that there is.
+func (c Input) requestSnapshot(reason string) Decision {
 	if c.Snapshot != nil && (!c.Snapshot.Ended || c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder) {
 		return Decision{Action: ActionNone, Reason: "a full snapshot was asked for: " + reason}
 	}
@@ -265,11 +265,11 @@ func (c Input) insteadOfJob(reason string) Decision {
 	return Decision{Action: ActionTakeSnapshot, Reason: reason}
 }
 
-// again repeats the Job that has failed, after a pause.
-func (c Input) again(now time.Time) Decision {
-	pause := firstCompactionPause << (c.Job.Attempt - 1)
+// retry repeats the Job that has failed, after a pause.
+func (c Input) retry(now time.Time) Decision {
+	pause := firstRetryPause << (c.Job.Attempt - 1)
 	if wait := c.Job.EndTime.Add(pause).Sub(now); wait > 0 {
-		return Decision{Action: ActionNone, ComeBack: wait, Reason: "the Job has failed and is repeated after a pause"}
+		return Decision{Action: ActionNone, RequeueAfter: wait, Reason: "the Job has failed and is repeated after a pause"}
 	}
 
 	return Decision{Action: ActionRunJob, Attempt: c.Job.Attempt + 1, Reason: "the Job before has failed: " + c.Job.Outcome}

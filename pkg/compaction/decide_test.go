@@ -68,7 +68,7 @@ func snapshotAsked(base string, ended, recorded bool) func(*compaction.Input) {
 
 // elsewhere is a store that was left: a lease tells of it yet.
 func elsewhere(c *compaction.Input) {
-	c.StorePlace, c.DeltaSnapshotLease.Store = "the new store", "the new store"
+	c.StoreLocation, c.DeltaSnapshotLease.Store = "the new store", "the new store"
 	c.FullSnapshotLease.Store = "the old store"
 }
 
@@ -83,11 +83,11 @@ var _ = Describe("Compaction", func() {
 	type changes = []func(*compaction.Input)
 
 	DescribeTable("Decide",
-		func(given changes, action string, attempt int, comeBack time.Duration) {
+		func(given changes, action string, attempt int, requeueAfter time.Duration) {
 			decision := compactionWith(given...).Decide(compactionNow)
 			Expect(string(decision.Action)).To(Equal(action), decision.Reason)
 			Expect(decision.Attempt).To(Equal(attempt))
-			Expect(decision.ComeBack).To(Equal(comeBack))
+			Expect(decision.RequeueAfter).To(Equal(requeueAfter))
 			Expect(decision.Reason).NotTo(BeEmpty())
 		},
 		Entry("runs a Job from the threshold on", changes{delta("1100")}, "RunJob", 1, time.Duration(0)),
@@ -116,7 +116,7 @@ var _ = Describe("Compaction", func() {
 		Entry("ends a Job when the store is gone", changes{compactionJob(jobRuns), storeless}, "DeleteJob", 0, time.Duration(0)),
 		Entry("waits for a Job to be gone", changes{compactionJob(func(j *compaction.Job) { j.Deleting = true })}, "None", 0, time.Duration(0)),
 		Entry("notes why the pod is being ended", changes{compactionJob(func(j *compaction.Job) { j.Disruption = "EvictionByEvictionAPI" })}, "NoteDisruption", 0, time.Duration(0)),
-		Entry("notes it once", changes{compactionJob(func(j *compaction.Job) { j.Disruption, j.DisruptionNoted = "EvictionByEvictionAPI", true })}, "None", 0, time.Duration(0)),
+		Entry("notes it once", changes{compactionJob(func(j *compaction.Job) { j.Disruption, j.DisruptionRecorded = "EvictionByEvictionAPI", true })}, "None", 0, time.Duration(0)),
 		Entry("records how a Job ended", changes{compactionJob(func(j *compaction.Job) { j.Outcome = "None" })}, "RecordJob", 0, time.Duration(0)),
 		Entry("records how a Job ended while the Etcd is suspended", changes{compactionJob(func(j *compaction.Job) { j.Outcome = "None" }), suspended}, "RecordJob", 0, time.Duration(0)),
 		Entry("deletes a Job that has succeeded", changes{jobEnded("None", 1)}, "DeleteJob", 0, time.Duration(0)),
@@ -143,7 +143,7 @@ var _ = Describe("Compaction", func() {
 	DescribeTable("LacksResult",
 		func(lacks bool, base string, given ...func(*compaction.Input)) {
 			c := compactionWith(append(changes{compactionJob(func(j *compaction.Job) { j.Outcome, j.BaseRevision = "None", base })}, given...)...)
-			Expect(c.LacksResult()).To(Equal(lacks))
+			Expect(c.HasNoResult()).To(Equal(lacks))
 		},
 		Entry("of a Job after which the newest full snapshot is the one of before", true, "1000"),
 		Entry("not of one after which there is a newer one", false, "900"),
@@ -160,12 +160,12 @@ var _ = Describe("Compaction", func() {
 		c := compactionWith(compactionJob(func(j *compaction.Job) {
 			j.Outcome, j.BaseRevision, j.EndTime = "None", "1000", compactionNow.Add(-10*time.Second)
 		}))
-		c.FailWithoutResult()
+		c.MarkFailedWithoutResult()
 		Expect(c.Job.Outcome).To(Equal("ProcessFailure"))
 		Expect(c.Job.Message).To(Equal("Attempt 1 of the Job has compacted nothing: it ended without an error, and the newest full snapshot is the one with revision 1000 as before, with 150 events since; the log of its pod says why"))
 		Expect(c.Decide(compactionNow).Action).To(BeEquivalentTo("RecordJob"))
 		c.Job.Recorded = true
-		Expect(c.Decide(compactionNow).ComeBack).To(Equal(50 * time.Second))
+		Expect(c.Decide(compactionNow).RequeueAfter).To(Equal(50 * time.Second))
 	})
 
 	Describe("CompactionJobFor", func() {
@@ -190,11 +190,11 @@ var _ = Describe("Compaction", func() {
 
 		DescribeTable("should say how the Job ended",
 			func(job *batchv1.Job, pods []corev1.Pod, outcome, message string) {
-				seen := compaction.JobFor(job, pods)
-				Expect(seen.Outcome).To(Equal(outcome))
-				Expect(seen.Message).To(ContainSubstring(message))
+				obs := compaction.JobFor(job, pods)
+				Expect(obs.Outcome).To(Equal(outcome))
+				Expect(obs.Message).To(ContainSubstring(message))
 				if outcome != "" {
-					Expect(seen.EndTime).To(Equal(compactionNow))
+					Expect(obs.EndTime).To(Equal(compactionNow))
 				}
 			},
 			Entry("not at all", job(), nil, "", ""),
@@ -222,17 +222,17 @@ var _ = Describe("Compaction", func() {
 		})
 
 		It("should cut short what a container said", func() {
-			seen := compaction.JobFor(job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(strings.Repeat("x", 4000) + "the end"))})
-			Expect(seen.Message).To(HaveSuffix("the end"))
-			Expect(len(seen.Message)).To(BeNumerically("<", 600))
+			obs := compaction.JobFor(job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(strings.Repeat("x", 4000) + "the end"))})
+			Expect(obs.Message).To(HaveSuffix("the end"))
+			Expect(len(obs.Message)).To(BeNumerically("<", 600))
 		})
 
 		It("should believe what was recorded of a Job without a result", func() {
 			ended := job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(compactionNow)})
 			ended.Annotations["etcd-druid.extensions.gardener.cloud/recorded"] = "ProcessFailure"
-			seen := compaction.JobFor(ended, nil)
-			Expect(seen.Outcome).To(Equal("ProcessFailure"))
-			Expect(seen.IsLast()).To(BeFalse())
+			obs := compaction.JobFor(ended, nil)
+			Expect(obs.Outcome).To(Equal("ProcessFailure"))
+			Expect(obs.IsLast()).To(BeFalse())
 		})
 
 		It("should read the attempt, the task and whether it is recorded", func() {
@@ -243,11 +243,11 @@ var _ = Describe("Compaction", func() {
 				"etcd-druid.extensions.gardener.cloud/recorded":      "None",
 				"etcd-druid.extensions.gardener.cloud/base-revision": "1000",
 			}
-			seen := compaction.JobFor(annotated, nil)
-			Expect(seen.Attempt).To(Equal(2))
-			Expect(string(seen.Task)).To(Equal("1234"))
-			Expect(seen.Recorded).To(BeTrue())
-			Expect(seen.BaseRevision).To(Equal("1000"))
+			obs := compaction.JobFor(annotated, nil)
+			Expect(obs.Attempt).To(Equal(2))
+			Expect(string(obs.Task)).To(Equal("1234"))
+			Expect(obs.Recorded).To(BeTrue())
+			Expect(obs.BaseRevision).To(Equal("1000"))
 		})
 	})
 })

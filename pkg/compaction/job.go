@@ -27,7 +27,7 @@ var disruptions = []string{
 
 // JobFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
 func JobFor(job *batchv1.Job, pods []corev1.Pod) Job {
-	seen := Job{
+	obs := Job{
 		Deleting:     job.DeletionTimestamp != nil,
 		Recorded:     job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
 		Task:         types.UID(job.Annotations[druidv1alpha1.CompactionTaskAnnotation]),
@@ -35,28 +35,28 @@ func JobFor(job *batchv1.Job, pods []corev1.Pod) Job {
 		BaseRevision: job.Annotations[druidv1alpha1.CompactionBaseAnnotation],
 	}
 	if attempt, err := strconv.Atoi(job.Annotations[druidv1alpha1.CompactionAttemptAnnotation]); err == nil && attempt > 1 {
-		seen.Attempt = attempt
+		obs.Attempt = attempt
 	}
 	if job.Status.StartTime != nil {
-		seen.StartTime = job.Status.StartTime.Time
+		obs.StartTime = job.Status.StartTime.Time
 	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return etcdcluster.OwnerUID(pod) != job.UID })
-	seen.Disruption = job.Annotations[druidv1alpha1.CompactionDisruptionAnnotation]
-	seen.DisruptionNoted = seen.Disruption != ""
-	if seen.Disruption == "" {
-		seen.Disruption = disruptionOf(pods)
+	obs.Disruption = job.Annotations[druidv1alpha1.CompactionDisruptionAnnotation]
+	obs.DisruptionRecorded = obs.Disruption != ""
+	if obs.Disruption == "" {
+		obs.Disruption = disruptionOf(pods)
 	}
-	seen.judge(job, pods)
-	if seen.Recorded && seen.Outcome != "" {
+	obs.setOutcome(job, pods)
+	if obs.Recorded && obs.Outcome != "" {
 		// Whoever wrote it down had seen the snapshots, or a pod that is gone by now.
-		seen.Outcome = job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
+		obs.Outcome = job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
 	}
 
-	return seen
+	return obs
 }
 
-// judge sets how and when the Job ended.
-func (j *Job) judge(job *batchv1.Job, pods []corev1.Pod) {
+// setOutcome sets how and when the Job ended.
+func (j *Job) setOutcome(job *batchv1.Job, pods []corev1.Pod) {
 	for _, condition := range job.Status.Conditions {
 		if condition.Status != corev1.ConditionTrue {
 			continue

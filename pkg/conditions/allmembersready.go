@@ -17,7 +17,7 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 	members := in.members()
 	if len(members) == 0 {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoMembersInStatus,
-			"No member has been seen yet"+trouble(in))
+			"No member has been seen yet"+podProblems(in))
 	}
 	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == in.size() {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
@@ -25,12 +25,12 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 	}
 
 	return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersReady,
-		strings.Join(in.notReady(members), "; ")+trouble(in))
+		strings.Join(in.notReady(members), "; ")+podProblems(in))
 }
 
 // notReady says of each desired member that does not serve why.
-func (in Input) notReady(members []judgedMember) []string {
-	states := map[string]judgedMember{}
+func (in Input) notReady(members []memberWithState) []string {
+	states := map[string]memberWithState{}
 	for _, member := range members {
 		states[member.Name] = member
 	}

@@ -57,7 +57,7 @@ func ForCare(in Input, status *druidv1alpha1.EtcdStatus) {
 	}
 	status.Conditions = Merge(in.Etcd.Status.Conditions, CareTypes(), computed, in.Now)
 	status.Members = Members(in)
-	status.BootstrapWithExistingCluster = in.joined(status.Conditions)
+	status.BootstrapWithExistingCluster = in.joinRecord(status.Conditions)
 }
 
 // ForEtcd merges the conditions that the etcd controller computed, nil ones being absent, into the status.
@@ -73,7 +73,7 @@ func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druid
 
 // unlessHibernated keeps what was said before the cluster hibernated, since nothing can be observed.
 func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alpha1.Condition {
-	if !in.hibernated() {
+	if !in.isHibernated() {
 		return computed
 	}
 	status := druidv1alpha1.ConditionUnknown
@@ -84,11 +84,11 @@ func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alph
 	return condition(computed.Type, status, druidv1alpha1.ReasonNotChecked, "The cluster hibernates")
 }
 
-// joined is the record of the cluster that was joined: the one of before, else a new one when the join is complete.
-func (in Input) joined(conditions []druidv1alpha1.Condition) *druidv1alpha1.BootstrapWithExistingClusterStatus {
+// joinRecord is the record of the cluster that was joined: the one of before, else a new one when the join is complete.
+func (in Input) joinRecord(conditions []druidv1alpha1.Condition) *druidv1alpha1.BootstrapWithExistingClusterStatus {
 	bootstrap := in.Etcd.Spec.Etcd.BootstrapWithExistingCluster
 	condition := Find(conditions, druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster)
-	if before := in.Etcd.Status.BootstrapWithExistingCluster; before != nil || bootstrap == nil || in.hibernated() ||
+	if before := in.Etcd.Status.BootstrapWithExistingCluster; before != nil || bootstrap == nil || in.isHibernated() ||
 		condition == nil || condition.Status != druidv1alpha1.ConditionTrue {
 		return before
 	}

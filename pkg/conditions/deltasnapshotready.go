@@ -43,10 +43,10 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	case lease.RenewTime.IsZero() && (in.isStarting() || in.isWithin(since, 3*period+deltaSlack)):
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first delta snapshot")
 	case in.isStarting() || in.isWithin(since, 3*period+deltaSlack):
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "A delta snapshot is late: "+newest(lease)+nextDelta(lease, period))
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "A delta snapshot is late: "+newestSnapshot(lease)+nextDelta(lease, period))
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
-			fmt.Sprintf("A delta snapshot is due every %s; %s%s", period, newest(lease), nextDelta(lease, period)))
+			fmt.Sprintf("A delta snapshot is due every %s; %s%s", period, newestSnapshot(lease), nextDelta(lease, period)))
 	}
 }
 

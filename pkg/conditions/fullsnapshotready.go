@@ -34,18 +34,18 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due)):
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate,
 			newestFull(lease)+in.nextFull(lease.RenewTime))
-	case !lease.RenewTime.IsZero() && in.nothingNewSince(lease):
+	case !lease.RenewTime.IsZero() && in.isUnchangedSince(lease):
 		return nothingToSnapshot(nothingChanged(lease))
-	case !lease.RenewTime.IsZero() && in.hadNothingNewAt(lease, due):
+	case !lease.RenewTime.IsZero() && in.wasUnchangedAt(lease, due):
 		return nothingToSnapshot(nothingHadChanged(due))
 	case in.isStarting():
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
-			"Waiting for the first full snapshot of "+in.firstSnapshotOf()+"; "+newest(lease))
+			"Waiting for the first full snapshot of "+in.firstSnapshotOf()+"; "+newestSnapshot(lease))
 	case lease.RenewTime.IsZero() && (!fired || !lease.CreationTime.Before(due)):
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first full snapshot")
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
-			fmt.Sprintf("A full snapshot was due at %s; %s%s", stamp(due), newest(lease), in.nextFull(due)))
+			fmt.Sprintf("A full snapshot was due at %s; %s%s", stamp(due), newestSnapshot(lease), in.nextFull(due)))
 	}
 }
 
@@ -72,9 +72,9 @@ func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease et
 	return nil
 }
 
-// nothingNewSince is true when the snapshot holds the newest revision that any member knows: the sidecar takes no other
+// isUnchangedSince is true when the snapshot holds the newest revision that any member knows: the sidecar takes no other
 // before something changes.
-func (in Input) nothingNewSince(lease etcdcluster.Lease) bool {
+func (in Input) isUnchangedSince(lease etcdcluster.Lease) bool {
 	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
 	if err != nil {
 		return false
@@ -122,10 +122,10 @@ func nothingToSnapshot(message string) *druidv1alpha1.Condition {
 	return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNothingToSnapshot, message)
 }
 
-// hadNothingNewAt is true when the last look, which was after a full snapshot was due, saw nothing to be snapshotted. The
+// wasUnchangedAt is true when the last look, which was after a full snapshot was due, saw nothing to be snapshotted. The
 // sidecar then takes none before the next one is due, whatever changes in between. What the last look saw is known only from
 // what it said.
-func (in Input) hadNothingNewAt(lease etcdcluster.Lease, due time.Time) bool {
+func (in Input) wasUnchangedAt(lease etcdcluster.Lease, due time.Time) bool {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
 
 	return before != nil && (before.Message == nothingChanged(lease) || before.Message == nothingHadChanged(due))
@@ -165,7 +165,7 @@ func (in Input) newestPod() time.Time {
 	return created
 }
 
-func newest(lease etcdcluster.Lease) string {
+func newestSnapshot(lease etcdcluster.Lease) string {
 	if lease.RenewTime.IsZero() {
 		return "none was ever taken"
 	}

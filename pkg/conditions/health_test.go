@@ -182,13 +182,13 @@ var _ = DescribeTable("SecretsAvailable",
 
 var _ = Describe("StoreResolved", func() {
 	It("is absent without a store", func() {
-		Expect(conditions.StoreResolved(&druidv1alpha1.Etcd{}, conditions.StoreAnswer{Reason: "StoreResolved"})).To(BeNil())
+		Expect(conditions.StoreResolved(&druidv1alpha1.Etcd{}, conditions.StoreResolution{Reason: "StoreResolved"})).To(BeNil())
 	})
 
 	It("is False with the reason of the search", func() {
 		etcd := healthy(func(*conditions.Input) {}).Etcd
-		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreAnswer{Reason: "BackupEntryNotFound"}))).To(Equal("False BackupEntryNotFound"))
-		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreAnswer{Reason: "StoreResolved"}))).To(Equal("True StoreResolved"))
+		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreResolution{Reason: "BackupEntryNotFound"}))).To(Equal("False BackupEntryNotFound"))
+		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreResolution{Reason: "StoreResolved"}))).To(Equal("True StoreResolved"))
 	})
 })
 

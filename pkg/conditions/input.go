@@ -24,26 +24,26 @@ type Input struct {
 	Now time.Time
 }
 
-// judgedMember is a member with its state.
-type judgedMember struct {
+// memberWithState is a member with its state.
+type memberWithState struct {
 	etcdcluster.Member
 	MemberState
 }
 
 // members are the desired members of which something is known, with their states.
-func (in Input) members() []judgedMember {
-	var judged []judgedMember
+func (in Input) members() []memberWithState {
+	var withState []memberWithState
 	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
 		if state, known := StateOf(member, in.Thresholds, in.Now); known {
-			judged = append(judged, judgedMember{member, state})
+			withState = append(withState, memberWithState{member, state})
 		}
 	}
 
-	return judged
+	return withState
 }
 
 // namesWith are the names of the members with the status, in order of their ordinals.
-func namesWith(members []judgedMember, status druidv1alpha1.EtcdMemberConditionStatus) []string {
+func namesWith(members []memberWithState, status druidv1alpha1.EtcdMemberConditionStatus) []string {
 	var names []string
 	for _, member := range members {
 		if member.Status == status {
@@ -56,7 +56,7 @@ func namesWith(members []judgedMember, status druidv1alpha1.EtcdMemberConditionS
 
 func (in Input) size() int { return int(in.Etcd.Spec.Replicas) }
 
-func (in Input) hibernated() bool { return helper.IsHibernated(in.Etcd) }
+func (in Input) isHibernated() bool { return helper.IsHibernated(in.Etcd) }
 
 // condition is what a file of this package returns: the times are set by Merge.
 func condition(conditionType druidv1alpha1.ConditionType, status druidv1alpha1.ConditionStatus, reason, message string) *druidv1alpha1.Condition {

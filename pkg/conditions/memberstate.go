@@ -49,7 +49,7 @@ type MemberState struct {
 // never makes a member Ready.
 func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
 	if m.Answer != nil && m.Answer.Reachable {
-		return stateFromAnswer(*m.Answer), true
+		return stateFromEtcd(*m.Answer), true
 	}
 	if m.Heartbeat == nil || m.ManagedExternally && m.Lease.RenewTime.IsZero() {
 		return MemberState{}, false
@@ -63,7 +63,7 @@ func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (Member
 	return stateFromLease(m, thresholds, now), true
 }
 
-func stateFromAnswer(answer etcdcluster.MemberAnswer) MemberState {
+func stateFromEtcd(answer etcdcluster.MemberAnswer) MemberState {
 	switch {
 	case answer.Learner:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonLearner}
@@ -93,15 +93,15 @@ func stateFromLease(m etcdcluster.Member, thresholds Thresholds, now time.Time) 
 		renewed = m.Pod.SidecarStartedAt()
 	}
 	late := now.Sub(renewed)
-	silent := m.Answer != nil && m.WayOpen
+	isUnresponsive := m.Answer != nil && m.WayOpen
 	switch {
-	case silent && m.Pod != nil && !m.Pod.Ready: // and so says the API server, who waited longer
+	case isUnresponsive && m.Pod != nil && !m.Pod.Ready: // and so says the API server, who waited longer
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonUnreachable}
 	case late > thresholds.Unknown+thresholds.NotReady:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonUnknownGracePeriodExceeded}
 	case late > thresholds.Unknown:
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, druidv1alpha1.MemberReasonLeaseExpired}
-	case silent:
+	case isUnresponsive:
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, MemberReasonUnreachable}
 	case m.Lease.RenewTime.IsZero():
 		return MemberState{druidv1alpha1.EtcdMemberStatusUnknown, druidv1alpha1.MemberReasonLeaseExpired}

@@ -19,28 +19,28 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	members := in.members()
 	if len(members) == 0 {
 		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoMembersInStatus,
-			"No member has been seen yet"+trouble(in))
+			"No member has been seen yet"+podProblems(in))
 	}
-	serving := namesWith(members, druidv1alpha1.EtcdMemberStatusReady)
+	healthy := namesWith(members, druidv1alpha1.EtcdMemberStatusReady)
 	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
 	voters := VotersFor(in.Etcd, in.Observation)
-	arithmetic := fmt.Sprintf("%d of %d members serve, %d are needed", len(serving), voters, etcdcluster.QuorumOf(voters))
+	quorum := fmt.Sprintf("%d of %d members serve, %d are needed", len(healthy), voters, etcdcluster.QuorumOf(voters))
 	if voters < in.size() {
-		arithmetic += fmt.Sprintf("; the others of %d have no vote yet", in.size())
+		quorum += fmt.Sprintf("; the others of %d have no vote yet", in.size())
 	}
 	switch {
-	case etcdcluster.IsQuorate(len(serving), voters):
-		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonQuorate, arithmetic)
-	case etcdcluster.IsQuorate(len(serving)+len(unknown), voters):
+	case etcdcluster.IsQuorate(len(healthy), voters):
+		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonQuorate, quorum)
+	case etcdcluster.IsQuorate(len(healthy)+len(unknown), voters):
 		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown,
-			arithmetic+"; not known of "+strings.Join(unknown, ", "))
+			quorum+"; not known of "+strings.Join(unknown, ", "))
 	default:
-		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonQuorumLost, arithmetic+trouble(in))
+		return condition(druidv1alpha1.ConditionTypeReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonQuorumLost, quorum+podProblems(in))
 	}
 }
 
-// trouble says what is known to be wrong with the pods, to be put behind a sentence. Empty: nothing.
-func trouble(in Input) string {
+// podProblems says what is known to be wrong with the pods, to be put behind a sentence. Empty: nothing.
+func podProblems(in Input) string {
 	var sentences []string
 	for _, pod := range in.Observation.Pods {
 		if sentence := pod.Trouble(); sentence != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// lookBacks are how far back the last firing of a schedule is searched, one after the other. The longest covers the 29th of
+// lookbacks are how far back the last firing of a schedule is searched, one after the other. The longest covers the 29th of
 // February.
-var lookBacks = []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
+var lookbacks = []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
 
 // nextFiring returns when the cron expression fires first after the given time in UTC; zero when it never does, or cannot be
 // read.
@@ -33,9 +33,9 @@ func lastFiring(expression string, at time.Time) (time.Time, bool, error) {
 	if err != nil {
 		return time.Time{}, false, fmt.Errorf("schedule %q: %w", expression, err)
 	}
-	for _, lookBack := range lookBacks {
+	for _, lookback := range lookbacks {
 		var last time.Time
-		for next := schedule.Next(at.UTC().Add(-lookBack)); !next.IsZero() && !next.After(at); next = schedule.Next(next) {
+		for next := schedule.Next(at.UTC().Add(-lookback)); !next.IsZero() && !next.After(at); next = schedule.Next(next) {
 			last = next
 		}
 		if !last.IsZero() {

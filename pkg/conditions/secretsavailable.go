@@ -23,13 +23,13 @@ func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 	}
 	message := "Every Secret that pods need exists"
 	if statefulSet := in.Observation.StatefulSet; statefulSet.Exists && statefulSet.TLS.ClientCA == "" {
-		message += "; clients are served plaintext, since " + whyPlaintext(in.Etcd)
+		message += "; clients are served plaintext, since " + plaintextReason(in.Etcd)
 	}
 
 	return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSecretsAvailable, message)
 }
 
-func whyPlaintext(etcd *druidv1alpha1.Etcd) string {
+func plaintextReason(etcd *druidv1alpha1.Etcd) string {
 	if enable := etcd.Spec.Etcd.EnableTLS; enable != nil && !*enable {
 		return "spec.etcd.enableTLS is false"
 	}

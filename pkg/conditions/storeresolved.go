@@ -9,8 +9,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// StoreAnswer is how the search for the store of an Etcd ended.
-type StoreAnswer struct {
+// StoreResolution is how the search for the store of an Etcd ended.
+type StoreResolution struct {
 	// Reason is one of the reasons of the condition StoreResolved.
 	Reason string
 	// Message names the object and the next step, or says which store it is.
@@ -19,7 +19,7 @@ type StoreAnswer struct {
 
 // StoreResolved is True when it is known where snapshots go and with which credentials. Nil: the spec asks for no store. It
 // belongs to the etcd controller, which looks the store up.
-func StoreResolved(etcd *druidv1alpha1.Etcd, answer StoreAnswer) *druidv1alpha1.Condition {
+func StoreResolved(etcd *druidv1alpha1.Etcd, answer StoreResolution) *druidv1alpha1.Condition {
 	if !helper.IsStoreConfigured(etcd) {
 		return nil
 	}

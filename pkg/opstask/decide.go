@@ -11,8 +11,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// firstTaskPause is the pause after the first attempt of a task that failed; each further one is twice as long.
-const firstTaskPause = 10 * time.Second
+// firstRetryPause is the pause after the first attempt of a task that failed; each further one is twice as long.
+const firstRetryPause = 10 * time.Second
 
 // Task is what is known about an EtcdOpsTask.
 type Task struct {
@@ -28,10 +28,10 @@ type Task struct {
 	TTL time.Duration
 	// Refusal is why the task can never be done. Nil: it can.
 	Refusal *Problem
-	// Obstacle is what is in the way of the task now. Nil: nothing is.
-	Obstacle *Problem
-	// Ahead is the name of the task on the same Etcd whose turn is first. Empty: it is this one's turn.
-	Ahead string
+	// Precondition is what is in the way of the task now. Nil: nothing is.
+	Precondition *Problem
+	// WaitsForTask is the name of the task on the same Etcd whose turn is first. Empty: it is this one's turn.
+	WaitsForTask string
 	// FailedAttempts is the number of attempts that have failed, LastFailure when the last one did.
 	FailedAttempts int
 	LastFailure    time.Time
@@ -102,8 +102,8 @@ type Decision struct {
 	Problem *Problem
 	// Message says what is waited for, for people. Empty: nothing.
 	Message string
-	// ComeBack is when to look again. 0: an event will tell.
-	ComeBack time.Duration
+	// RequeueAfter is when to look again. 0: an event will tell.
+	RequeueAfter time.Duration
 }
 
 // Decide returns what is to be done next. A task joins the queue of its Etcd, is begun when it is its turn, waits for what is
@@ -120,7 +120,7 @@ func (t Task) Decide(now time.Time) Decision {
 		return t.inProgress(now)
 	default:
 		if left := t.Since.Add(t.TTL).Sub(now); left > 0 {
-			return Decision{Action: ActionWait, ComeBack: left}
+			return Decision{Action: ActionWait, RequeueAfter: left}
 		}
 		return Decision{Action: ActionDelete}
 	}
@@ -130,8 +130,8 @@ func (t Task) pending() Decision {
 	switch {
 	case t.Refusal != nil:
 		return Decision{Action: ActionReject, Problem: t.Refusal}
-	case t.Ahead != "":
-		return Decision{Action: ActionWait, Message: "Waiting for EtcdOpsTask " + t.Ahead + " to end"}
+	case t.WaitsForTask != "":
+		return Decision{Action: ActionWait, Message: "Waiting for EtcdOpsTask " + t.WaitsForTask + " to end"}
 	default:
 		return Decision{Action: ActionStart}
 	}
@@ -149,33 +149,33 @@ func (t Task) inProgress(now time.Time) Decision {
 	case t.Refusal != nil:
 		return Decision{Action: ActionFail, Problem: t.Refusal}
 	case left <= 0:
-		return Decision{Action: ActionFail, Problem: t.tooLate()}
+		return Decision{Action: ActionFail, Problem: t.deadlineProblem()}
 	case t.Call.Running:
-		return Decision{Action: ActionWait, ComeBack: left}
+		return Decision{Action: ActionWait, RequeueAfter: left}
 	}
 
-	return t.next(now, left)
+	return t.nextAttempt(now, left)
 }
 
-// next makes another attempt, when nothing is in its way and the pause is over.
-func (t Task) next(now time.Time, left time.Duration) Decision {
+// nextAttempt makes another attempt, when nothing is in its way and the pause is over.
+func (t Task) nextAttempt(now time.Time, left time.Duration) Decision {
 	if t.FailedAttempts > 0 {
-		pause := firstTaskPause << (t.FailedAttempts - 1)
+		pause := firstRetryPause << (t.FailedAttempts - 1)
 		if wait := t.LastFailure.Add(pause).Sub(now); wait > 0 {
-			return Decision{Action: ActionWait, ComeBack: min(wait, left), Message: fmt.Sprintf("Attempt %d of %d follows after a pause", t.FailedAttempts+1, t.Limits.Attempts)}
+			return Decision{Action: ActionWait, RequeueAfter: min(wait, left), Message: fmt.Sprintf("Attempt %d of %d follows after a pause", t.FailedAttempts+1, t.Limits.Attempts)}
 		}
 	}
-	if t.Obstacle != nil {
-		return Decision{Action: ActionWait, ComeBack: left, Message: t.Obstacle.Message}
+	if t.Precondition != nil {
+		return Decision{Action: ActionWait, RequeueAfter: left, Message: t.Precondition.Message}
 	}
 
 	return Decision{Action: ActionTry}
 }
 
-// tooLate is the problem of a task that has used up its time.
-func (t Task) tooLate() *Problem {
-	if t.Obstacle != nil && !t.Call.Running {
-		return &Problem{Code: t.Obstacle.Code, Message: fmt.Sprintf("%s; that took longer than %s", t.Obstacle.Message, t.Limits.Deadline)}
+// deadlineProblem is the problem of a task that has used up its time.
+func (t Task) deadlineProblem() *Problem {
+	if t.Precondition != nil && !t.Call.Running {
+		return &Problem{Code: t.Precondition.Code, Message: fmt.Sprintf("%s; that took longer than %s", t.Precondition.Message, t.Limits.Deadline)}
 	}
 
 	return &Problem{Code: druidv1alpha1.ErrorCodeOperationCancelled, Message: fmt.Sprintf("The task took longer than %s", t.Limits.Deadline)}

@@ -38,12 +38,12 @@ func taskThat(state string, changes ...taskChange) opstask.Task {
 	return task
 }
 
-func taskAhead(name string) taskChange { return func(t *opstask.Task) { t.Ahead = name } }
+func taskAhead(name string) taskChange { return func(t *opstask.Task) { t.WaitsForTask = name } }
 func taskRefused(t *opstask.Task) {
 	t.Refusal = &opstask.Problem{Code: "NO", Message: "no"}
 }
 func taskObstructed(t *opstask.Task) {
-	t.Obstacle = &opstask.Problem{Code: "WAIT", Message: "Waiting"}
+	t.Precondition = &opstask.Problem{Code: "WAIT", Message: "Waiting"}
 }
 func taskDeleting(t *opstask.Task) { t.Deleting = true }
 func taskRuns(t *opstask.Task)     { t.Call = opstask.Call{Running: true} }
@@ -63,10 +63,10 @@ var _ = Describe("Task", func() {
 	type changes = []taskChange
 
 	DescribeTable("Decide",
-		func(state string, given changes, action, code string, comeBack time.Duration) {
+		func(state string, given changes, action, code string, requeueAfter time.Duration) {
 			decision := taskThat(state, given...).Decide(taskNow)
 			Expect(string(decision.Action)).To(Equal(action))
-			Expect(decision.ComeBack).To(Equal(comeBack))
+			Expect(decision.RequeueAfter).To(Equal(requeueAfter))
 			if code == "" {
 				Expect(decision.Problem).To(BeNil())
 			} else {
@@ -120,7 +120,7 @@ var _ = Describe("Task", func() {
 
 		DescribeTable("should say whose turn it is",
 			func(ahead string, others ...druidv1alpha1.EtcdOpsTask) {
-				Expect(opstask.Ahead(&own, append(others, own))).To(Equal(ahead))
+				Expect(opstask.WaitsForTask(&own, append(others, own))).To(Equal(ahead))
 			},
 			Entry("alone", ""),
 			Entry("after an older one", "older", task("older", "main", "Pending", 9)),

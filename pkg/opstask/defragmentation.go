@@ -73,7 +73,7 @@ func lastDefragmentation(leader *etcdcluster.Member, followers []*etcdcluster.Me
 func DefragmentationOf(etcd *druidv1alpha1.Etcd, tasks []druidv1alpha1.EtcdOpsTask) string {
 	for i := range tasks {
 		task := &tasks[i]
-		if isBegun(task) && ptr.Deref(task.Spec.EtcdName, "") == etcd.Name && helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
+		if isInProgress(task) && ptr.Deref(task.Spec.EtcdName, "") == etcd.Name && helper.TaskKind(task) == druidv1alpha1.RunTaskDefragmentation {
 			return task.Name
 		}
 	}

@@ -19,25 +19,25 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// taskAttempts is how often a task is tried.
-const taskAttempts = 3
+// maxAttempts is how often a task is tried.
+const maxAttempts = 3
 
 // taskSlack is what a task may take beside its attempts: for an Etcd to become ready, and for pauses.
 const taskSlack = 10 * time.Minute
 
-// Ahead returns the name of the task, of all tasks of a namespace, whose turn on the same Etcd is before this one's: one
+// WaitsForTask returns the name of the task, of all tasks of a namespace, whose turn on the same Etcd is before this one's: one
 // that was begun, else the oldest one. Names decide between tasks of the same second. Empty: it is this one's turn.
-func Ahead(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) string {
+func WaitsForTask(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) string {
 	var queue []*druidv1alpha1.EtcdOpsTask
 	for i := range all {
 		other := &all[i]
-		if ptr.Deref(other.Spec.EtcdName, "") == ptr.Deref(task.Spec.EtcdName, "") && !helper.IsTaskFinished(other) && (other.DeletionTimestamp == nil || isBegun(other)) {
+		if ptr.Deref(other.Spec.EtcdName, "") == ptr.Deref(task.Spec.EtcdName, "") && !helper.IsTaskFinished(other) && (other.DeletionTimestamp == nil || isInProgress(other)) {
 			queue = append(queue, other)
 		}
 	}
 	slices.SortFunc(queue, func(a, b *druidv1alpha1.EtcdOpsTask) int {
-		if isBegun(a) != isBegun(b) {
-			if isBegun(a) {
+		if isInProgress(a) != isInProgress(b) {
+			if isInProgress(a) {
 				return -1
 			}
 			return 1
@@ -51,7 +51,7 @@ func Ahead(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) str
 	return queue[0].Name
 }
 
-func isBegun(task *druidv1alpha1.EtcdOpsTask) bool {
+func isInProgress(task *druidv1alpha1.EtcdOpsTask) bool {
 	return ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateInProgress
 }
 
@@ -125,7 +125,7 @@ func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, j
 
 // LimitsFor bound the task. The Jobs of a compaction are repeated by themselves.
 func LimitsFor(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) Limits {
-	attempts := taskAttempts
+	attempts := maxAttempts
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
 		attempts = 1
 	}

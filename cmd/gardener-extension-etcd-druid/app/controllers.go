@@ -95,7 +95,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Observer: shared,
 		Gardener: shared.Gardener,
 		Garden:   shared.Garden,
-		Turns:    o.sharedTurns(),
+		Locks:    o.sharedLocks(),
 	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
@@ -140,7 +140,7 @@ func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
 		RequeueInterval: o.Config.Controllers.EtcdOpsTask.RequeueInterval.Duration,
 		JobDeadline:     o.Config.Controllers.Compaction.ActiveDeadlineDuration.Duration,
 		Observer:        shared,
-		Turns:           o.sharedTurns(),
+		Locks:           o.sharedLocks(),
 	}
 	o.opsTask.Completed().Apply(&options.Controller)
 	return opstask.AddToManager(ctx, mgr, options)
@@ -190,9 +190,9 @@ func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*obs
 	return o.observer, o.observerErr
 }
 
-// sharedTurns are the ones of the process, by which controllers keep out of each other's way.
-func (o *Options) sharedTurns() *calls.Turns {
-	o.turnsOnce.Do(func() { o.turns = calls.NewTurns(clock.RealClock{}) })
+// sharedLocks returns the ClusterLocks that the controllers of this process share.
+func (o *Options) sharedLocks() *calls.ClusterLocks {
+	o.locksOnce.Do(func() { o.locks = calls.NewClusterLocks(clock.RealClock{}) })
 
-	return o.turns
+	return o.locks
 }

@@ -46,8 +46,8 @@ type Options struct {
 	flags      *pflag.FlagSet
 
 	observer     *observer.Observer
-	turnsOnce    sync.Once
-	turns        *calls.Turns
+	locksOnce    sync.Once
+	locks        *calls.ClusterLocks
 	observerErr  error
 	observerOnce sync.Once
 }

@@ -35,8 +35,8 @@ const (
 type fair struct {
 	inner reconcile.Reconciler
 	clock clock.PassiveClock
-	// most is how many slow objects are reconciled at the same time.
-	most int
+	// maxSlow is how many slow objects are reconciled at the same time.
+	maxSlow int
 
 	lock   sync.Mutex
 	active int
@@ -49,8 +49,8 @@ type fair struct {
 // waiter is an object that waits for a worker.
 type waiter struct {
 	request reconcile.Request
-	// askedAt is the time of its last request for a worker.
-	askedAt time.Time
+	// requestedAt is the time of its last request for a worker.
+	requestedAt time.Time
 }
 
 // Fair returns a Reconciler that calls inner and limits the workers of slow objects:
@@ -66,7 +66,7 @@ type waiter struct {
 // Members that never answer hold a worker until the time limit for them ends. Without the limit a few of them would hold all workers, and every
 // other object would wait.
 func Fair(inner reconcile.Reconciler, workers int, clock clock.PassiveClock) reconcile.Reconciler {
-	return &fair{inner: inner, clock: clock, most: max(1, workers*2/3), slowAt: map[reconcile.Request]time.Time{}}
+	return &fair{inner: inner, clock: clock, maxSlow: max(1, workers*2/3), slowAt: map[reconcile.Request]time.Time{}}
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -96,15 +96,15 @@ func (f *fair) begin(request reconcile.Request) (isSlow bool, pause time.Duratio
 		position = len(f.waiting)
 		f.waiting = append(f.waiting, waiter{request: request})
 	}
-	f.waiting[position].askedAt = now
+	f.waiting[position].requestedAt = now
 	before := f.waitingBefore(position, now)
-	if f.active+before < f.most {
+	if f.active+before < f.maxSlow {
 		f.waiting = slices.Delete(f.waiting, position, position+1)
 		f.active++
 
 		return true, 0
 	}
-	if before < f.most {
+	if before < f.maxSlow {
 		return true, nextRetry
 	}
 
@@ -115,7 +115,7 @@ func (f *fair) begin(request reconcile.Request) (isSlow bool, pause time.Duratio
 func (f *fair) waitingBefore(position int, now time.Time) int {
 	count := 0
 	for _, w := range f.waiting[:position] {
-		if now.Sub(w.askedAt) < retryPeriod {
+		if now.Sub(w.requestedAt) < retryPeriod {
 			count++
 		}
 	}
@@ -138,6 +138,6 @@ func (f *fair) end(ctx context.Context, request reconcile.Request, countedAsSlow
 	}
 	maps.DeleteFunc(f.slowAt, func(_ reconcile.Request, at time.Time) bool { return now.Sub(at) >= expiryPeriod })
 	if isSlow && !countedAsSlow {
-		logf.FromContext(ctx).Info("Members were slow to answer, the next reconciliations use a bounded number of workers", "workers", f.most)
+		logf.FromContext(ctx).Info("Members were slow to answer, the next reconciliations use a bounded number of workers", "workers", f.maxSlow)
 	}
 }

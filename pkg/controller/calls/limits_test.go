@@ -88,7 +88,7 @@ var _ = Describe("Many calls at a time", func() {
 		begin("c", 1)
 		Eventually(running).Should(And(HaveKeyWithValue("a", 50), HaveKeyWithValue("b", 50)))
 		Consistently(running, 100*time.Millisecond).ShouldNot(HaveKey("c"))
-		runner.Forget("a-0")
+		runner.Discard("a-0")
 		Eventually(running).Should(HaveKeyWithValue("c", 1))
 	})
 
@@ -108,7 +108,7 @@ var _ = Describe("Many calls at a time", func() {
 		begin("a", 60)
 		Eventually(running).Should(HaveKeyWithValue("a", 50))
 		for i := range 60 {
-			runner.Forget(types.UID(fmt.Sprintf("a-%d", i)))
+			runner.Discard(types.UID(fmt.Sprintf("a-%d", i)))
 		}
 		Eventually(running).Should(HaveKeyWithValue("a", 0))
 		Consistently(running, 50*time.Millisecond).Should(HaveKeyWithValue("a", 0))

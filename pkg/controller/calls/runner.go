@@ -23,12 +23,12 @@ import (
 )
 
 const (
-	// mostCalls is how many calls of a Runner run at the same time, and mostOfNamespace how many of them for objects of one namespace. Others wait
+	// maxCalls is how many calls of a Runner run at the same time, and maxCallsPerNamespace how many of them for objects of one namespace. Others wait
 	// for a slot.
-	mostCalls       = 100
-	mostOfNamespace = 50
-	// longestCall is when a call is ended that has not ended by itself.
-	longestCall = 6 * time.Hour
+	maxCalls             = 100
+	maxCallsPerNamespace = 50
+	// callTimeout is when a call is ended that has not ended by itself.
+	callTimeout = 6 * time.Hour
 )
 
 // Runner runs calls for objects, at most one at a time for each, and keeps what the last one came to. The number of calls that run at the same
@@ -108,35 +108,35 @@ func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Resu
 // fill gives the free slots to waiting calls. The lock is held.
 func (r *Runner[Result]) fill() {
 	r.waiting = slices.DeleteFunc(r.waiting, func(c *call[Result]) bool { return c.ctx.Err() != nil })
-	for r.base != nil && r.active < mostCalls {
+	for r.base != nil && r.active < maxCalls {
 		next := -1
 		for i, c := range r.waiting {
-			if count := r.running[c.object.GetNamespace()]; count < mostOfNamespace && (next < 0 || count < r.running[r.waiting[next].object.GetNamespace()]) {
+			if count := r.running[c.object.GetNamespace()]; count < maxCallsPerNamespace && (next < 0 || count < r.running[r.waiting[next].object.GetNamespace()]) {
 				next = i
 			}
 		}
 		if next < 0 {
 			return
 		}
-		begun := r.waiting[next]
+		started := r.waiting[next]
 		r.waiting = slices.Delete(r.waiting, next, next+1)
 		r.active++
-		r.running[begun.object.GetNamespace()]++
+		r.running[started.object.GetNamespace()]++
 		base := r.base
-		r.group.Go(func() { r.run(base, begun) })
+		r.group.Go(func() { r.run(base, started) })
 	}
 }
 
 // run does a call, frees its slot, and wakes its object.
 func (r *Runner[Result]) run(base context.Context, c *call[Result]) {
-	ctx, cancel := context.WithTimeout(c.ctx, longestCall)
+	ctx, cancel := context.WithTimeout(c.ctx, callTimeout)
 	result := c.do(ctx)
 	cancel()
 	c.cancel()
 
 	r.lock.Lock()
 	c.done, c.found, c.result = true, true, result
-	isForgotten := r.calls[c.object.GetUID()] != c
+	isDiscarded := r.calls[c.object.GetUID()] != c
 	namespace := c.object.GetNamespace()
 	r.active--
 	if r.running[namespace]--; r.running[namespace] == 0 {
@@ -144,7 +144,7 @@ func (r *Runner[Result]) run(base context.Context, c *call[Result]) {
 	}
 	r.fill()
 	r.lock.Unlock()
-	if isForgotten {
+	if isDiscarded {
 		return
 	}
 	select {
@@ -166,7 +166,7 @@ func (r *Runner[Result]) Outcome(uid types.UID) (result Result, running, found b
 }
 
 // Forget ends the call of an object, if one runs, and forgets its outcome.
-func (r *Runner[Result]) Forget(uid types.UID) {
+func (r *Runner[Result]) Discard(uid types.UID) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	if last := r.calls[uid]; last != nil {

@@ -107,7 +107,7 @@ var _ = Describe("Runner", func() {
 
 	It("ends the call of an object that is forgotten, and wakes nobody", func() {
 		run("a")
-		runner.Forget("a")
+		runner.Discard("a")
 		Expect(outcome("a")).To(Equal("nothing"))
 		run("b") <- "of b"
 		Eventually(queue.Len).Should(Equal(1))

@@ -102,9 +102,9 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		WithOptions(options).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Watches(&corev1.Pod{}, toEtcd, builder.WithPredicates(isMemberPod())).
-		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isOurs())).
-		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isOurs(), LeaseSaysMore())).
-		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isOurs())).
+		Watches(&appsv1.StatefulSet{}, toEtcd, builder.WithPredicates(isManaged())).
+		Watches(&coordinationv1.Lease{}, toEtcd, builder.WithPredicates(isManaged(), LeaseContentChanged())).
+		Watches(&corev1.PersistentVolumeClaim{}, toEtcd, builder.WithPredicates(isManaged())).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.etcdsBySecret)).
 		Complete(calls.Fair(r, options.MaxConcurrentReconciles, clock.RealClock{}))
 }

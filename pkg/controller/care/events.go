@@ -16,17 +16,17 @@ import (
 // actionCare is what the controller was doing when it wrote an event.
 const actionCare = "CheckHealth"
 
-// tell writes an event for each condition of ours whose change is worth one.
-func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd) {
+// emitEvents writes an event for each condition of ours whose change is worth one.
+func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd) {
 	types := conditions.CareTypes()
 	slices.Sort(types)
 	for _, conditionType := range types {
 		now := conditions.Find(after.Status.Conditions, conditionType)
-		if now == nil || !conditions.IsWorthTelling(conditions.Find(before.Status.Conditions, conditionType), now) {
+		if now == nil || !conditions.ShouldEmitEvent(conditions.Find(before.Status.Conditions, conditionType), now) {
 			continue
 		}
 		eventType := corev1.EventTypeNormal
-		if conditions.IsBad(now) {
+		if conditions.IsAbnormal(now) {
 			eventType = corev1.EventTypeWarning
 		}
 		r.Recorder.Eventf(after, nil, eventType, now.Reason, actionCare, "Condition %s is %s: %s", now.Type, now.Status, now.Message)

@@ -22,8 +22,8 @@ func init() {
 	metrics.Registry.MustRegister(certificateExpiration)
 }
 
-// measure replaces the metrics of an Etcd. Without certificates it has none.
-func measure(etcd client.ObjectKey, certificates []conditions.CertificateInUse) {
+// setMetrics replaces the metrics of an Etcd. Without certificates it has none.
+func setMetrics(etcd client.ObjectKey, certificates []conditions.CertificateInUse) {
 	certificateExpiration.DeletePartialMatch(prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name})
 	for _, certificate := range certificates {
 		certificateExpiration.WithLabelValues(etcd.Namespace, etcd.Name, certificate.SecretName, certificate.Key).Set(float64(certificate.NotAfter.Unix()))

@@ -20,8 +20,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// isOurs lets objects pass that are made for Etcds.
-func isOurs() predicate.Predicate {
+// isManaged lets objects pass that are made for Etcds.
+func isManaged() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return object.GetLabels()[druidv1alpha1.LabelManagedByKey] == druidv1alpha1.LabelManagedByValue
 	})
@@ -29,14 +29,14 @@ func isOurs() predicate.Predicate {
 
 // isMemberPod lets pods of members pass, and not those of Jobs.
 func isMemberPod() predicate.Predicate {
-	return predicate.And(isOurs(), predicate.NewPredicateFuncs(func(object client.Object) bool {
+	return predicate.And(isManaged(), predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameStatefulSet
 	}))
 }
 
-// LeaseSaysMore lets updates of leases pass in which the holder or an annotation changed, or that renew for the first time.
+// LeaseContentChanged lets updates of leases pass in which the holder or an annotation changed, or that renew for the first time.
 // Every member renews its lease every few seconds: that alone says nothing new.
-func LeaseSaysMore() predicate.Predicate {
+func LeaseContentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*coordinationv1.Lease)
 		after, isToo := e.ObjectNew.(*coordinationv1.Lease)

@@ -23,7 +23,7 @@ var _ = DescribeTable("LeaseSaysMore",
 		}}
 		after := before.DeepCopy()
 		change(after)
-		Expect(care.LeaseSaysMore().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(passes))
+		Expect(care.LeaseContentChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(passes))
 	},
 	Entry("stops a renewal", func(l *coordinationv1.Lease) {
 		l.ResourceVersion = "2"

@@ -30,17 +30,17 @@ import (
 // conflictPause is how long to wait when somebody else wrote the Etcd, so that the cache shows it.
 const conflictPause = 200 * time.Millisecond
 
-// severalPeriod is the longest time from the beginning of one look at a cluster of several members to that of the next. The last
+// multiMemberPeriod is the longest time from the beginning of one look at a cluster of several members to that of the next. The last
 // look before somebody fell silent saw nothing, and the next is over after four seconds at most (observer), so that less than ten
 // seconds pass.
-const severalPeriod = 4 * time.Second
+const multiMemberPeriod = 4 * time.Second
 
-// troubledPeriod is the same while members are missing already: whoever falls silent next may be one too many.
-const troubledPeriod = 2 * time.Second
+// degradedPeriod is the same while members are missing already: whoever falls silent next may be one too many.
+const degradedPeriod = 2 * time.Second
 
-// shortestPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period,
+// minPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period,
 // and the period itself is not shorter.
-const shortestPause = time.Second
+const minPause = time.Second
 
 // Observer reads everything about one Etcd.
 type Observer interface {
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			measure(request.NamespacedName, nil)
+			setMetrics(request.NamespacedName, nil)
 		}
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if len(errs) > 0 {
 		return reconcile.Result{}, nil
 	}
-	if err := r.care(ctx, stored, etcd); err != nil {
+	if err := r.updateStatus(ctx, stored, etcd); err != nil {
 		if apierrors.IsConflict(err) {
 			return reconcile.Result{RequeueAfter: conflictPause}, nil
 		}
@@ -97,7 +97,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	period := r.periodFor(etcd)
 	next := wait.Jitter(period, 0.1) - r.Clock.Now().Sub(began)
 
-	return reconcile.Result{RequeueAfter: max(next, min(period, shortestPause))}, nil
+	return reconcile.Result{RequeueAfter: max(next, min(period, minPause))}, nil
 }
 
 // periodFor is the time between two looks. A member that falls silent while others serve is seen by no watch for most of a
@@ -109,24 +109,24 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 	case slices.ContainsFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool {
 		return c.Type == druidv1alpha1.ConditionTypeAllMembersReady && c.Status != druidv1alpha1.ConditionTrue
 	}):
-		return min(r.Config.SyncPeriod, troubledPeriod)
+		return min(r.Config.SyncPeriod, degradedPeriod)
 	default:
-		return min(r.Config.SyncPeriod, severalPeriod)
+		return min(r.Config.SyncPeriod, multiMemberPeriod)
 	}
 }
 
-// care brings the status of the stored Etcd up to date; etcd is its canonical form. Where somebody else writes the status during the
+// updateStatus brings the status of the stored Etcd up to date; etcd is its canonical form. Where somebody else writes the status during the
 // look, what was seen is still new, and is reported with that: looking again would take as long again while members are silent.
-func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
+func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: !helper.IsHibernated(etcd), Events: true})
-	measure(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
+	setMetrics(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
 
 	// Of another spec something else may have to be said: that is looked at anew.
-	isOther := false
-	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isOther }
+	isSuperseded := false
+	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
 	current, canonical := stored, etcd
 	return retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
-		err := r.report(ctx, current, canonical, observation)
+		err := r.patchStatus(ctx, current, canonical, observation)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -134,7 +134,7 @@ func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd)
 		if gone := r.Client.Get(ctx, client.ObjectKeyFromObject(stored), latest); gone != nil {
 			return gone
 		}
-		if isOther = latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil; !isOther {
+		if isSuperseded = latest.UID != stored.UID || latest.Generation != stored.Generation || latest.DeletionTimestamp != nil; !isSuperseded {
 			current = latest
 			canonical, _ = helper.Canonical(latest) // without errors, as this spec had none before
 		}
@@ -143,8 +143,8 @@ func (r *Reconciler) care(ctx context.Context, stored, etcd *druidv1alpha1.Etcd)
 	})
 }
 
-// report patches the status of the stored Etcd where it does not say what was seen.
-func (r *Reconciler) report(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, observation etcdcluster.Observation) error {
+// patchStatus patches the status of the stored Etcd where it does not say what was seen.
+func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, observation etcdcluster.Observation) error {
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
 		Etcd:        etcd,
@@ -160,7 +160,7 @@ func (r *Reconciler) report(ctx context.Context, stored, etcd *druidv1alpha1.Etc
 	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("patching the status: %w", err)
 	}
-	r.tell(stored, updated)
+	r.emitEvents(stored, updated)
 
 	return nil
 }

@@ -136,7 +136,7 @@ func etcdByTask(_ context.Context, object client.Object) []reconcile.Request {
 	if !is || task.Spec.EtcdName == nil {
 		return nil
 	}
-	if _, isOurs := task.Annotations[druidv1alpha1.CompactionBaseAnnotation]; !isOurs && helper.TaskKind(task) != druidv1alpha1.RunTaskCompaction {
+	if _, isInstead := task.Annotations[druidv1alpha1.CompactionBaseAnnotation]; !isInstead && helper.TaskKind(task) != druidv1alpha1.RunTaskCompaction {
 		return nil
 	}
 

@@ -63,10 +63,10 @@ var failureReasons = map[string]string{
 	druidv1alpha1.PodFailureReasonUnknown:                "unknown",
 }
 
-// measure sets the metrics of an Etcd that say how it is now.
-func measure(etcd client.ObjectKey, c compaction.Input) {
+// setMetrics sets the metrics of an Etcd that say how it is now.
+func setMetrics(etcd client.ObjectKey, c compaction.Input) {
 	if !c.HasStore {
-		forget(etcd)
+		deleteMetrics(etcd)
 
 		return
 	}
@@ -95,8 +95,8 @@ func countSnapshot(etcd client.ObjectKey, taken bool) {
 	snapshotsTotal.WithLabelValues(strconv.FormatBool(taken), etcd.Namespace, etcd.Name).Inc()
 }
 
-// forget removes all metrics of an Etcd.
-func forget(etcd client.ObjectKey) {
+// deleteMetrics removes all metrics of an Etcd.
+func deleteMetrics(etcd client.ObjectKey) {
 	labels := prometheus.Labels{labelNamespace: etcd.Namespace, labelEtcd: etcd.Name}
 	for _, metric := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int

@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
 		if apierrors.IsNotFound(err) {
-			forget(request.NamespacedName)
+			deleteMetrics(request.NamespacedName)
 		}
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -81,15 +81,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, nil
 	}
 
-	seen, err := r.look(ctx, etcd)
+	obs, err := r.observe(ctx, etcd)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	measure(client.ObjectKeyFromObject(etcd), seen.Input)
-	decision := seen.Decide(r.Clock.Now())
+	setMetrics(client.ObjectKeyFromObject(etcd), obs.Input)
+	decision := obs.Decide(r.Clock.Now())
 	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "reason", decision.Reason)
 
-	result, err := r.do(ctx, etcd, seen, decision)
+	result, err := r.execute(ctx, etcd, obs, decision)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
@@ -101,23 +101,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, client.IgnoreNotFound(err)
 }
 
-// do carries out the decision.
-func (r *Reconciler) do(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision compaction.Decision) (reconcile.Result, error) {
+// execute carries out the decision.
+func (r *Reconciler) execute(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) (reconcile.Result, error) {
 	switch decision.Action {
 	case compaction.ActionNoteDisruption:
-		return reconcile.Result{}, r.annotate(ctx, seen.job, druidv1alpha1.CompactionDisruptionAnnotation, seen.Job.Disruption)
+		return reconcile.Result{}, r.annotate(ctx, obs.job, druidv1alpha1.CompactionDisruptionAnnotation, obs.Job.Disruption)
 	case compaction.ActionRecordJob:
-		return reconcile.Result{}, r.recordJob(ctx, etcd, seen)
+		return reconcile.Result{}, r.recordJob(ctx, etcd, obs)
 	case compaction.ActionRecordSnapshot:
-		return reconcile.Result{}, r.recordSnapshot(ctx, etcd, seen)
+		return reconcile.Result{}, r.recordSnapshot(ctx, etcd, obs)
 	case compaction.ActionDeleteJob:
-		return reconcile.Result{}, r.deleteJob(ctx, seen.job, metav1.DeletePropagationForeground)
+		return reconcile.Result{}, r.deleteJob(ctx, obs.job, metav1.DeletePropagationForeground)
 	case compaction.ActionRunJob:
-		return r.runJob(ctx, etcd, seen, decision)
+		return r.runJob(ctx, etcd, obs, decision)
 	case compaction.ActionTakeSnapshot:
-		return reconcile.Result{}, r.takeSnapshot(ctx, etcd, seen, decision)
+		return reconcile.Result{}, r.takeSnapshot(ctx, etcd, obs, decision)
 	default:
-		return reconcile.Result{RequeueAfter: decision.ComeBack}, nil
+		return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
 	}
 }
 

@@ -94,7 +94,7 @@ func (r *Reconciler) tasksForSecret(ctx context.Context, secret client.Object) [
 	}
 	var requests []reconcile.Request
 	for i := range tasks.Items {
-		if task := &tasks.Items[i]; !isOver(task) {
+		if task := &tasks.Items[i]; !isCompleted(task) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(task)})
 		}
 	}

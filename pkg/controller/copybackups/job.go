@@ -19,17 +19,17 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
 )
 
-// carryOut makes the Job unless it is there, and returns what it has come to. A Job that runs is looked at whatever becomes of its
+// reconcileJob makes the Job unless it is there, and returns what it has come to. A Job that runs is looked at whatever becomes of its
 // stores.
-func (r *Reconciler) carryOut(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) ([]druidv1alpha1.Condition, error) {
+func (r *Reconciler) reconcileJob(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) ([]druidv1alpha1.Condition, error) {
 	job, err := r.job(ctx, task)
 	if err != nil {
 		return nil, err
 	}
 	if job != nil && !isOfTask(job, task) {
-		return nil, foreignJob(job)
+		return nil, foreignJobError(job)
 	}
-	if job != nil && !isFor(job, task) {
+	if job != nil && !isForGeneration(job, task) {
 		if _, err := r.deleteJob(ctx, task); err != nil {
 			return nil, err
 		}
@@ -60,9 +60,9 @@ func (r *Reconciler) job(ctx context.Context, task *druidv1alpha1.EtcdCopyBackup
 	return job, nil
 }
 
-// isFor is true for the Job of this task in this generation. One without a generation was made by etcd-druid for this task, and is
+// isForGeneration is true for the Job of this task in this generation. One without a generation was made by etcd-druid for this task, and is
 // not copied twice.
-func isFor(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+func isForGeneration(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	generation, found := job.Annotations[copybackups.AnnotationGeneration]
 	return job.DeletionTimestamp == nil && metav1.IsControlledBy(job, task) && (!found || generation == strconv.FormatInt(task.Generation, 10))
 }
@@ -73,8 +73,8 @@ func isOfTask(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	return owner != nil && owner.Kind == "EtcdCopyBackupsTask" && owner.APIVersion == druidv1alpha1.SchemeGroupVersion.String() && owner.Name == task.Name
 }
 
-// foreignJob refuses a task because of a Job that does not belong to it.
-func foreignJob(job *batchv1.Job) error {
+// foreignJobError refuses a task because of a Job that does not belong to it.
+func foreignJobError(job *batchv1.Job) error {
 	return terminal("metadata.name: Job %s in namespace %s exists and does not belong to this task: delete it if nothing needs it, or create the task with another name", job.Name, job.Namespace)
 }
 
@@ -109,7 +109,7 @@ func (r *Reconciler) explainExisting(ctx context.Context, task *druidv1alpha1.Et
 		return fmt.Errorf("reading Job %s: %w", name, err)
 	}
 	if !isOfTask(job, task) {
-		return foreignJob(job)
+		return foreignJobError(job)
 	}
 	return &waitingError{fmt.Sprintf("Waiting for Job %s to be seen", name)}
 }

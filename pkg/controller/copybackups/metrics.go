@@ -52,8 +52,8 @@ func (r *Reconciler) count(ctx context.Context, task *druidv1alpha1.EtcdCopyBack
 	}
 }
 
-// forget removes all metrics of a task.
-func forget(task client.ObjectKey) {
+// deleteMetrics removes all metrics of a task.
+func deleteMetrics(task client.ObjectKey) {
 	labels := prometheus.Labels{labelNamespace: task.Namespace, labelTask: task.Name}
 	copiesTotal.DeletePartialMatch(labels)
 	copyDuration.DeletePartialMatch(labels)

@@ -26,10 +26,10 @@ import (
 )
 
 const (
-	// safetyNet is when a task that waits is looked at again even if no watch woke it up.
-	safetyNet = 15 * time.Second
-	// deletionPeriod is when a deletion looks again whether the Job is gone.
-	deletionPeriod = 2 * time.Second
+	// fallbackResync is when a task that waits is looked at again even if no watch woke it up.
+	fallbackResync = 15 * time.Second
+	// deletionResync is when a deletion looks again whether the Job is gone.
+	deletionResync = 2 * time.Second
 )
 
 // Images are those of the Job.
@@ -73,14 +73,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	task := &druidv1alpha1.EtcdCopyBackupsTask{}
 	if err := r.Client.Get(ctx, req.NamespacedName, task); err != nil {
 		if apierrors.IsNotFound(err) {
-			forget(req.NamespacedName)
+			deleteMetrics(req.NamespacedName)
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if task.DeletionTimestamp != nil {
 		return r.delete(ctx, task)
 	}
-	if isOver(task) {
+	if isCompleted(task) {
 		return reconcile.Result{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdFinalizerName) {
@@ -89,7 +89,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 	}
 
-	conditions, err := r.carryOut(ctx, task)
+	conditions, err := r.reconcileJob(ctx, task)
 	return r.report(ctx, task, conditions, err)
 }
 
@@ -103,7 +103,7 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	switch {
 	case errors.As(err, &waiting):
 		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionTrue, copybackups.ReasonWaiting, waiting.message)}
-		result.RequeueAfter, failure = safetyNet, nil
+		result.RequeueAfter, failure = fallbackResync, nil
 	case errors.Is(err, reconcile.TerminalError(nil)):
 		conditions = []druidv1alpha1.Condition{copybackups.Progressing(druidv1alpha1.ConditionFalse, copybackups.ReasonInvalid, messageOf(err))}
 	case err != nil:
@@ -124,13 +124,13 @@ func (r *Reconciler) delete(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdFinalizerName) {
 		return reconcile.Result{}, nil
 	}
-	gone, err := r.deleteJob(ctx, task)
+	isDeleted, err := r.deleteJob(ctx, task)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !gone {
+	if !isDeleted {
 		logf.FromContext(ctx).V(1).Info("Waiting for the Job to be gone")
-		return reconcile.Result{RequeueAfter: deletionPeriod}, nil
+		return reconcile.Result{RequeueAfter: deletionResync}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(controllerutils.RemoveFinalizers(ctx, r.Client, task, druidv1alpha1.EtcdFinalizerName))
 }

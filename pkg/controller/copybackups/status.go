@@ -20,8 +20,8 @@ var owned = []druidv1alpha1.ConditionType{
 	druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed, druidv1alpha1.ConditionTypeProgressing,
 }
 
-// isOver is true when the newest generation of the task was carried out, well or not.
-func isOver(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+// isCompleted is true when the newest generation of the task was carried out, well or not.
+func isCompleted(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	if observed := task.Status.ObservedGeneration; observed == nil || *observed != task.Generation {
 		return false
 	}

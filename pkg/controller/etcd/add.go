@@ -50,8 +50,8 @@ type AddOptions struct {
 	Gardener bool
 	// Garden is true where the definition of Gardens is installed.
 	Garden bool
-	// Turns keep members from being replaced while others are defragmented. Nil: nobody defragments.
-	Turns *calls.Turns
+	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
+	Locks *calls.ClusterLocks
 	// Clock tells the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -68,7 +68,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Config:   o.Config,
 		Payloads: lru.New(rememberedPayloads),
 
-		Turns:     o.Turns,
+		Locks:     o.Locks,
 		Snapshots: calls.NewRunner[SnapshotCall](),
 	}
 	if err := mgr.Add(r.Snapshots); err != nil {

@@ -90,7 +90,7 @@ func (r *Reconciler) brake(ctx context.Context, key client.ObjectKey, acts *writ
 	if acts.AreReports() && !isConflict {
 		longest = writeguard.FirstPause // a cluster in a bad state whose description goes back and forth is still to be repaired soon
 	}
-	pause, begins := r.guard.Acted(key, r.Clock.Now(), longest)
+	pause, begins := r.guard.RecordActs(key, r.Clock.Now(), longest)
 	switch {
 	case pause == 0 && isConflict:
 		return reconcile.Result{RequeueAfter: conflictPeriod}, nil
@@ -108,7 +108,7 @@ func (r *Reconciler) brake(ctx context.Context, key client.ObjectKey, acts *writ
 
 // rest returns the result of a reconciliation that did not act; one in a loop is repeated when the loop would count as ended.
 func (r *Reconciler) rest(key client.ObjectKey, result reconcile.Result, err error) (reconcile.Result, error) {
-	left := r.guard.Rested(key, r.Clock.Now())
+	left := r.guard.RecordNoActs(key, r.Clock.Now())
 	if left > 0 && err == nil && (result.RequeueAfter == 0 || left < result.RequeueAfter) {
 		result.RequeueAfter = left
 	}

@@ -157,5 +157,5 @@ func (r *Reconciler) forget(etcd client.ObjectKey) {
 	stepsTotal.DeletePartialMatch(labels)
 	operationsTotal.DeletePartialMatch(labels)
 	backoffsTotal.DeletePartialMatch(labels)
-	r.guard.Forget(etcd)
+	r.guard.Delete(etcd)
 }

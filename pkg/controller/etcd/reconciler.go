@@ -68,8 +68,8 @@ type Reconciler struct {
 	Config Config
 	// Payloads remembers the payloads of ManagedResources by the checksum of what they hold. Nil: each is made anew.
 	Payloads *lru.Cache
-	// Turns keep members from being replaced while others are defragmented. Nil: nobody defragments.
-	Turns *calls.Turns
+	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
+	Locks *calls.ClusterLocks
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[SnapshotCall]
 
@@ -109,7 +109,7 @@ type pass struct {
 	finalSnapshot     *druidv1alpha1.Condition
 	finalSnapshotSeen bool
 	// store is what looking for the store came to; nil if nobody looked.
-	store *conditions.StoreAnswer
+	store *conditions.StoreResolution
 	// accepted is what the generation is rendered with; nil if nobody accepted it yet.
 	accepted *state.Accepted
 	// newest is what was issued for a newer generation, which is not carried out; nil: nothing.

@@ -79,7 +79,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	if err := r.Client.Patch(ctx, etcd, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, err
 	}
-	r.Snapshots.Forget(etcd.UID)
+	r.Snapshots.Discard(etcd.UID)
 	return reconcile.Result{}, nil
 }
 

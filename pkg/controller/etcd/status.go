@@ -78,11 +78,11 @@ func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd, told string) {
 	for _, conditionType := range conditions.EtcdTypes() {
 		now := conditions.Find(after.Status.Conditions, conditionType)
 		if now == nil || conditionType == druidv1alpha1.ConditionTypeProgressing || now.Reason == told ||
-			!conditions.IsWorthTelling(conditions.Find(before.Status.Conditions, conditionType), now) {
+			!conditions.ShouldEmitEvent(conditions.Find(before.Status.Conditions, conditionType), now) {
 			continue
 		}
 		eventType := corev1.EventTypeNormal
-		if conditions.IsBad(now) && conditionType != druidv1alpha1.ConditionTypeAllMembersUpdated { // each roll begins so
+		if conditions.IsAbnormal(now) && conditionType != druidv1alpha1.ConditionTypeAllMembersUpdated { // each roll begins so
 			eventType = corev1.EventTypeWarning
 		}
 		r.event(after, eventType, now.Reason, "Condition %s is %s: %s", now.Type, now.Status, now.Message)

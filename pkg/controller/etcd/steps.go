@@ -44,10 +44,10 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 
 	traits, object := plan.TraitsOf(decision.Step), plan.MetaOf(decision.Step).Object
 	if traits.InterruptsMember {
-		if !r.Turns.Take(p.canonical.UID, ControllerName) {
+		if !r.Locks.TryLock(p.canonical.UID, ControllerName) {
 			return waitForMembers("Waiting for the member to serve that is being defragmented (%s)", decision.Reason)
 		}
-		defer r.Turns.Give(p.canonical.UID, turnRest)
+		defer r.Locks.Unlock(p.canonical.UID, lockCooldown)
 	}
 	logf.FromContext(ctx).Info("Doing a step", "step", traits.Kind, "object", object, "reason", decision.Reason)
 	if err := r.do(ctx, p, mr, rendered, decision); err != nil {
@@ -72,8 +72,8 @@ func isOver(etcd *druidv1alpha1.Etcd) bool {
 		observed != nil && *observed == etcd.Generation && !helper.IsReconcileRequested(etcd)
 }
 
-// turnRest is how long whoever defragments members waits after a pod was replaced, until the caches show it.
-const turnRest = 5 * time.Second
+// lockCooldown is how long another controller waits after a pod was replaced, until the caches show the change.
+const lockCooldown = 5 * time.Second
 
 // do does the step of a plan, and counts it.
 func (r *Reconciler) do(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) error {

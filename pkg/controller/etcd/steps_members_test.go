@@ -189,19 +189,19 @@ var _ = Describe("Steps of clusters of several members", func() {
 	})
 
 	It("wait for their turn where a defragmentation has begun of which no task tells yet", func() {
-		turns := calls.NewTurns(k.Clock)
-		drive.reconciler.Turns = turns
+		locks := calls.NewClusterLocks(k.Clock)
+		drive.reconciler.Locks = locks
 		uid := k.EtcdObject().UID
-		Expect(turns.Take(uid, "opstask")).To(BeTrue())
+		Expect(locks.TryLock(uid, "opstask")).To(BeTrue())
 		update(relabel)(k)
 		until(func() bool {
 			return strings.Contains(progress(), "Waiting for the member to serve that is being defragmented")
 		})
 		Expect(acts).To(BeEmpty())
 
-		turns.Give(uid, 0)
+		locks.Unlock(uid, 0)
 		until(func() bool { return len(acts) > 0 })
-		Expect(turns.Take(uid, "opstask")).To(BeFalse(), "it has to see first what was done")
+		Expect(locks.TryLock(uid, "opstask")).To(BeFalse(), "it has to see first what was done")
 		drive.run()
 		succeeded(3, 7)(k)
 	})

@@ -24,15 +24,15 @@ import (
 )
 
 // resolveStore finds out where the snapshots of a canonical Etcd lie, and says it for the condition StoreResolved. Nil: nowhere.
-func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.Store, conditions.StoreAnswer, error) {
+func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.Store, conditions.StoreResolution, error) {
 	if p.canonical.Spec.Backup.Store == nil {
-		return nil, conditions.StoreAnswer{}, nil
+		return nil, conditions.StoreResolution{}, nil
 	}
 	pinned := p.observation.State.Store
 	if message := p.observation.State.StoreError; message != "" {
 		err := fmt.Errorf("the annotation %s of ManagedResource %s: %s; mend it, or remove it if the store of the spec is the same as ever",
 			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, message)
-		return nil, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
+		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
 	}
 	resolution := backupstore.Resolve(backupstore.Question{
 		Etcd:     p.canonical,
@@ -40,7 +40,7 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 		Pinned:   pinned,
 		Keeps:    p.keeps,
 	})
-	answer := conditions.StoreAnswer{Reason: resolution.Reason, Message: resolution.Message}
+	answer := conditions.StoreResolution{Reason: resolution.Reason, Message: resolution.Message}
 	switch {
 	case resolution.Refused:
 		return nil, answer, refused(druidv1alpha1.ErrorCodeResolveStore, errors.New(resolution.Message))
@@ -56,7 +56,7 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 
 // locateStore adds the directory of the node to a Local store. It refuses a directory that the operator's configuration does not list, and
 // another one than the cluster has used until now.
-func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore.Store, pinned *state.Store, answer conditions.StoreAnswer) (*backupstore.Store, conditions.StoreAnswer, error) {
+func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore.Store, pinned *state.Store, answer conditions.StoreResolution) (*backupstore.Store, conditions.StoreResolution, error) {
 	mounted, used := store.Directory(p.observation.StatefulSet.LocalStore), ""
 	if pinned != nil {
 		used = cmp.Or(pinned.HostPath, mounted)
@@ -68,7 +68,7 @@ func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore
 	}
 	hostPath, err := r.hostPath(ctx, p.canonical.Namespace, store)
 	if err != nil {
-		return nil, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}, failed(druidv1alpha1.ErrorCodeResolveStore, err)
+		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}, failed(druidv1alpha1.ErrorCodeResolveStore, err)
 	}
 	located, err := r.Config.LocalStoreRoots.Locate(store, hostPath)
 	switch {
@@ -85,14 +85,14 @@ func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore
 
 // keepLocated lets the accepted generation use the directory of the cluster. If the operator's configuration does not list it, the
 // StatefulSet must mount it already. If the StatefulSet was deleted, the record of the ManagedResource stands for it.
-func (r *Reconciler) keepLocated(store backupstore.Store, answer conditions.StoreAnswer, isMounted bool) (*backupstore.Store, conditions.StoreAnswer, error) {
+func (r *Reconciler) keepLocated(store backupstore.Store, answer conditions.StoreResolution, isMounted bool) (*backupstore.Store, conditions.StoreResolution, error) {
 	switch _, err := r.Config.LocalStoreRoots.Locate(store, ""); {
 	case err == nil:
 		return &store, answer, nil
 	case !isMounted:
 		return refuseStore(druidv1alpha1.ReasonStoreInvalid, err)
 	default:
-		return &store, conditions.StoreAnswer{Reason: druidv1alpha1.ReasonStoreInvalid, Message: answer.Message + ", as before: " + err.Error()}, nil
+		return &store, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreInvalid, Message: answer.Message + ", as before: " + err.Error()}, nil
 	}
 }
 
@@ -109,9 +109,9 @@ func (r *Reconciler) hostPath(ctx context.Context, namespace string, store backu
 }
 
 // refuseStore is the answer for a store that the operator does not use.
-func refuseStore(reason string, err error) (*backupstore.Store, conditions.StoreAnswer, error) {
+func refuseStore(reason string, err error) (*backupstore.Store, conditions.StoreResolution, error) {
 	err = fmt.Errorf("spec.backup.store: %w", err)
-	return nil, conditions.StoreAnswer{Reason: reason, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
+	return nil, conditions.StoreResolution{Reason: reason, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
 }
 
 // checkPin decides whether the store of a rendering may be written to the ManagedResource, whose annotation a user removes to change

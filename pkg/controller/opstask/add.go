@@ -45,8 +45,8 @@ type AddOptions struct {
 	JobDeadline time.Duration
 	// Observer reads everything about one Etcd, and finds its members and their sidecars.
 	Observer Observer
-	// Turns keep members from being defragmented while others are replaced. Nil: nobody replaces any.
-	Turns *calls.Turns
+	// Locks keep members from being defragmented while others are replaced. Nil: nobody replaces any.
+	Locks *calls.ClusterLocks
 	// Clock tells the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -67,7 +67,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Reader:          mgr.GetAPIReader(),
 		Observer:        o.Observer,
 		Calls:           calls.NewRunner[Outcome](),
-		Turns:           o.Turns,
+		Locks:           o.Locks,
 		RequeueInterval: o.RequeueInterval,
 		JobDeadline:     o.JobDeadline,
 		Clock:           o.Clock,
@@ -99,7 +99,7 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Named(ControllerName).
 		WithOptions(options).
 		For(&druidv1alpha1.EtcdOpsTask{}).
-		Watches(&druidv1alpha1.EtcdOpsTask{}, handler.EnqueueRequestsFromMapFunc(r.queueOf)).
+		Watches(&druidv1alpha1.EtcdOpsTask{}, handler.EnqueueRequestsFromMapFunc(r.pendingTasks)).
 		Watches(&batchv1.Job{}, handler.EnqueueRequestsFromMapFunc(r.taskOfJob)).
 		WatchesRawSource(r.Calls.Source()).
 		Complete(r)
@@ -114,14 +114,14 @@ func requestedOrGone() predicate.Predicate {
 
 // isRequested is true for an Etcd that is annotated with a task.
 func isRequested(etcd client.Object) bool {
-	_, asked := etcd.GetAnnotations()[druidv1alpha1.RunTaskAnnotation]
+	_, sidecarClient := etcd.GetAnnotations()[druidv1alpha1.RunTaskAnnotation]
 	_, identified := etcd.GetAnnotations()[druidv1alpha1.RunTaskIDAnnotation]
 
-	return asked || identified
+	return sidecarClient || identified
 }
 
-// queueOf are the tasks that wait for others of the same Etcd.
-func (r *Reconciler) queueOf(ctx context.Context, object client.Object) []reconcile.Request {
+// pendingTasks are the tasks that wait for others of the same Etcd.
+func (r *Reconciler) pendingTasks(ctx context.Context, object client.Object) []reconcile.Request {
 	task, is := object.(*druidv1alpha1.EtcdOpsTask)
 	if !is {
 		return nil

@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// storePatience is how long reading what the store holds may take, where it is only for information.
-const storePatience = 30 * time.Second
+// storeTimeout is how long reading what the store holds may take, where it is only for information.
+const storeTimeout = 30 * time.Second
 
 // Outcome is what a call came to.
 type Outcome struct {
@@ -49,7 +49,7 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 	case druidv1alpha1.RunTaskDefragmentation:
 		return r.defragment(ctx, etcd)
 	case druidv1alpha1.RunTaskCompaction:
-		return r.compacted(ctx, task, etcd)
+		return r.compactionOutcome(ctx, task, etcd)
 	default:
 		return r.takeSnapshot(ctx, task, etcd)
 	}
@@ -63,7 +63,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdO
 	if member == nil {
 		return problem(druidv1alpha1.ErrorCodeEtcdNotReady, errors.New("no member serves in a pod of the operator, so that no sidecar can be asked"))
 	}
-	asked, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
+	sidecarClient, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
 	if err != nil {
 		return problem(druidv1alpha1.ErrorCodeCreateHTTPRequest, err)
 	}
@@ -73,7 +73,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdO
 		size = new(member.Answer.DBSizeInUse)
 	}
 	if begun, err := strconv.ParseInt(task.Annotations[druidv1alpha1.TaskRevisionAnnotation], 10, 64); err == nil {
-		latest, err := asked.LatestSnapshots(ctx)
+		latest, err := sidecarClient.LatestSnapshots(ctx)
 		if err != nil {
 			return problem(codeOf(err), err)
 		}
@@ -84,17 +84,17 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdO
 		if taken != nil {
 			return Outcome{Snapshot: snapshotFor(*taken, size)}
 		}
-	} else if err := r.noteRevision(ctx, task, observation); err != nil {
+	} else if err := r.recordRevision(ctx, task, observation); err != nil {
 		return problem(druidv1alpha1.ErrorCodeExecuteHTTPRequest, err)
 	}
 
-	return r.ask(ctx, task, asked, size)
+	return r.requestSnapshot(ctx, task, sidecarClient, size)
 }
 
-// ask calls the sidecar.
-func (r *Reconciler) ask(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, asked sidecar.Client, size *int64) Outcome {
+// requestSnapshot calls the sidecar.
+func (r *Reconciler) requestSnapshot(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, sidecarClient sidecar.Client, size *int64) Outcome {
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskDeltaSnapshot {
-		taken, err := asked.DeltaSnapshot(ctx)
+		taken, err := sidecarClient.DeltaSnapshot(ctx)
 		switch {
 		case err != nil:
 			return problem(codeOf(err), err)
@@ -104,9 +104,9 @@ func (r *Reconciler) ask(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, a
 			return Outcome{Snapshot: snapshotFor(*taken, nil)}
 		}
 	}
-	take := asked.FullSnapshot
+	take := sidecarClient.FullSnapshot
 	if isFinal(task) {
-		take = asked.FinalSnapshot
+		take = sidecarClient.FinalSnapshot
 	}
 	taken, err := take(ctx)
 	if err != nil {
@@ -116,9 +116,9 @@ func (r *Reconciler) ask(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, a
 	return Outcome{Snapshot: snapshotFor(taken, size)}
 }
 
-// noteRevision writes on the task, before the first call, up to where etcd is: a snapshot that holds as much is known by it
+// recordRevision writes on the task, before the first call, up to where etcd is: a snapshot that holds as much is known by it
 // to be the task's.
-func (r *Reconciler) noteRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, o etcdcluster.Observation) error {
+func (r *Reconciler) recordRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, o etcdcluster.Observation) error {
 	var revision int64
 	for _, answer := range o.Etcd.Members {
 		revision = max(revision, answer.Revision)
@@ -126,9 +126,9 @@ func (r *Reconciler) noteRevision(ctx context.Context, task *druidv1alpha1.EtcdO
 	if revision == 0 {
 		return nil
 	}
-	noted := task.DeepCopy()
-	metav1.SetMetaDataAnnotation(&noted.ObjectMeta, druidv1alpha1.TaskRevisionAnnotation, strconv.FormatInt(revision, 10))
-	if err := r.Client.Patch(ctx, noted, client.MergeFrom(task)); err != nil {
+	updated := task.DeepCopy()
+	metav1.SetMetaDataAnnotation(&updated.ObjectMeta, druidv1alpha1.TaskRevisionAnnotation, strconv.FormatInt(revision, 10))
+	if err := r.Client.Patch(ctx, updated, client.MergeFrom(task)); err != nil {
 		return fmt.Errorf("noting the revision on the task: %w", err)
 	}
 
@@ -160,8 +160,8 @@ func snapshotFor(taken sidecar.Snapshot, size *int64) *druidv1alpha1.TaskSnapsho
 	return snapshot
 }
 
-// succeeded writes down what the task came to, and says it in a sentence: an older definition prunes the fields.
-func succeeded(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1alpha1.EtcdOpsTaskStatus) string {
+// setResult writes down what the task came to, and says it in a sentence: an older definition prunes the fields.
+func setResult(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1alpha1.EtcdOpsTaskStatus) string {
 	status.Snapshot, status.Members = outcome.Snapshot, outcome.Members
 	switch kind := helper.TaskKind(task); {
 	case kind == druidv1alpha1.RunTaskDefragmentation:
@@ -177,21 +177,21 @@ func succeeded(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 	}
 }
 
-// compacted reads from the store what a Job wrote. Without a member whose sidecar can be asked, as while the cluster hibernates,
+// compactionOutcome reads from the store what a Job wrote. Without a member whose sidecar can be asked, as while the cluster hibernates,
 // nobody knows its name: the Job has ended well all the same. Where the newest full snapshot is the one of before, and there
 // are delta snapshots since, nothing was compacted.
-func (r *Reconciler) compacted(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
+func (r *Reconciler) compactionOutcome(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
 	member := opstask.SnapshotMember(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
 	if member == nil {
 		return Outcome{}
 	}
-	asked, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
+	sidecarClient, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
 	if err != nil {
 		return Outcome{}
 	}
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	latest, err := asked.LatestSnapshots(ctx)
+	latest, err := sidecarClient.LatestSnapshots(ctx)
 	base := r.baseRevision(ctx, task, etcd)
 	switch {
 	case err != nil:

@@ -23,8 +23,8 @@ import (
 const (
 	// memberPeriod is the pause between two looks at members that do not serve yet.
 	memberPeriod = time.Second
-	// memberPatience is how long members may take to serve again after one was defragmented.
-	memberPatience = 2 * time.Minute
+	// memberTimeout is how long members may take to serve again after one was defragmented.
+	memberTimeout = 2 * time.Minute
 )
 
 // defragment defragments one member after the other. Each begins only when all of them serve.
@@ -36,15 +36,15 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 	)
 	for {
 		before := len(done)
-		waitsFor, over, err := r.defragmentNext(ctx, etcd, &outcome, done)
+		waitsFor, isDone, err := r.executeStep(ctx, etcd, &outcome, done)
 		switch {
 		case err != nil:
-		case over:
+		case isDone:
 			return outcome
 		case len(done) > before:
 			since = r.Clock.Now()
-		case waitsFor != "" && r.Clock.Since(since) > memberPatience:
-			err = fmt.Errorf("waiting for %s took longer than %s", waitsFor, memberPatience)
+		case waitsFor != "" && r.Clock.Since(since) > memberTimeout:
+			err = fmt.Errorf("waiting for %s took longer than %s", waitsFor, memberTimeout)
 		case waitsFor != "":
 			err = pause(ctx, memberPeriod)
 		}
@@ -56,12 +56,12 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 	}
 }
 
-// defragmentNext does the next step, or says what it waits for, or that all is done. Nobody replaces a member meanwhile.
-func (r *Reconciler) defragmentNext(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool) (waitsFor string, over bool, err error) {
-	if !r.Turns.Take(etcd.UID, ControllerName) {
+// executeStep does the next step, or says what it waits for, or that all is done. Nobody replaces a member meanwhile.
+func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool) (waitsFor string, isDone bool, err error) {
+	if !r.Locks.TryLock(etcd.UID, ControllerName) {
 		return "the replacement of a member to be over", false, nil
 	}
-	defer r.Turns.Give(etcd.UID, 0)
+	defer r.Locks.Unlock(etcd.UID, 0)
 	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}), done)
 	switch {
 	case step.WaitsFor != "":
@@ -107,9 +107,9 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, s
 }
 
 // defragmentMember defragments one member and measures how long that took: for so long it did not serve.
-func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.Etcd, seen etcdcluster.Member) (druidv1alpha1.DefragmentedMember, error) {
-	result := druidv1alpha1.DefragmentedMember{Name: seen.Name, SizeBytesBefore: seen.Answer.DBSize}
-	member, err := r.Observer.Member(ctx, etcd, *seen.Pod)
+func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.Etcd, obs etcdcluster.Member) (druidv1alpha1.DefragmentedMember, error) {
+	result := druidv1alpha1.DefragmentedMember{Name: obs.Name, SizeBytesBefore: obs.Answer.DBSize}
+	member, err := r.Observer.Member(ctx, etcd, *obs.Pod)
 	if err != nil {
 		return result, err
 	}
@@ -117,12 +117,12 @@ func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.E
 	defer cancel()
 	began := r.Clock.Now()
 	if err := member.Defragment(ctx); err != nil {
-		return result, fmt.Errorf("defragmenting member %s: %w", seen.Name, err)
+		return result, fmt.Errorf("defragmenting member %s: %w", obs.Name, err)
 	}
 	result.Stall = metav1.Duration{Duration: r.Clock.Since(began).Round(time.Millisecond)}
 	answer, _, err := member.Status(ctx)
 	if err != nil {
-		return result, fmt.Errorf("asking member %s for its size: %w", seen.Name, err)
+		return result, fmt.Errorf("asking member %s for its size: %w", obs.Name, err)
 	}
 	result.SizeBytesAfter = answer.DBSize
 

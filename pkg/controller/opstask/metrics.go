@@ -47,8 +47,8 @@ func count(task *druidv1alpha1.EtcdOpsTask) {
 	}
 }
 
-// forget removes all metrics of an Etcd.
-func forget(etcd client.ObjectKey) {
+// deleteMetrics removes all metrics of an Etcd.
+func deleteMetrics(etcd client.ObjectKey) {
 	labels := prometheus.Labels{labelNamespace: etcd.Namespace, labelEtcd: etcd.Name}
 	tasksTotal.DeletePartialMatch(labels)
 	taskDuration.DeletePartialMatch(labels)

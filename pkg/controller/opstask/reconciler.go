@@ -49,8 +49,8 @@ type Reconciler struct {
 	Observer Observer
 	// Calls runs what takes long.
 	Calls *calls.Runner[Outcome]
-	// Turns keep members from being defragmented while others are replaced. Nil: nobody replaces any.
-	Turns *calls.Turns
+	// Locks keep members from being defragmented while others are replaced. Nil: nobody replaces any.
+	Locks *calls.ClusterLocks
 	// RequeueInterval is the pause between two looks at a task that waits for something of which no event tells.
 	RequeueInterval time.Duration
 	// JobDeadline is how long a Job that compacts snapshots may take.
@@ -73,14 +73,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err := r.Client.Get(ctx, request.NamespacedName, task); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	seen, err := r.look(ctx, task)
+	obs, err := r.observe(ctx, task)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	decision := seen.Decide(r.Clock.Now())
+	decision := obs.Decide(r.Clock.Now())
 	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "message", decision.Message)
 
-	result, err := r.do(ctx, task, seen, decision)
+	result, err := r.execute(ctx, task, obs, decision)
 	if apierrors.IsConflict(err) {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
@@ -88,11 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, client.IgnoreNotFound(err)
 }
 
-// do carries out the decision.
-func (r *Reconciler) do(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision opstask.Decision) (reconcile.Result, error) {
+// execute carries out the decision.
+func (r *Reconciler) execute(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation, decision opstask.Decision) (reconcile.Result, error) {
 	switch decision.Action {
 	case opstask.ActionRelease:
-		r.Calls.Forget(task.UID)
+		r.Calls.Discard(task.UID)
 
 		return reconcile.Result{}, r.release(ctx, task)
 	case opstask.ActionDelete:
@@ -102,43 +102,43 @@ func (r *Reconciler) do(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, se
 	case opstask.ActionStart:
 		return r.start(ctx, task)
 	case opstask.ActionTry:
-		return r.try(ctx, task, seen)
+		return r.startAttempt(ctx, task, obs)
 	case opstask.ActionTryAgain:
-		return reconcile.Result{}, r.tryAgain(ctx, task, decision)
+		return reconcile.Result{}, r.recordFailure(ctx, task, decision)
 	case opstask.ActionReject, opstask.ActionFail, opstask.ActionSucceed:
-		return reconcile.Result{}, r.end(ctx, task, seen, decision)
+		return reconcile.Result{}, r.end(ctx, task, obs, decision)
 	default:
-		return r.wait(ctx, task, seen, decision)
+		return r.wait(ctx, task, obs, decision)
 	}
 }
 
 // wait says what is waited for.
-func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision opstask.Decision) (reconcile.Result, error) {
+func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation, decision opstask.Decision) (reconcile.Result, error) {
 	if decision.Message != "" {
-		if err := r.say(ctx, task, decision.Message); err != nil {
+		if err := r.setDescription(ctx, task, decision.Message); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	if decision.ComeBack > r.RequeueInterval && seen.Obstacle != nil {
-		decision.ComeBack = r.RequeueInterval
+	if decision.RequeueAfter > r.RequeueInterval && obs.Precondition != nil {
+		decision.RequeueAfter = r.RequeueInterval
 	}
 
-	return reconcile.Result{RequeueAfter: decision.ComeBack}, nil
+	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
 }
 
-// try makes an attempt: a call beside the workers. The Job of a compaction is made by its own controller, for which it is
+// startAttempt makes an attempt: a call beside the workers. The Job of a compaction is made by its own controller, for which it is
 // enough that the task is in progress; the call then only reads what the Job wrote.
-func (r *Reconciler) try(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight) (reconcile.Result, error) {
-	timeout := opstask.AttemptTimeout(task, seen.etcd, r.JobDeadline)
+func (r *Reconciler) startAttempt(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation) (reconcile.Result, error) {
+	timeout := opstask.AttemptTimeout(task, obs.etcd, r.JobDeadline)
 	// Written in any case: who has seen an older task than there is begins nothing.
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
-		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, fmt.Sprintf("Attempt %d of %d", seen.FailedAttempts+1, seen.Limits.Attempts))
+		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, fmt.Sprintf("Attempt %d of %d", obs.FailedAttempts+1, obs.Limits.Attempts))
 	})
 	if err != nil {
 		return reconcile.Result{}, err
 	}
 	task = task.DeepCopy()
-	if !r.Calls.Run(task, func(ctx context.Context) Outcome { return r.call(ctx, task, seen.etcd, timeout) }) {
+	if !r.Calls.Run(task, func(ctx context.Context) Outcome { return r.call(ctx, task, obs.etcd, timeout) }) {
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}
 

@@ -42,17 +42,17 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
 		if apierrors.IsNotFound(err) {
-			forget(request.NamespacedName)
+			deleteMetrics(request.NamespacedName)
 		}
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	kind, asked := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]
+	kind, sidecarClient := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]
 	_, identified := etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]
 	switch {
-	case etcd.DeletionTimestamp != nil, !asked && !identified:
+	case etcd.DeletionTimestamp != nil, !sidecarClient && !identified:
 		return reconcile.Result{}, nil
-	case !asked: // somebody has taken the other one off: the next task is another one
+	case !sidecarClient: // somebody has taken the other one off: the next task is another one
 		return r.patch(ctx, etcd, remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
 	if !slices.Contains(helper.TaskKinds(), kind) {
@@ -142,7 +142,7 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 		err = r.Client.Create(ctx, task)
 	}
 	if apierrors.IsAlreadyExists(err) {
-		return r.tellOfFormer(ctx, etcd, kind, client.ObjectKeyFromObject(task))
+		return r.reportExisting(ctx, etcd, kind, client.ObjectKeyFromObject(task))
 	}
 	if err != nil {
 		return false, fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
@@ -152,17 +152,17 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 	return true, nil
 }
 
-// tellOfFormer says that there is a task of that name already, and returns whether it is one of the Etcd: it was made before this
+// reportExisting says that there is a task of that name already, and returns whether it is one of the Etcd: it was made before this
 // process lived, or before somebody wrote annotations anew that they had read then.
-func (r *Requester) tellOfFormer(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string, key client.ObjectKey) (bool, error) {
-	former := &druidv1alpha1.EtcdOpsTask{}
-	if err := r.Reader.Get(ctx, key, former); err != nil {
+func (r *Requester) reportExisting(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string, key client.ObjectKey) (bool, error) {
+	existing := &druidv1alpha1.EtcdOpsTask{}
+	if err := r.Reader.Get(ctx, key, existing); err != nil {
 		return false, fmt.Errorf("reading EtcdOpsTask %s: %w", key.Name, err)
 	}
-	if !metav1.IsControlledBy(former, etcd) {
+	if !metav1.IsControlledBy(existing, etcd) {
 		return false, nil
 	}
-	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskExists", "RunTask", "EtcdOpsTask %s of %s is what the annotation %s=%s asks for: set the annotation again for another", former.Name, former.CreationTimestamp.UTC().Format(time.RFC3339), druidv1alpha1.RunTaskAnnotation, kind)
+	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskExists", "RunTask", "EtcdOpsTask %s of %s is what the annotation %s=%s asks for: set the annotation again for another", existing.Name, existing.CreationTimestamp.UTC().Format(time.RFC3339), druidv1alpha1.RunTaskAnnotation, kind)
 
 	return true, nil
 }

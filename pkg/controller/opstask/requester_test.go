@@ -143,13 +143,13 @@ var _ = Describe("Requester", func() {
 			etcd := &druidv1alpha1.Etcd{}
 			etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/run-task": "full-snapshot", "etcd-druid.extensions.gardener.cloud/run-task-id": "7"}
-			former := &druidv1alpha1.EtcdOpsTask{}
-			former.Name, former.Namespace = "main-full-snapshot-7", "demo"
-			former.OwnerReferences = []metav1.OwnerReference{{APIVersion: "druid.gardener.cloud/v1alpha1", Kind: "Etcd", Name: "main", UID: owner, Controller: new(true)}}
-			former.Status.State = new(druidv1alpha1.TaskStateSucceeded)
+			existing := &druidv1alpha1.EtcdOpsTask{}
+			existing.Name, existing.Namespace = "main-full-snapshot-7", "demo"
+			existing.OwnerReferences = []metav1.OwnerReference{{APIVersion: "druid.gardener.cloud/v1alpha1", Kind: "Etcd", Name: "main", UID: owner, Controller: new(true)}}
+			existing.Status.State = new(druidv1alpha1.TaskStateSucceeded)
 			scheme := runtime.NewScheme()
 			Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
-			c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd, former).Build()
+			c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd, existing).Build()
 			recorder := events.NewFakeRecorder(10)
 			requester := &opstask.Requester{Client: c, Reader: c, Recorder: recorder}
 			for range 5 {

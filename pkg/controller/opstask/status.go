@@ -44,7 +44,7 @@ func (r *Reconciler) start(ctx context.Context, task *druidv1alpha1.EtcdOpsTask)
 	if err := r.Reader.List(ctx, tasks, client.InNamespace(task.Namespace)); err != nil {
 		return reconcile.Result{}, fmt.Errorf("listing EtcdOpsTasks: %w", err)
 	}
-	if opstask.Ahead(task, tasks.Items) != "" {
+	if opstask.WaitsForTask(task, tasks.Items) != "" {
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
@@ -56,8 +56,8 @@ func (r *Reconciler) start(ctx context.Context, task *druidv1alpha1.EtcdOpsTask)
 	return reconcile.Result{}, err
 }
 
-// say changes the description of what is being done.
-func (r *Reconciler) say(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, message string) error {
+// setDescription changes the description of what is being done.
+func (r *Reconciler) setDescription(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, message string) error {
 	if task.Status.LastOperation != nil && task.Status.LastOperation.Description == message {
 		return nil
 	}
@@ -68,26 +68,26 @@ func (r *Reconciler) say(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, m
 	})
 }
 
-// tryAgain writes down why an attempt has failed: the number of errors is the number of attempts.
-func (r *Reconciler) tryAgain(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, decision opstask.Decision) error {
+// recordFailure writes down why an attempt has failed: the number of errors is the number of attempts.
+func (r *Reconciler) recordFailure(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, decision opstask.Decision) error {
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		r.addError(status, decision.Problem)
 		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, "An attempt has failed: "+decision.Problem.Message)
 	})
 	if err == nil {
-		r.Calls.Forget(task.UID)
+		r.Calls.Discard(task.UID)
 	}
 
 	return err
 }
 
 // end writes down how the task ended.
-func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen sight, decision opstask.Decision) error {
+func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation, decision opstask.Decision) error {
 	var message string
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		switch decision.Action {
 		case opstask.ActionSucceed:
-			message = succeeded(task, seen.outcome, status)
+			message = setResult(task, obs.outcome, status)
 			r.setState(status, druidv1alpha1.TaskStateSucceeded)
 			r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateCompleted, message)
 		case opstask.ActionReject:
@@ -98,7 +98,7 @@ func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, s
 		default:
 			message = decision.Problem.Message
 			r.addError(status, decision.Problem)
-			status.Members = seen.outcome.Members
+			status.Members = obs.outcome.Members
 			r.setState(status, druidv1alpha1.TaskStateFailed)
 			r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateFailed, message)
 		}
@@ -106,8 +106,8 @@ func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, s
 	if err != nil {
 		return err
 	}
-	r.Calls.Forget(task.UID)
-	if seen.exists {
+	r.Calls.Discard(task.UID)
+	if obs.exists {
 		count(task)
 	}
 	eventType := corev1.EventTypeNormal

@@ -23,10 +23,10 @@ const (
 	FirstPause = 10 * time.Second
 	// LongestPause is the longest time between two reconciliations.
 	LongestPause = 5 * time.Minute
-	// quiet is after how much time without an act everything is forgotten. It is longer than the longest pause.
-	quiet = 2 * LongestPause
-	// rememberedFingerprints is how many different observations of one object are distinguished: a loop may go through several.
-	rememberedFingerprints = 64
+	// resetPeriod is after how much time without an act everything is forgotten. It is longer than the longest pause.
+	resetPeriod = 2 * LongestPause
+	// maxFingerprints is how many different observations of one object are distinguished: a loop may go through several.
+	maxFingerprints = 64
 )
 
 // Guard counts the acts of the reconciliations of each object. The zero value is ready for use; it is safe for concurrent use.
@@ -53,8 +53,8 @@ func (g *Guard) Observe(object types.NamespacedName, fingerprint string, now tim
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	r := g.records[object]
-	if r == nil || len(r.acts) > 0 && now.Sub(r.acts[len(r.acts)-1]) >= quiet {
-		r = &record{observed: lru.New(rememberedFingerprints)}
+	if r == nil || len(r.acts) > 0 && now.Sub(r.acts[len(r.acts)-1]) >= resetPeriod {
+		r = &record{observed: lru.New(maxFingerprints)}
 		g.set(object, r)
 	}
 	if _, known := r.observed.Get(fingerprint); known {
@@ -66,14 +66,14 @@ func (g *Guard) Observe(object types.NamespacedName, fingerprint string, now tim
 	return 0
 }
 
-// Acted takes note of a reconciliation that acted. It returns for how long the object has to rest, at most for the longest pause, and
+// RecordActs takes note of a reconciliation that acted. It returns for how long the object has to rest, at most for the longest pause, and
 // whether it was in no loop before; 0: it need not rest.
-func (g *Guard) Acted(object types.NamespacedName, now time.Time, longest time.Duration) (pause time.Duration, begins bool) {
+func (g *Guard) RecordActs(object types.NamespacedName, now time.Time, longest time.Duration) (pause time.Duration, begins bool) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	r := g.records[object]
 	if r == nil {
-		r = &record{observed: lru.New(rememberedFingerprints)}
+		r = &record{observed: lru.New(maxFingerprints)}
 		g.set(object, r)
 	}
 	r.expire(now)
@@ -91,9 +91,9 @@ func (g *Guard) Acted(object types.NamespacedName, now time.Time, longest time.D
 	return r.pause, begins
 }
 
-// Rested takes note of a reconciliation that did not act. It returns how long the object has to rest still before the loop counts as
+// RecordNoActs takes note of a reconciliation that did not act. It returns how long the object has to rest still before the loop counts as
 // ended, which is a window after its last pause; 0: it is in no loop.
-func (g *Guard) Rested(object types.NamespacedName, now time.Time) time.Duration {
+func (g *Guard) RecordNoActs(object types.NamespacedName, now time.Time) time.Duration {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	r := g.records[object]
@@ -121,8 +121,8 @@ func (g *Guard) IsLooping(object types.NamespacedName, now time.Time) bool {
 	return r.pause > 0
 }
 
-// Forget drops what is known of an object that is gone.
-func (g *Guard) Forget(object types.NamespacedName) {
+// Delete drops what is known of an object that is gone.
+func (g *Guard) Delete(object types.NamespacedName) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	delete(g.records, object)

@@ -51,28 +51,28 @@ var _ = Describe("Guard", func() {
 	})
 
 	// play returns how many rounds acted, how many were held back, and how many loops began.
-	play := func(rounds []round) (acted, held, begun int) {
+	play := func(rounds []round) (acted, delayed, loops int) {
 		for _, round := range rounds {
 			clock.Step(round.after)
 			switch {
 			case guard.Observe(object, round.observes, clock.Now()) > 0:
-				held++
+				delayed++
 			case round.acts:
 				acted++
-				if _, begins := guard.Acted(object, clock.Now(), writeguard.LongestPause); begins {
-					begun++
+				if _, begins := guard.RecordActs(object, clock.Now(), writeguard.LongestPause); begins {
+					loops++
 				}
 			default:
-				guard.Rested(object, clock.Now())
+				guard.RecordNoActs(object, clock.Now())
 			}
 		}
-		return acted, held, begun
+		return acted, delayed, loops
 	}
 
 	DescribeTable("lets objects act", func(rounds []round) {
-		acted, held, begun := play(rounds)
-		Expect(held).To(BeZero())
-		Expect(begun).To(BeZero())
+		acted, delayed, loops := play(rounds)
+		Expect(delayed).To(BeZero())
+		Expect(loops).To(BeZero())
 		Expect(guard.IsLooping(object, clock.Now())).To(BeFalse())
 		if rounds[0].acts {
 			Expect(acted).To(Equal(len(rounds)))
@@ -86,10 +86,10 @@ var _ = Describe("Guard", func() {
 	)
 
 	DescribeTable("slows down an object", func(rounds []round, mostActs int) {
-		acted, held, begun := play(rounds)
+		acted, delayed, loops := play(rounds)
 		Expect(acted).To(BeNumerically("<=", mostActs))
-		Expect(held).To(Equal(len(rounds) - acted))
-		Expect(begun).To(Equal(1))
+		Expect(delayed).To(Equal(len(rounds) - acted))
+		Expect(loops).To(Equal(1))
 		Expect(guard.IsLooping(object, clock.Now())).To(BeTrue())
 	},
 		// 31 acts, then after 10s, 20s, 40s, 80s, 160s, and every 300s.
@@ -102,7 +102,7 @@ var _ = Describe("Guard", func() {
 		play(every(time.Second, 30, true, same))
 		var pauses []time.Duration
 		for range 8 {
-			pause, _ := guard.Acted(object, clock.Now(), writeguard.LongestPause)
+			pause, _ := guard.RecordActs(object, clock.Now(), writeguard.LongestPause)
 			pauses = append(pauses, pause)
 			Expect(guard.Observe(object, "same", clock.Now())).To(Equal(pause))
 			clock.Step(pause)
@@ -116,7 +116,7 @@ var _ = Describe("Guard", func() {
 	It("makes no pause longer than the caller allows", func() {
 		play(every(time.Second, 31, true, same))
 		for range 5 {
-			pause, _ := guard.Acted(object, clock.Now(), writeguard.FirstPause)
+			pause, _ := guard.RecordActs(object, clock.Now(), writeguard.FirstPause)
 			Expect(pause).To(Equal(10 * time.Second))
 			clock.Step(pause)
 		}
@@ -128,31 +128,31 @@ var _ = Describe("Guard", func() {
 		Expect(guard.Observe(object, "other", clock.Now())).To(BeZero())
 		Expect(guard.IsLooping(object, clock.Now())).To(BeFalse())
 		Expect(guard.Observe(object, "same", clock.Now())).To(BeZero(), "the pause has ended")
-		_, held, begun := play(every(time.Second, 31, true, same))
-		Expect(held).To(BeZero())
-		Expect(begun).To(Equal(1))
+		_, delayed, loops := play(every(time.Second, 31, true, same))
+		Expect(delayed).To(BeZero())
+		Expect(loops).To(Equal(1))
 	})
 
 	It("takes a loop as ended a minute after its last pause, and not before", func() {
 		play(every(time.Second, 31, true, same))
 		clock.Step(10 * time.Second)
-		Expect(guard.Rested(object, clock.Now())).To(Equal(time.Minute))
+		Expect(guard.RecordNoActs(object, clock.Now())).To(Equal(time.Minute))
 		Expect(guard.IsLooping(object, clock.Now())).To(BeTrue())
 		clock.Step(59 * time.Second)
-		Expect(guard.Rested(object, clock.Now())).To(Equal(time.Second))
+		Expect(guard.RecordNoActs(object, clock.Now())).To(Equal(time.Second))
 		clock.Step(time.Second)
 		Expect(guard.IsLooping(object, clock.Now())).To(BeFalse())
 
 		By("letting the reconciliation act that reports the end")
-		pause, _ := guard.Acted(object, clock.Now(), writeguard.LongestPause)
+		pause, _ := guard.RecordActs(object, clock.Now(), writeguard.LongestPause)
 		Expect(pause).To(BeZero())
-		Expect(guard.Rested(object, clock.Now())).To(BeZero())
+		Expect(guard.RecordNoActs(object, clock.Now())).To(BeZero())
 	})
 
 	It("keeps the pause where an object acts within that minute", func() {
 		play(every(time.Second, 31, true, same))
 		clock.Step(69 * time.Second)
-		pause, begins := guard.Acted(object, clock.Now(), writeguard.LongestPause)
+		pause, begins := guard.RecordActs(object, clock.Now(), writeguard.LongestPause)
 		Expect(pause).To(Equal(20 * time.Second))
 		Expect(begins).To(BeFalse())
 	})
@@ -162,7 +162,7 @@ var _ = Describe("Guard", func() {
 		other := types.NamespacedName{Namespace: "demo", Name: "other"}
 		Expect(guard.Observe(other, "same", clock.Now())).To(BeZero())
 		Expect(guard.IsLooping(other, clock.Now())).To(BeFalse())
-		guard.Forget(object)
+		guard.Delete(object)
 		Expect(guard.IsLooping(object, clock.Now())).To(BeFalse())
 		Expect(guard.Observe(object, "same", clock.Now())).To(BeZero())
 	})

@@ -38,8 +38,8 @@ var (
 	// members and store are behind every Etcd of the spec.
 	members *fakeetcd.Cluster
 	store   *fakesidecar.Store
-	// turns are those of the process.
-	turns = calls.NewTurns(clock.RealClock{})
+	// locks are the ClusterLocks of the process.
+	locks = calls.NewClusterLocks(clock.RealClock{})
 )
 
 var _ = BeforeSuite(func() {
@@ -61,7 +61,7 @@ func startOperator() (stop func()) {
 		Controller:      controller.Options{SkipNameValidation: new(true)},
 		RequeueInterval: 200 * time.Millisecond,
 		JobDeadline:     time.Hour,
-		Turns:           turns,
+		Locks:           locks,
 		Observer:        &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: members, Sidecars: store},
 	})).To(Succeed())
 	managerCtx, cancel := context.WithCancel(ctx)

@@ -206,16 +206,16 @@ var _ = Describe("EtcdOpsTask", func() {
 		var order []uint64
 		members.OnDefragment(func(id uint64) error {
 			order = append(order, id)
-			Expect(turns.Take(etcd.UID, "etcd")).To(BeFalse(), "nobody replaces another meanwhile")
+			Expect(locks.TryLock(etcd.UID, "etcd")).To(BeFalse(), "nobody replaces another meanwhile")
 
 			return nil
 		})
-		Expect(turns.Take(etcd.UID, "etcd")).To(BeTrue())
+		Expect(locks.TryLock(etcd.UID, "etcd")).To(BeTrue())
 		startOperator()
 		task := newTask(etcd, "defragment", druidv1alpha1.EtcdOpsTaskConfig{Defragmentation: &druidv1alpha1.DefragmentationConfig{}})
 		Eventually(stateOf(task)).Should(Equal("InProgress"))
 		Consistently(stateOf(task)).Should(Equal("InProgress"))
-		turns.Give(etcd.UID, 0)
+		locks.Unlock(etcd.UID, 0)
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(order).To(Equal([]uint64{2, 3, 1}))
 		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has handed over before")

@@ -23,8 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 )
 
-// sight is what is decided from, with what was found on the way.
-type sight struct {
+// observation is what is decided from, with what was found on the way.
+type observation struct {
 	opstask.Task
 	// etcd is the Etcd in its canonical form. Nil: there is none, or nothing can be done to it.
 	etcd *druidv1alpha1.Etcd
@@ -34,51 +34,51 @@ type sight struct {
 	outcome Outcome
 }
 
-// look reads everything from the caches.
-func (r *Reconciler) look(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (sight, error) {
-	seen := sight{Task: taskFor(task)}
-	if seen.Deleting || helper.IsTaskFinished(task) {
-		return seen, nil
+// observe reads everything from the caches.
+func (r *Reconciler) observe(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (observation, error) {
+	obs := observation{Task: taskFor(task)}
+	if obs.Deleting || helper.IsTaskFinished(task) {
+		return obs, nil
 	}
 	stored, err := r.etcdOf(ctx, task)
 	if err != nil {
-		return sight{}, err
+		return observation{}, err
 	}
-	seen.exists = stored != nil
-	seen.Refusal = opstask.RefusalOf(task, stored)
-	if seen.Refusal == nil {
-		seen.etcd, _ = helper.Canonical(stored)
-		if seen.Obstacle, err = r.obstacleOf(ctx, task, seen.etcd); err != nil {
-			return sight{}, err
+	obs.exists = stored != nil
+	obs.Refusal = opstask.RefusalOf(task, stored)
+	if obs.Refusal == nil {
+		obs.etcd, _ = helper.Canonical(stored)
+		if obs.Precondition, err = r.preconditionFor(ctx, task, obs.etcd); err != nil {
+			return observation{}, err
 		}
-		seen.Limits = opstask.LimitsFor(task, seen.etcd, r.JobDeadline)
+		obs.Limits = opstask.LimitsFor(task, obs.etcd, r.JobDeadline)
 	}
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(task.Namespace)); err != nil {
-		return sight{}, fmt.Errorf("listing EtcdOpsTasks: %w", err)
+		return observation{}, fmt.Errorf("listing EtcdOpsTasks: %w", err)
 	}
-	seen.Ahead = opstask.Ahead(task, tasks.Items)
-	if seen.State != druidv1alpha1.TaskStateInProgress {
-		return seen, nil
+	obs.WaitsForTask = opstask.WaitsForTask(task, tasks.Items)
+	if obs.State != druidv1alpha1.TaskStateInProgress {
+		return obs, nil
 	}
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
-		return seen, r.lookAtJob(ctx, task, &seen)
+		return obs, r.readJob(ctx, task, &obs)
 	}
-	r.lookAtCall(task, &seen)
+	r.readCall(task, &obs)
 
-	return seen, nil
+	return obs, nil
 }
 
-// lookAtCall sees how the call is that runs for the task, or has run.
-func (r *Reconciler) lookAtCall(task *druidv1alpha1.EtcdOpsTask, seen *sight) {
+// readCall sees how the call is that runs for the task, or has run.
+func (r *Reconciler) readCall(task *druidv1alpha1.EtcdOpsTask, obs *observation) {
 	outcome, running, found := r.Calls.Outcome(task.UID)
 	if running {
-		seen.Call.Running = true // what the attempt before came to is on the task
+		obs.Call.Running = true // what the attempt before came to is on the task
 
 		return
 	}
-	seen.outcome = outcome
-	seen.Call = opstask.Call{Ended: found, Problem: outcome.Problem}
+	obs.outcome = outcome
+	obs.Call = opstask.Call{Ended: found, Problem: outcome.Problem}
 }
 
 // taskFor says what the task itself tells.
@@ -120,10 +120,10 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 	return etcd, nil
 }
 
-// obstacleOf is what the status of the Etcd tells or, where a Job is asked for, what is remembered about it.
-func (r *Reconciler) obstacleOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
+// preconditionFor is what the status of the Etcd tells or, where a Job is asked for, what is remembered about it.
+func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
-		return r.obstacleOfJob(ctx, etcd)
+		return r.preconditionForJob(ctx, etcd)
 	}
 	if ready := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady); ready == nil || ready.Status != druidv1alpha1.ConditionTrue {
 		return &opstask.Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for the condition Ready of the Etcd to be True"}, nil
@@ -132,8 +132,8 @@ func (r *Reconciler) obstacleOf(ctx context.Context, task *druidv1alpha1.EtcdOps
 	return nil, nil
 }
 
-// obstacleOfJob is why no Job can be made: its controller would wait without a word on the task.
-func (r *Reconciler) obstacleOfJob(ctx context.Context, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
+// preconditionForJob is why no Job can be made: its controller would wait without a word on the task.
+func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	waiting := func(what string) *opstask.Problem {
 		return &opstask.Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + what}
 	}
@@ -154,14 +154,14 @@ func (r *Reconciler) obstacleOfJob(ctx context.Context, etcd *druidv1alpha1.Etcd
 	return nil, nil
 }
 
-// lookAtJob sees how the Job is that compacts snapshots for the task. Its controller makes it, and repeats it.
-func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, seen *sight) error {
-	seen.Call.Running = seen.Obstacle == nil
-	if seen.etcd == nil {
+// readJob sees how the Job is that compacts snapshots for the task. Its controller makes it, and repeats it.
+func (r *Reconciler) readJob(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs *observation) error {
+	obs.Call.Running = obs.Precondition == nil
+	if obs.etcd == nil {
 		return nil
 	}
 	job := &batchv1.Job{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: helper.CompactionJobName(seen.etcd)}, job); err != nil {
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: helper.CompactionJobName(obs.etcd)}, job); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	found := compaction.JobFor(job, []corev1.Pod(nil))
@@ -169,19 +169,19 @@ func (r *Reconciler) lookAtJob(ctx context.Context, task *druidv1alpha1.EtcdOpsT
 	if found.Task != task.UID || recorded == "" || !found.IsLast() {
 		return nil
 	}
-	seen.Obstacle = nil // the Job was made, and has ended
+	obs.Precondition = nil // the Job was made, and has ended
 	if recorded == druidv1alpha1.PodSuccessReasonNone {
 		// What it wrote is asked for beside the workers.
-		r.lookAtCall(task, seen)
+		r.readCall(task, obs)
 
 		return nil
 	}
-	seen.Call = opstask.Call{Ended: true, Final: true}
+	obs.Call = opstask.Call{Ended: true, Final: true}
 	message := fmt.Sprintf("Job %s has failed: %s", job.Name, recorded)
-	if condition := conditions.Find(seen.etcd.Status.Conditions, druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded); condition != nil && condition.Reason == recorded {
+	if condition := conditions.Find(obs.etcd.Status.Conditions, druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded); condition != nil && condition.Reason == recorded {
 		message = condition.Message
 	}
-	seen.Call.Problem = &opstask.Problem{Code: druidv1alpha1.ErrorCodeCompactSnapshots, Message: message}
+	obs.Call.Problem = &opstask.Problem{Code: druidv1alpha1.ErrorCodeCompactSnapshots, Message: message}
 
 	return nil
 }

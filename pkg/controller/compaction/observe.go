@@ -25,8 +25,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// sight is what is decided from, with the objects that it was seen on.
-type sight struct {
+// observation is what is decided from, with the objects that it was seen on.
+type observation struct {
 	compaction.Input
 	// job is the Job. Nil: there is none.
 	job *batchv1.Job
@@ -34,36 +34,36 @@ type sight struct {
 	snapshot *druidv1alpha1.EtcdOpsTask
 }
 
-// look reads everything from the caches.
-func (r *Reconciler) look(ctx context.Context, etcd *druidv1alpha1.Etcd) (sight, error) {
-	seen := sight{Input: compaction.Input{
+// observe reads everything from the caches.
+func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (observation, error) {
+	obs := observation{Input: compaction.Input{
 		HasStore:   helper.IsStoreConfigured(etcd) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
 		Suspended:  helper.IsSuspended(etcd),
 		Hibernated: helper.IsHibernated(etcd),
 	}}
-	r.setThresholds(&seen.Input, etcd)
+	r.setThresholds(&obs.Input, etcd)
 	var err error
-	if seen.FullSnapshotLease, err = lease(ctx, r.Client, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
-		return sight{}, err
+	if obs.FullSnapshotLease, err = lease(ctx, r.Client, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
+		return observation{}, err
 	}
-	if seen.DeltaSnapshotLease, err = lease(ctx, r.Client, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
-		return sight{}, err
+	if obs.DeltaSnapshotLease, err = lease(ctx, r.Client, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
+		return observation{}, err
 	}
-	if seen.StorePlace, err = r.storePlace(ctx, etcd); err != nil {
-		return sight{}, err
+	if obs.StoreLocation, err = r.storeLocation(ctx, etcd); err != nil {
+		return observation{}, err
 	}
-	if err := r.lookAtJob(ctx, etcd, &seen); err != nil {
-		return sight{}, err
+	if err := r.readJob(ctx, etcd, &obs); err != nil {
+		return observation{}, err
 	}
-	if err := r.lookForResult(ctx, etcd, &seen); err != nil {
-		return sight{}, err
+	if err := r.checkResult(ctx, etcd, &obs); err != nil {
+		return observation{}, err
 	}
 
-	return seen, r.lookAtTasks(ctx, etcd, &seen)
+	return obs, r.readTasks(ctx, etcd, &obs)
 }
 
-// storePlace is the store that is used now, as it is remembered. Empty: none is.
-func (r *Reconciler) storePlace(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
+// storeLocation is the store that is used now, as it is remembered. Empty: none is.
+func (r *Reconciler) storeLocation(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -80,17 +80,17 @@ func (r *Reconciler) storePlace(ctx context.Context, etcd *druidv1alpha1.Etcd) (
 	return "", nil
 }
 
-// lookForResult looks whether a Job that has ended well has raised the lease. The cache may show it as it was before.
-func (r *Reconciler) lookForResult(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {
-	if !seen.LacksResult() {
+// checkResult looks whether a Job that has ended well has raised the lease. The cache may show it as it was before.
+func (r *Reconciler) checkResult(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
+	if !obs.HasNoResult() {
 		return nil
 	}
 	var err error
-	if seen.FullSnapshotLease, err = lease(ctx, r.Reader, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
+	if obs.FullSnapshotLease, err = lease(ctx, r.Reader, etcd, helper.FullSnapshotLeaseName(etcd)); err != nil {
 		return err
 	}
-	if seen.LacksResult() {
-		seen.FailWithoutResult()
+	if obs.HasNoResult() {
+		obs.MarkFailedWithoutResult()
 	}
 
 	return nil
@@ -123,7 +123,7 @@ func lease(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, 
 	}, nil
 }
 
-func (r *Reconciler) lookAtJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {
+func (r *Reconciler) readJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	job := &batchv1.Job{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.CompactionJobName(etcd)}, job); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -141,13 +141,13 @@ func (r *Reconciler) lookAtJob(ctx context.Context, etcd *druidv1alpha1.Etcd, se
 	if err := r.Client.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
 		return fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
-	seen.job, seen.Job = job, new(compaction.JobFor(job, pods.Items))
+	obs.job, obs.Job = job, new(compaction.JobFor(job, pods.Items))
 
 	return nil
 }
 
-// lookAtTasks finds the running task that asks for a Job, and the newest that takes a full snapshot instead.
-func (r *Reconciler) lookAtTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, seen *sight) error {
+// readTasks finds the running task that asks for a Job, and the newest that takes a full snapshot instead.
+func (r *Reconciler) readTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
 		return fmt.Errorf("listing EtcdOpsTasks: %w", err)
@@ -158,15 +158,15 @@ func (r *Reconciler) lookAtTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 			continue
 		}
 		if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction && ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateInProgress {
-			seen.Task = task.UID
+			obs.Task = task.UID
 		}
 		isInstead := metav1.HasAnnotation(task.ObjectMeta, druidv1alpha1.CompactionBaseAnnotation) && metav1.IsControlledBy(task, etcd)
-		if isInstead && (seen.snapshot == nil || seen.snapshot.CreationTimestamp.Before(&task.CreationTimestamp)) {
-			seen.snapshot = task
+		if isInstead && (obs.snapshot == nil || obs.snapshot.CreationTimestamp.Before(&task.CreationTimestamp)) {
+			obs.snapshot = task
 		}
 	}
-	if seen.snapshot != nil {
-		seen.Snapshot = new(snapshotFor(seen.snapshot))
+	if obs.snapshot != nil {
+		obs.Snapshot = new(snapshotFor(obs.snapshot))
 	}
 
 	return nil

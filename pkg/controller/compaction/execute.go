@@ -33,7 +33,7 @@ const snapshotTTL int32 = 3600
 
 // runJob creates the Job, in the place of the one that there may be. That one goes at once: what is remembered of it is in
 // the new one.
-func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision compaction.Decision) (reconcile.Result, error) {
+func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) (reconcile.Result, error) {
 	values, waitsFor, err := r.values(ctx, etcd)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -43,8 +43,8 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen 
 		r.event(etcd, corev1.EventTypeNormal, "CompactionWaits", "Waiting before compacting snapshots for %s", waitsFor)
 		return reconcile.Result{RequeueAfter: storePause}, nil
 	}
-	values.Attempt, values.Task, values.BaseRevision = decision.Attempt, seen.Task, seen.FullSnapshotLease.Holder
-	if err := r.deleteJob(ctx, seen.job, metav1.DeletePropagationBackground); err != nil {
+	values.Attempt, values.Task, values.BaseRevision = decision.Attempt, obs.Task, obs.FullSnapshotLease.Holder
+	if err := r.deleteJob(ctx, obs.job, metav1.DeletePropagationBackground); err != nil {
 		return reconcile.Result{}, err
 	}
 	job := componentcompaction.Job(values)
@@ -73,7 +73,7 @@ func (r *Reconciler) checkOwner(ctx context.Context, etcd *druidv1alpha1.Etcd, n
 	return err
 }
 
-// foreignJob says that a Job exists which does not belong to the Etcd.
+// foreignJobError says that a Job exists which does not belong to the Etcd.
 func foreignJob(etcd *druidv1alpha1.Etcd, name string) error {
 	return fmt.Errorf("metadata.name: Job %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name", name, etcd.Namespace)
 }
@@ -140,16 +140,16 @@ func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job, propagatio
 
 // takeSnapshot asks for a full snapshot by a task, which calls the sidecar beside the workers, repeats it, and outlives this
 // process.
-func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight, decision compaction.Decision) error {
+func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) error {
 	labels := helper.DefaultLabels(etcd)
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
 	seconds := max(int32(helper.SnapshotTimeout(etcd).Seconds()), 120) // #nosec G115 -- a time limit of years is not meant
 	task := &druidv1alpha1.EtcdOpsTask{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            etcd.Name + "-compaction-" + seen.FullSnapshotLease.Holder,
+			Name:            etcd.Name + "-compaction-" + obs.FullSnapshotLease.Holder,
 			Namespace:       etcd.Namespace,
 			Labels:          labels,
-			Annotations:     map[string]string{druidv1alpha1.CompactionBaseAnnotation: seen.FullSnapshotLease.Holder},
+			Annotations:     map[string]string{druidv1alpha1.CompactionBaseAnnotation: obs.FullSnapshotLease.Holder},
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(etcd)},
 		},
 		Spec: druidv1alpha1.EtcdOpsTaskSpec{
@@ -169,8 +169,8 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 }
 
 // recordJob shows how the Job ended, in the condition and then in the metrics, and notes on the Job that it is shown.
-func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight) error {
-	job := *seen.Job
+func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation) error {
+	job := *obs.Job
 	status := druidv1alpha1.ConditionFalse
 	if job.Outcome == druidv1alpha1.PodSuccessReasonNone {
 		status = druidv1alpha1.ConditionTrue
@@ -178,7 +178,7 @@ func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, se
 	if err := r.setCondition(ctx, etcd, status, job.Outcome, job.Message); err != nil {
 		return err
 	}
-	if err := r.annotate(ctx, seen.job, druidv1alpha1.CompactionRecordedAnnotation, job.Outcome); err != nil {
+	if err := r.annotate(ctx, obs.job, druidv1alpha1.CompactionRecordedAnnotation, job.Outcome); err != nil {
 		return err
 	}
 	countJob(client.ObjectKeyFromObject(etcd), job)
@@ -187,18 +187,18 @@ func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, se
 }
 
 // recordSnapshot does the same for a full snapshot that was taken instead.
-func (r *Reconciler) recordSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, seen sight) error {
+func (r *Reconciler) recordSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation) error {
 	status, reason := druidv1alpha1.ConditionFalse, druidv1alpha1.FullSnapshotFailureReason
-	if seen.Snapshot.Taken {
+	if obs.Snapshot.Taken {
 		status, reason = druidv1alpha1.ConditionTrue, druidv1alpha1.FullSnapshotSuccessReason
 	}
-	if err := r.setCondition(ctx, etcd, status, reason, seen.Snapshot.Message); err != nil {
+	if err := r.setCondition(ctx, etcd, status, reason, obs.Snapshot.Message); err != nil {
 		return err
 	}
-	if err := r.annotate(ctx, seen.snapshot, druidv1alpha1.CompactionRecordedAnnotation, reason); err != nil {
+	if err := r.annotate(ctx, obs.snapshot, druidv1alpha1.CompactionRecordedAnnotation, reason); err != nil {
 		return err
 	}
-	countSnapshot(client.ObjectKeyFromObject(etcd), seen.Snapshot.Taken)
+	countSnapshot(client.ObjectKeyFromObject(etcd), obs.Snapshot.Taken)
 
 	return nil
 }

@@ -4,24 +4,26 @@
 
 package conditions
 
-import druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+import (
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+)
 
-// IsWorthTelling is true when somebody should hear that a condition became what it is now. Nil: there was none before. A
+// ShouldEmitEvent is true when somebody should hear that a condition became what it is now. Nil: there was none before. A
 // condition that appears is worth telling only when it is bad, and one that changes always, but for the cluster ids of members
 // that start and stop.
-func IsWorthTelling(before, now *druidv1alpha1.Condition) bool {
+func ShouldEmitEvent(before, now *druidv1alpha1.Condition) bool {
 	switch {
 	case before == nil:
-		return IsBad(now)
+		return IsAbnormal(now)
 	case now.Type == druidv1alpha1.ConditionTypeClusterIDMismatch:
-		return IsBad(before) != IsBad(now)
+		return IsAbnormal(before) != IsAbnormal(now)
 	default:
 		return before.Status != now.Status
 	}
 }
 
-// IsBad is true for a condition that somebody should look at.
-func IsBad(condition *druidv1alpha1.Condition) bool {
+// IsAbnormal is true for a condition that somebody should look at.
+func IsAbnormal(condition *druidv1alpha1.Condition) bool {
 	if condition.Type == druidv1alpha1.ConditionTypeClusterIDMismatch {
 		return condition.Status == druidv1alpha1.ConditionTrue
 	}

@@ -19,7 +19,7 @@ var _ = DescribeTable("IsWorthTelling",
 			earlier = &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(before)}
 		}
 		later := &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(now)}
-		Expect(conditions.IsWorthTelling(earlier, later)).To(Equal(worth))
+		Expect(conditions.ShouldEmitEvent(earlier, later)).To(Equal(worth))
 	},
 	Entry("a condition that does not hold from the start", "Ready", "", "False", true),
 	Entry("not a condition that holds from the start", "Ready", "", "True", false),

@@ -17,36 +17,36 @@ import (
 var _ = Describe("Turns", func() {
 	var (
 		clock *testclock.FakePassiveClock
-		turns *calls.Turns
+		locks *calls.ClusterLocks
 	)
 
 	BeforeEach(func() {
 		clock = testclock.NewFakePassiveClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
-		turns = calls.NewTurns(clock)
+		locks = calls.NewClusterLocks(clock)
 	})
 
 	It("are taken by one at a time for each object", func() {
-		Expect(turns.Take("a", "one")).To(BeTrue())
-		Expect(turns.Take("a", "one")).To(BeFalse())
-		Expect(turns.Take("b", "one")).To(BeTrue())
-		turns.Give("a", 0)
-		Expect(turns.Take("a", "one")).To(BeTrue())
+		Expect(locks.TryLock("a", "one")).To(BeTrue())
+		Expect(locks.TryLock("a", "one")).To(BeFalse())
+		Expect(locks.TryLock("b", "one")).To(BeTrue())
+		locks.Unlock("a", 0)
+		Expect(locks.TryLock("a", "one")).To(BeTrue())
 	})
 
 	It("rest until all have seen what was done", func() {
-		Expect(turns.Take("a", "one")).To(BeTrue())
-		turns.Give("a", 5*time.Second)
-		Expect(turns.Take("a", "other")).To(BeFalse())
-		Expect(turns.Take("a", "one")).To(BeTrue(), "who did it knows")
-		turns.Give("a", 5*time.Second)
+		Expect(locks.TryLock("a", "one")).To(BeTrue())
+		locks.Unlock("a", 5*time.Second)
+		Expect(locks.TryLock("a", "other")).To(BeFalse())
+		Expect(locks.TryLock("a", "one")).To(BeTrue(), "who did it knows")
+		locks.Unlock("a", 5*time.Second)
 		clock.SetTime(clock.Now().Add(5 * time.Second))
-		Expect(turns.Take("a", "other")).To(BeTrue())
+		Expect(locks.TryLock("a", "other")).To(BeTrue())
 	})
 
 	It("are always free where there are none", func() {
-		turns = nil
-		Expect(turns.Take("a", "one")).To(BeTrue())
-		Expect(turns.Take("a", "one")).To(BeTrue())
-		turns.Give("a", time.Second)
+		locks = nil
+		Expect(locks.TryLock("a", "one")).To(BeTrue())
+		Expect(locks.TryLock("a", "one")).To(BeTrue())
+		locks.Unlock("a", time.Second)
 	})
 })
