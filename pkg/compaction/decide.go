@@ -15,109 +15,109 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// MaxAttempts is how many Jobs are run, one after the other, before a full snapshot is taken instead.
+// MaxAttempts is the number of consecutive Jobs before the operator takes a full snapshot instead.
 const MaxAttempts = 3
 
-// firstRetryPause is the pause after the first Job that failed; each further one is twice as long.
+// firstRetryPause is the pause after the first failed Job. Each further pause is twice as long.
 const firstRetryPause = time.Minute
 
-// Input is what is known about the compaction of the snapshots of one Etcd.
+// Input is the observed state from which Decide computes the next action for one Etcd.
 type Input struct {
-	// HasStore is true when there are snapshots at all, and a pod may be run to compact them.
+	// HasStore is true if the Etcd has a backup store and the operator may run a pod that compacts its snapshots.
 	HasStore bool
-	// Suspended is true while nothing may be begun.
+	// Suspended is true while reconciliation of the Etcd is suspended. Nothing new starts then.
 	Suspended bool
-	// Hibernated is true while no member runs that could take a full snapshot, or change anything.
+	// Hibernated is true while the cluster has no running member, so that no member can take a full snapshot.
 	Hibernated bool
-	// FullSnapshotLease and DeltaSnapshotLease hold the newest revisions in the store.
+	// FullSnapshotLease and DeltaSnapshotLease hold the latest revisions in the store.
 	FullSnapshotLease, DeltaSnapshotLease etcdcluster.Lease
-	// StoreLocation is the store that is used now, as the leases name theirs. Empty: not known.
+	// StoreLocation is the current store, in the format of the store annotation of the Leases. Empty: unknown.
 	StoreLocation string
-	// EventsThreshold is the number of events since the last full snapshot from which on a Job runs. 0: none is run by itself.
+	// EventsThreshold is the number of events since the last full snapshot that starts a Job. 0: only a task starts a Job.
 	EventsThreshold int64
-	// FullSnapshotThreshold is the number of events from which on a full snapshot is taken instead. 0: none is.
+	// FullSnapshotThreshold is the number of events that starts a full snapshot instead of a Job. 0: no limit.
 	FullSnapshotThreshold int64
-	// Job is what was seen of the Job. Nil: there is none.
+	// Job is the existing Job. Nil: there is none.
 	Job *Job
-	// Snapshot is what was seen of the newest full snapshot that was asked for instead. Nil: none was.
+	// Snapshot is the latest full snapshot that was requested instead of a Job. Nil: there is none.
 	Snapshot *Snapshot
-	// Task is the UID of the running EtcdOpsTask that asks for a Job. Empty: none does.
+	// Task is the UID of the EtcdOpsTask in progress that requests a Job. Empty: there is none.
 	Task types.UID
 }
 
-// Job is what was seen of a Job that compacts snapshots.
+// Job is the observed state of a Job that compacts snapshots.
 type Job struct {
-	// Deleting is true while it is being deleted.
+	// Deleting is true while the Job is being deleted.
 	Deleting bool
-	// Outcome is why it ended, one of the reasons of LastSnapshotCompactionSucceeded. Empty: it runs.
+	// Outcome is the result, one of the reasons of LastSnapshotCompactionSucceeded. Empty: the Job is running.
 	Outcome string
-	// Message says more about Outcome, for people.
+	// Message is a human-readable description of Outcome.
 	Message string
-	// Disruption is why its pod is being ended from outside. Empty: it is not.
+	// Disruption is the reason for which the pod is being disrupted. Empty: the pod is not disrupted.
 	Disruption string
 	// DisruptionRecorded is true when Disruption is written on the Job, so that it is known when the pod is gone.
 	DisruptionRecorded bool
-	// Recorded is true when condition and metrics show the outcome.
+	// Recorded is true if the condition and the metrics report the outcome.
 	Recorded bool
-	// StartTime and EndTime are when it began and ended. Zero: it has not.
+	// StartTime and EndTime are the times at which the Job started and ended. Zero: not yet.
 	StartTime, EndTime time.Time
-	// Attempt is the number of the attempt, from 1.
+	// Attempt is the number of this attempt, starting at 1.
 	Attempt int
-	// Task is the UID of the task that asked for it. Empty: none did.
+	// Task is the UID of the task that requested the Job. Empty: no task did.
 	Task types.UID
-	// BaseRevision is the revision of the full snapshot that there was when it was made. Empty: there was none, or a version
-	// of the operator made the Job that did not note it.
+	// BaseRevision is the revision of the latest full snapshot when the Job was created. Empty: there was no full snapshot, or
+	// an earlier version of the operator created the Job without this annotation.
 	BaseRevision string
 }
 
-// Snapshot is what was seen of a full snapshot that was asked for instead of a Job.
+// Snapshot is the observed state of a full snapshot that was requested instead of a Job.
 type Snapshot struct {
-	// BaseRevision is the revision of the full snapshot that there was when it was asked for.
+	// BaseRevision is the revision of the latest full snapshot at the time of the request.
 	BaseRevision string
-	// Ended is true when it was taken or has failed.
+	// Ended is true if the snapshot was taken or failed.
 	Ended bool
-	// Taken is true when it was taken.
+	// Taken is true if the snapshot was taken.
 	Taken bool
 	// Recorded is true when condition and metrics show the outcome.
 	Recorded bool
-	// Message says how it ended, for people.
+	// Message is a human-readable description of the result.
 	Message string
 }
 
-// Action is what is to be done next.
+// Action is the next action of the controller.
 type Action string
 
 const (
-	// ActionNone means that nothing is to be done.
+	// ActionNone means that there is nothing to do.
 	ActionNone Action = "None"
-	// ActionNoteDisruption means that the Job has to be told why its pod is being ended.
+	// ActionNoteDisruption means to write the reason of the pod's disruption into an annotation of the Job.
 	ActionNoteDisruption Action = "NoteDisruption"
-	// ActionRecordJob means that condition and metrics have to show how the Job ended.
+	// ActionRecordJob means to report the outcome of the Job in the condition and the metrics.
 	ActionRecordJob Action = "RecordJob"
-	// ActionRecordSnapshot means that condition and metrics have to show how the full snapshot ended.
+	// ActionRecordSnapshot means to report the outcome of the full snapshot in the condition and the metrics.
 	ActionRecordSnapshot Action = "RecordSnapshot"
-	// ActionDeleteJob means that the Job is of no use any more.
+	// ActionDeleteJob means to delete the Job, which is no longer needed.
 	ActionDeleteJob Action = "DeleteJob"
-	// ActionRunJob means that a Job has to be created, in the place of the one that there may be.
+	// ActionRunJob means to create a Job, which replaces an existing one.
 	ActionRunJob Action = "RunJob"
-	// ActionTakeSnapshot means that a full snapshot has to be asked for.
+	// ActionTakeSnapshot means to request a full snapshot.
 	ActionTakeSnapshot Action = "TakeSnapshot"
 )
 
-// Decision is what is to be done next, and why.
+// Decision is the next action and its reason.
 type Decision struct {
-	// Action is what is to be done next.
+	// Action is the next action.
 	Action Action
-	// Attempt is the number of the Job to be created, from 1.
+	// Attempt is the number of the Job to create, starting at 1.
 	Attempt int
-	// RequeueAfter is when something may be done of which no event tells. 0: every change is told by an event.
+	// RequeueAfter is the time until the next decision if no watch event can trigger it. 0: a watch event triggers it.
 	RequeueAfter time.Duration
-	// Reason says why, for logs.
+	// Reason explains the decision. Logs and events show it.
 	Reason string
 }
 
-// Events returns the number of events since the last full snapshot; false when the leases do not tell, since there are no
-// snapshots yet, or since they tell of a store that is used no longer.
+// Events returns the number of events since the last full snapshot. It returns false if the Leases hold no revision, or if a
+// Lease records snapshots of another store.
 func (c Input) Events() (int64, bool) {
 	if etcdcluster.IsInOtherStore(c.FullSnapshotLease, c.StoreLocation) || etcdcluster.IsInOtherStore(c.DeltaSnapshotLease, c.StoreLocation) {
 		return 0, false
@@ -134,8 +134,8 @@ func (c Input) Events() (int64, bool) {
 	return max(delta-full, 0), true
 }
 
-// HasNoResult is true for a Job that has ended without an error while the newest full snapshot is still the one that there was
-// before, and there are events since then. The process ends so where it finds nothing in the store that it could compact.
+// HasNoResult is true for a Job that completed successfully without a new full snapshot, although there are events since the
+// previous one. The compaction process exits like this if it finds nothing in the store to compact.
 func (c Input) HasNoResult() bool {
 	if c.Job == nil || c.Job.Recorded || c.Job.Outcome != druidv1alpha1.PodSuccessReasonNone {
 		return false
@@ -145,7 +145,7 @@ func (c Input) HasNoResult() bool {
 	return known && events > 0 && c.Job.BaseRevision == c.FullSnapshotLease.Holder
 }
 
-// MarkFailedWithoutResult lets the Job have failed, which HasNoResult.
+// MarkFailedWithoutResult sets the outcome of the Job to failed. The caller checks HasNoResult first.
 func (c *Input) MarkFailedWithoutResult() {
 	events, _ := c.Events()
 	c.Job.Outcome = druidv1alpha1.PodFailureReasonProcessFailure
@@ -153,15 +153,15 @@ func (c *Input) MarkFailedWithoutResult() {
 		c.Job.Attempt, c.Job.BaseRevision, events)
 }
 
-// Decide returns what is to be done next:
+// Decide returns the next action:
 //
-//  1. Without a store there is no Job.
-//  2. What has ended is recorded before anything else begins.
-//  3. A Job that a task asks for is run whatever the thresholds say; nothing else is asked for in its stead.
-//  4. From one threshold on a Job is run; it is repeated after pauses that grow. From another threshold on, when a Job took too
-//     long, or when the last attempt has failed, a full snapshot is taken instead, once for as long as the task that takes it
-//     is remembered.
-//  5. A Job that is not needed any more, since a full snapshot was taken meanwhile, is deleted.
+//  1. Without a backup store there is no Job.
+//  2. Each outcome is recorded before anything new starts.
+//  3. A Job that a task requests runs at any number of events. No full snapshot replaces it.
+//  4. A Job runs if the events exceed EventsThreshold. A failed Job is retried with exponential backoff. A full snapshot
+//     replaces the Job if the events exceed FullSnapshotThreshold, if a Job exceeded its deadline, or if the last attempt
+//     failed. The operator requests one such snapshot for as long as its task exists.
+//  5. A Job that a newer full snapshot made unnecessary is deleted.
 func (c Input) Decide(now time.Time) Decision {
 	if decision, decided := c.handleEnded(); decided {
 		return decision
@@ -185,7 +185,8 @@ func (c Input) Decide(now time.Time) Decision {
 	return c.decideByThresholds(now)
 }
 
-// handleEnded deals with what has ended or must not be; false when nothing has.
+// handleEnded returns the action for a Job or a snapshot that ended, and for a Job that must not exist. It returns false if
+// there is none.
 func (c Input) handleEnded() (Decision, bool) {
 	switch {
 	case c.Job != nil && c.Job.Deleting:
@@ -205,7 +206,7 @@ func (c Input) handleEnded() (Decision, bool) {
 	}
 }
 
-// decideForTask runs the Job that a task asks for.
+// decideForTask returns the action while a task requests a Job.
 func (c Input) decideForTask(now time.Time) Decision {
 	switch {
 	case c.Job == nil:
@@ -221,17 +222,17 @@ func (c Input) decideForTask(now time.Time) Decision {
 	}
 }
 
-// IsLast is true when the Job has ended and no other is run for the same task.
+// IsLast is true if the Job ended and the same task gets no further attempt.
 func (j Job) IsLast() bool {
 	return j.Outcome == druidv1alpha1.PodSuccessReasonNone || j.Outcome != "" && !j.isRetriable()
 }
 
-// isRetriable is false for a Job whose time limit the next one would exceed too, and for the last attempt.
+// isRetriable is false for the last attempt, and for a Job that exceeded its deadline: the next Job would exceed it too.
 func (j Job) isRetriable() bool {
 	return j.Outcome != druidv1alpha1.JobFailureReasonDeadlineExceeded && j.Attempt < MaxAttempts
 }
 
-// decideByThresholds decides from the number of events, when no Job runs and none has succeeded.
+// decideByThresholds returns the action for the number of events. No Job is running, and none succeeded.
 func (c Input) decideByThresholds(now time.Time) Decision {
 	events, known := c.Events()
 	if !known || c.EventsThreshold <= 0 || events < c.EventsThreshold {
@@ -256,7 +257,7 @@ func (c Input) decideByThresholds(now time.Time) Decision {
 	}
 }
 
-// requestSnapshot asks for a full snapshot, once for each that there is.
+// requestSnapshot requests a full snapshot, once for each full snapshot in the store.
 func (c Input) requestSnapshot(reason string) Decision {
 	if c.Snapshot != nil && (!c.Snapshot.Ended || c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder) {
 		return Decision{Action: ActionNone, Reason: "a full snapshot was asked for: " + reason}
@@ -265,7 +266,7 @@ func (c Input) requestSnapshot(reason string) Decision {
 	return Decision{Action: ActionTakeSnapshot, Reason: reason}
 }
 
-// retry repeats the Job that has failed, after a pause.
+// retry returns the action that repeats a failed Job after a pause.
 func (c Input) retry(now time.Time) Decision {
 	pause := firstRetryPause << (c.Job.Attempt - 1)
 	if wait := c.Job.EndTime.Add(pause).Sub(now); wait > 0 {

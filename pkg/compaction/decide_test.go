@@ -20,7 +20,7 @@ import (
 
 var compactionNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// compactionWith is a store with 150 events since its full snapshot, of which 100 are enough for a Job and 300 too many.
+// compactionWith has a store with 150 events since its full snapshot. A Job starts at 100 events, a full snapshot at 300.
 func compactionWith(changes ...func(*compaction.Input)) compaction.Input {
 	c := compaction.Input{
 		HasStore:              true,
@@ -49,7 +49,7 @@ func compactionJob(change func(*compaction.Job)) func(*compaction.Input) {
 
 func jobRuns(*compaction.Job) {}
 
-// jobEnded is a Job that ended ten seconds ago, as is recorded.
+// jobEnded is a Job that ended ten seconds ago and whose outcome is recorded.
 func jobEnded(outcome string, attempt int) func(*compaction.Input) {
 	return compactionJob(func(j *compaction.Job) {
 		j.Outcome, j.Attempt, j.Recorded, j.EndTime = outcome, attempt, true, compactionNow.Add(-10*time.Second)
@@ -66,7 +66,7 @@ func snapshotAsked(base string, ended, recorded bool) func(*compaction.Input) {
 	}
 }
 
-// elsewhere is a store that was left: a lease tells of it yet.
+// elsewhere has a Lease that records a full snapshot of the previous store.
 func elsewhere(c *compaction.Input) {
 	c.StoreLocation, c.DeltaSnapshotLease.Store = "the new store", "the new store"
 	c.FullSnapshotLease.Store = "the old store"
@@ -90,73 +90,73 @@ var _ = Describe("Compaction", func() {
 			Expect(decision.RequeueAfter).To(Equal(requeueAfter))
 			Expect(decision.Reason).NotTo(BeEmpty())
 		},
-		Entry("runs a Job from the threshold on", changes{delta("1100")}, "RunJob", 1, time.Duration(0)),
+		Entry("runs a Job at the threshold", changes{delta("1100")}, "RunJob", 1, time.Duration(0)),
 		Entry("runs none below the threshold", changes{delta("1099")}, "None", 0, time.Duration(0)),
 		Entry("runs none before there is a delta snapshot", changes{delta("")}, "None", 0, time.Duration(0)),
 		Entry("runs none before there is a full snapshot", changes{func(c *compaction.Input) { c.FullSnapshotLease.Holder = "" }}, "None", 0, time.Duration(0)),
-		Entry("runs none where the newest delta snapshot is older than the full one", changes{delta("10")}, "None", 0, time.Duration(0)),
-		Entry("runs none by itself where compaction is switched off", changes{switchedOff}, "None", 0, time.Duration(0)),
-		Entry("runs none where the snapshots that are known of lie in a store of before", changes{elsewhere}, "None", 0, time.Duration(0)),
-		Entry("takes no full snapshot there either", changes{delta("1300"), elsewhere}, "None", 0, time.Duration(0)),
+		Entry("runs none if the latest delta snapshot is older than the full one", changes{delta("10")}, "None", 0, time.Duration(0)),
+		Entry("runs none without a task if compaction is disabled", changes{switchedOff}, "None", 0, time.Duration(0)),
+		Entry("runs none if the known snapshots are in the previous store", changes{elsewhere}, "None", 0, time.Duration(0)),
+		Entry("takes no full snapshot if the known snapshots are in the previous store", changes{delta("1300"), elsewhere}, "None", 0, time.Duration(0)),
 		Entry("runs none while the Etcd is suspended", changes{suspended}, "None", 0, time.Duration(0)),
 		Entry("runs none while the cluster hibernates", changes{hibernated}, "None", 0, time.Duration(0)),
 		Entry("runs none without a store", changes{storeless}, "None", 0, time.Duration(0)),
-		Entry("takes a full snapshot where there are too many events", changes{delta("1300")}, "TakeSnapshot", 0, time.Duration(0)),
-		Entry("takes none while the cluster hibernates", changes{delta("1300"), hibernated}, "None", 0, time.Duration(0)),
-		Entry("takes one snapshot, and waits for it", changes{delta("1300"), snapshotAsked("1000", false, false)}, "None", 0, time.Duration(0)),
-		Entry("waits for the one that was asked for before another full snapshot was taken", changes{delta("1300"), snapshotAsked("900", false, false)}, "None", 0, time.Duration(0)),
-		Entry("does not repeat one that has failed, while it is remembered", changes{delta("1300"), snapshotAsked("1000", true, true)}, "None", 0, time.Duration(0)),
-		Entry("takes another when there is a newer full snapshot", changes{delta("1300"), snapshotAsked("900", true, true)}, "TakeSnapshot", 0, time.Duration(0)),
-		Entry("records how the snapshot ended", changes{snapshotAsked("1000", true, false)}, "RecordSnapshot", 0, time.Duration(0)),
-		Entry("records how the snapshot ended also while the Etcd is suspended", changes{snapshotAsked("1000", true, false), suspended}, "RecordSnapshot", 0, time.Duration(0)),
-		Entry("runs no Job right after a snapshot was asked for", changes{snapshotAsked("1000", true, true)}, "None", 0, time.Duration(0)),
+		Entry("takes a full snapshot at the threshold for full snapshots", changes{delta("1300")}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("takes no full snapshot while the cluster hibernates", changes{delta("1300"), hibernated}, "None", 0, time.Duration(0)),
+		Entry("waits for a requested full snapshot", changes{delta("1300"), snapshotAsked("1000", false, false)}, "None", 0, time.Duration(0)),
+		Entry("waits for a requested full snapshot also after another one was taken", changes{delta("1300"), snapshotAsked("900", false, false)}, "None", 0, time.Duration(0)),
+		Entry("does not repeat a failed full snapshot while its task exists", changes{delta("1300"), snapshotAsked("1000", true, true)}, "None", 0, time.Duration(0)),
+		Entry("takes another full snapshot after a newer one exists", changes{delta("1300"), snapshotAsked("900", true, true)}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("records the result of a full snapshot", changes{snapshotAsked("1000", true, false)}, "RecordSnapshot", 0, time.Duration(0)),
+		Entry("records the result of a full snapshot while the Etcd is suspended", changes{snapshotAsked("1000", true, false), suspended}, "RecordSnapshot", 0, time.Duration(0)),
+		Entry("runs no Job after a full snapshot was requested for the same base", changes{snapshotAsked("1000", true, true)}, "None", 0, time.Duration(0)),
 
-		Entry("lets a Job run", changes{compactionJob(jobRuns)}, "None", 0, time.Duration(0)),
-		Entry("lets a Job run while the Etcd is suspended", changes{compactionJob(jobRuns), suspended}, "None", 0, time.Duration(0)),
-		Entry("ends a Job when the store is gone", changes{compactionJob(jobRuns), storeless}, "DeleteJob", 0, time.Duration(0)),
-		Entry("waits for a Job to be gone", changes{compactionJob(func(j *compaction.Job) { j.Deleting = true })}, "None", 0, time.Duration(0)),
-		Entry("notes why the pod is being ended", changes{compactionJob(func(j *compaction.Job) { j.Disruption = "EvictionByEvictionAPI" })}, "NoteDisruption", 0, time.Duration(0)),
-		Entry("notes it once", changes{compactionJob(func(j *compaction.Job) { j.Disruption, j.DisruptionRecorded = "EvictionByEvictionAPI", true })}, "None", 0, time.Duration(0)),
-		Entry("records how a Job ended", changes{compactionJob(func(j *compaction.Job) { j.Outcome = "None" })}, "RecordJob", 0, time.Duration(0)),
-		Entry("records how a Job ended while the Etcd is suspended", changes{compactionJob(func(j *compaction.Job) { j.Outcome = "None" }), suspended}, "RecordJob", 0, time.Duration(0)),
+		Entry("continues a running Job", changes{compactionJob(jobRuns)}, "None", 0, time.Duration(0)),
+		Entry("continues a running Job while the Etcd is suspended", changes{compactionJob(jobRuns), suspended}, "None", 0, time.Duration(0)),
+		Entry("deletes a running Job after the store was removed from the spec", changes{compactionJob(jobRuns), storeless}, "DeleteJob", 0, time.Duration(0)),
+		Entry("waits for the deletion of a Job", changes{compactionJob(func(j *compaction.Job) { j.Deleting = true })}, "None", 0, time.Duration(0)),
+		Entry("records why the pod is being disrupted", changes{compactionJob(func(j *compaction.Job) { j.Disruption = "EvictionByEvictionAPI" })}, "NoteDisruption", 0, time.Duration(0)),
+		Entry("records the disruption once", changes{compactionJob(func(j *compaction.Job) { j.Disruption, j.DisruptionRecorded = "EvictionByEvictionAPI", true })}, "None", 0, time.Duration(0)),
+		Entry("records the outcome of a Job", changes{compactionJob(func(j *compaction.Job) { j.Outcome = "None" })}, "RecordJob", 0, time.Duration(0)),
+		Entry("records the outcome of a Job while the Etcd is suspended", changes{compactionJob(func(j *compaction.Job) { j.Outcome = "None" }), suspended}, "RecordJob", 0, time.Duration(0)),
 		Entry("deletes a Job that has succeeded", changes{jobEnded("None", 1)}, "DeleteJob", 0, time.Duration(0)),
-		Entry("repeats a Job that has failed not before a minute has passed", changes{jobEnded("ProcessFailure", 1)}, "None", 0, 50*time.Second),
-		Entry("waits twice as long after the second", changes{jobEnded("Unknown", 2)}, "None", 0, 110*time.Second),
-		Entry("repeats it then", changes{jobEnded("EvictionByEvictionAPI", 1), func(c *compaction.Input) { c.Job.EndTime = compactionNow.Add(-time.Minute) }}, "RunJob", 2, time.Duration(0)),
-		Entry("takes a full snapshot after the third", changes{jobEnded("ProcessFailure", 3)}, "TakeSnapshot", 0, time.Duration(0)),
-		Entry("takes a full snapshot when a Job took too long", changes{jobEnded("DeadlineExceeded", 1)}, "TakeSnapshot", 0, time.Duration(0)),
-		Entry("forgets a Job that has failed when a full snapshot was taken meanwhile", changes{jobEnded("ProcessFailure", 1), delta("1001")}, "DeleteJob", 0, time.Duration(0)),
+		Entry("waits a minute before it repeats a failed Job", changes{jobEnded("ProcessFailure", 1)}, "None", 0, 50*time.Second),
+		Entry("waits twice as long after the second attempt", changes{jobEnded("Unknown", 2)}, "None", 0, 110*time.Second),
+		Entry("repeats a failed Job after the pause", changes{jobEnded("EvictionByEvictionAPI", 1), func(c *compaction.Input) { c.Job.EndTime = compactionNow.Add(-time.Minute) }}, "RunJob", 2, time.Duration(0)),
+		Entry("takes a full snapshot after the third attempt", changes{jobEnded("ProcessFailure", 3)}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("takes a full snapshot after a Job exceeded its deadline", changes{jobEnded("DeadlineExceeded", 1)}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("deletes a failed Job after a newer full snapshot was taken", changes{jobEnded("ProcessFailure", 1), delta("1001")}, "DeleteJob", 0, time.Duration(0)),
 
-		Entry("runs a Job for a task, whatever the thresholds say", changes{askedBy, switchedOff}, "RunJob", 1, time.Duration(0)),
+		Entry("runs a Job for a task if compaction is disabled", changes{askedBy, switchedOff}, "RunJob", 1, time.Duration(0)),
 		Entry("runs a Job for a task while the cluster hibernates", changes{askedBy, hibernated}, "RunJob", 1, time.Duration(0)),
 		Entry("runs none for a task while the Etcd is suspended", changes{askedBy, suspended}, "None", 0, time.Duration(0)),
-		Entry("waits with a task's Job for the one that runs", changes{compactionJob(jobRuns), askedBy}, "None", 0, time.Duration(0)),
-		Entry("puts a task's Job in the place of an older one", changes{jobEnded("None", 1), askedBy}, "RunJob", 1, time.Duration(0)),
-		Entry("keeps a task's Job until the task has ended", changes{jobEnded("None", 1), ofTask, askedBy}, "None", 0, time.Duration(0)),
-		Entry("deletes it then", changes{jobEnded("None", 1), ofTask}, "DeleteJob", 0, time.Duration(0)),
-		Entry("deletes a failed one then, and takes no full snapshot in its stead", changes{jobEnded("DeadlineExceeded", 1), ofTask}, "DeleteJob", 0, time.Duration(0)),
-		Entry("ends a Job whose task has ended", changes{compactionJob(jobRuns), ofTask}, "DeleteJob", 0, time.Duration(0)),
-		Entry("repeats a task's Job after a pause", changes{jobEnded("ProcessFailure", 2), ofTask, askedBy}, "None", 0, 110*time.Second),
-		Entry("does not repeat a task's Job after the third", changes{jobEnded("ProcessFailure", 3), ofTask, askedBy}, "None", 0, time.Duration(0)),
+		Entry("waits for a running Job before it runs the Job of a task", changes{compactionJob(jobRuns), askedBy}, "None", 0, time.Duration(0)),
+		Entry("replaces an older Job with the Job of a task", changes{jobEnded("None", 1), askedBy}, "RunJob", 1, time.Duration(0)),
+		Entry("keeps the Job of a task until the task ends", changes{jobEnded("None", 1), ofTask, askedBy}, "None", 0, time.Duration(0)),
+		Entry("deletes the Job of a task that ended", changes{jobEnded("None", 1), ofTask}, "DeleteJob", 0, time.Duration(0)),
+		Entry("deletes the failed Job of a task that ended, and takes no full snapshot instead", changes{jobEnded("DeadlineExceeded", 1), ofTask}, "DeleteJob", 0, time.Duration(0)),
+		Entry("deletes a running Job whose task ended", changes{compactionJob(jobRuns), ofTask}, "DeleteJob", 0, time.Duration(0)),
+		Entry("waits before it repeats the Job of a task", changes{jobEnded("ProcessFailure", 2), ofTask, askedBy}, "None", 0, 110*time.Second),
+		Entry("does not repeat the Job of a task after the third attempt", changes{jobEnded("ProcessFailure", 3), ofTask, askedBy}, "None", 0, time.Duration(0)),
 	)
 
-	DescribeTable("LacksResult",
+	DescribeTable("HasNoResult",
 		func(lacks bool, base string, given ...func(*compaction.Input)) {
 			c := compactionWith(append(changes{compactionJob(func(j *compaction.Job) { j.Outcome, j.BaseRevision = "None", base })}, given...)...)
 			Expect(c.HasNoResult()).To(Equal(lacks))
 		},
-		Entry("of a Job after which the newest full snapshot is the one of before", true, "1000"),
-		Entry("not of one after which there is a newer one", false, "900"),
-		Entry("not of one for which there was nothing to do", false, "1000", delta("1000")),
-		Entry("not of one that was made without a full snapshot", false, ""),
-		Entry("not of one that runs", false, "1000", func(c *compaction.Input) { c.Job.Outcome = "" }),
-		Entry("not of one that has failed", false, "1000", func(c *compaction.Input) { c.Job.Outcome = "DeadlineExceeded" }),
-		Entry("not of one of which it is recorded how it ended", false, "1000", func(c *compaction.Input) { c.Job.Recorded = true }),
-		Entry("not where the snapshots that are known of lie elsewhere", false, "1000", elsewhere),
-		Entry("not where there is no Job", false, "1000", func(c *compaction.Input) { c.Job = nil }),
+		Entry("is true if the latest full snapshot did not change", true, "1000"),
+		Entry("is false if a newer full snapshot exists", false, "900"),
+		Entry("is false without events since the full snapshot", false, "1000", delta("1000")),
+		Entry("is false without a known base revision", false, ""),
+		Entry("is false for a running Job", false, "1000", func(c *compaction.Input) { c.Job.Outcome = "" }),
+		Entry("is false for a failed Job", false, "1000", func(c *compaction.Input) { c.Job.Outcome = "DeadlineExceeded" }),
+		Entry("is false after the outcome was recorded", false, "1000", func(c *compaction.Input) { c.Job.Recorded = true }),
+		Entry("is false if the known snapshots are in the previous store", false, "1000", elsewhere),
+		Entry("is false without a Job", false, "1000", func(c *compaction.Input) { c.Job = nil }),
 	)
 
-	It("should let a Job have failed that has no result, and repeat it", func() {
+	It("should mark a Job without a result as failed, and repeat it", func() {
 		c := compactionWith(compactionJob(func(j *compaction.Job) {
 			j.Outcome, j.BaseRevision, j.EndTime = "None", "1000", compactionNow.Add(-10*time.Second)
 		}))
@@ -168,7 +168,7 @@ var _ = Describe("Compaction", func() {
 		Expect(c.Decide(compactionNow).RequeueAfter).To(Equal(50 * time.Second))
 	})
 
-	Describe("CompactionJobFor", func() {
+	Describe("JobFor", func() {
 		job := func(conditions ...batchv1.JobCondition) *batchv1.Job {
 			return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "test-compactor", UID: "job", Annotations: map[string]string{}}, Status: batchv1.JobStatus{Conditions: conditions}}
 		}
@@ -188,7 +188,7 @@ var _ = Describe("Compaction", func() {
 			return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: message}}}}}
 		}
 
-		DescribeTable("should say how the Job ended",
+		DescribeTable("should return the outcome of the Job",
 			func(job *batchv1.Job, pods []corev1.Pod, outcome, message string) {
 				obs := compaction.JobFor(job, pods)
 				Expect(obs.Outcome).To(Equal(outcome))
@@ -197,37 +197,37 @@ var _ = Describe("Compaction", func() {
 					Expect(obs.EndTime).To(Equal(compactionNow))
 				}
 			},
-			Entry("not at all", job(), nil, "", ""),
-			Entry("well", job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(compactionNow)}), nil, "None", "Job test-compactor has compacted"),
-			Entry("too late", job(failed("DeadlineExceeded")), []corev1.Pod{pod(disrupted("TerminationByKubelet"))}, "DeadlineExceeded", "activeDeadlineDuration"),
-			Entry("preempted", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("PreemptionByScheduler"))}, "PreemptionByScheduler", "ended from outside"),
-			Entry("with its node", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("DeletionByTaintManager"))}, "DeletionByTaintManager", ""),
-			Entry("evicted", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("EvictionByEvictionAPI"))}, "EvictionByEvictionAPI", ""),
-			Entry("ended by the kubelet", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("TerminationByKubelet"))}, "TerminationByKubelet", ""),
-			Entry("by its process", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited("no base\n  snapshot"))}, "ProcessFailure", "code 1: no base snapshot"),
-			Entry("silently", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(""))}, "ProcessFailure", "it said nothing"),
-			Entry("without a pod that tells", job(failed("BackoffLimitExceeded")), nil, "Unknown", "does not tell why"),
+			Entry("none while it runs", job(), nil, "", ""),
+			Entry("success", job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(compactionNow)}), nil, "None", "Job test-compactor has compacted"),
+			Entry("an exceeded deadline", job(failed("DeadlineExceeded")), []corev1.Pod{pod(disrupted("TerminationByKubelet"))}, "DeadlineExceeded", "activeDeadlineDuration"),
+			Entry("preemption", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("PreemptionByScheduler"))}, "PreemptionByScheduler", "ended from outside"),
+			Entry("deletion by the taint manager", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("DeletionByTaintManager"))}, "DeletionByTaintManager", ""),
+			Entry("eviction", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("EvictionByEvictionAPI"))}, "EvictionByEvictionAPI", ""),
+			Entry("termination by the kubelet", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("TerminationByKubelet"))}, "TerminationByKubelet", ""),
+			Entry("a failed process", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited("no base\n  snapshot"))}, "ProcessFailure", "code 1: no base snapshot"),
+			Entry("a failed process without a message", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(""))}, "ProcessFailure", "it said nothing"),
+			Entry("unknown without a pod", job(failed("BackoffLimitExceeded")), nil, "Unknown", "does not tell why"),
 		)
 
-		It("should believe what was noted when the pod is gone", func() {
+		It("should use the recorded disruption after the pod was deleted", func() {
 			ended := job(failed("BackoffLimitExceeded"))
 			ended.Annotations["etcd-druid.extensions.gardener.cloud/disruption"] = "PreemptionByScheduler"
 			Expect(compaction.JobFor(ended, nil).Outcome).To(Equal("PreemptionByScheduler"))
 		})
 
-		It("should not look at the pods of an earlier Job", func() {
+		It("should ignore the pods of an earlier Job", func() {
 			other := pod(disrupted("PreemptionByScheduler"))
 			other.OwnerReferences[0].UID = "other"
 			Expect(compaction.JobFor(job(failed("BackoffLimitExceeded")), []corev1.Pod{other}).Outcome).To(Equal("Unknown"))
 		})
 
-		It("should cut short what a container said", func() {
+		It("should shorten the termination message of a container", func() {
 			obs := compaction.JobFor(job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(strings.Repeat("x", 4000) + "the end"))})
 			Expect(obs.Message).To(HaveSuffix("the end"))
 			Expect(len(obs.Message)).To(BeNumerically("<", 600))
 		})
 
-		It("should believe what was recorded of a Job without a result", func() {
+		It("should use the recorded outcome of a Job without a result", func() {
 			ended := job(batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(compactionNow)})
 			ended.Annotations["etcd-druid.extensions.gardener.cloud/recorded"] = "ProcessFailure"
 			obs := compaction.JobFor(ended, nil)
@@ -235,7 +235,7 @@ var _ = Describe("Compaction", func() {
 			Expect(obs.IsLast()).To(BeFalse())
 		})
 
-		It("should read the attempt, the task and whether it is recorded", func() {
+		It("should read the attempt, the task, the base revision and the recorded outcome", func() {
 			annotated := job()
 			annotated.Annotations = map[string]string{
 				"etcd-druid.extensions.gardener.cloud/attempt":       "2",

@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// disruptions are the reasons for which a pod is ended from outside.
+// disruptions are the reasons of the pod condition DisruptionTarget that are reported as an outcome.
 var disruptions = []string{
 	druidv1alpha1.PodFailureReasonPreemptionByScheduler,
 	druidv1alpha1.PodFailureReasonDeletionByTaintManager,
@@ -25,7 +25,7 @@ var disruptions = []string{
 	druidv1alpha1.PodFailureReasonTerminationByKubelet,
 }
 
-// JobFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
+// JobFor returns the observed state of a Job and its pods. It ignores pods that another object owns.
 func JobFor(job *batchv1.Job, pods []corev1.Pod) Job {
 	obs := Job{
 		Deleting:     job.DeletionTimestamp != nil,
@@ -48,14 +48,14 @@ func JobFor(job *batchv1.Job, pods []corev1.Pod) Job {
 	}
 	obs.setOutcome(job, pods)
 	if obs.Recorded && obs.Outcome != "" {
-		// Whoever wrote it down had seen the snapshots, or a pod that is gone by now.
+		// The recorded outcome was computed from the snapshots, or from a pod that may be deleted now.
 		obs.Outcome = job.Annotations[druidv1alpha1.CompactionRecordedAnnotation]
 	}
 
 	return obs
 }
 
-// setOutcome sets how and when the Job ended.
+// setOutcome sets the outcome and the end time of the Job.
 func (j *Job) setOutcome(job *batchv1.Job, pods []corev1.Pod) {
 	for _, condition := range job.Status.Conditions {
 		if condition.Status != corev1.ConditionTrue {
@@ -73,7 +73,7 @@ func (j *Job) setOutcome(job *batchv1.Job, pods []corev1.Pod) {
 	}
 }
 
-// failure is the reason, with a message, for which a Job failed.
+// failure returns the reason of a failed Job and its message.
 func (j *Job) failure(condition batchv1.JobCondition, pods []corev1.Pod) (string, string) {
 	switch {
 	case condition.Reason == druidv1alpha1.JobFailureReasonDeadlineExceeded:
@@ -92,7 +92,7 @@ func (j *Job) failure(condition batchv1.JobCondition, pods []corev1.Pod) (string
 	return druidv1alpha1.PodFailureReasonUnknown, "its pod does not tell why; " + condition.Message
 }
 
-// disruptionOf is why one of the pods is being ended from outside. Empty: none is.
+// disruptionOf returns the reason of the first disruption of a pod. Empty: no pod is disrupted.
 func disruptionOf(pods []corev1.Pod) string {
 	for _, pod := range pods {
 		for _, condition := range pod.Status.Conditions {

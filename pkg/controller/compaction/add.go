@@ -34,22 +34,22 @@ import (
 // ControllerName is the name of the controller in logs, metrics and events.
 const ControllerName = "compaction"
 
-// Config says when to compact and for how long.
+// Config has the thresholds and time limits of compactions.
 type Config struct {
-	// EventsThreshold is the number of events since the last full snapshot from which on a Job runs, where the Etcd says
-	// nothing. 0: compaction is switched off, whatever the Etcd says, but for tasks that ask for it.
+	// EventsThreshold is the default number of events since the last full snapshot that starts a Job. 0: compaction is disabled
+	// for all Etcds, except for tasks that request it.
 	EventsThreshold int64
-	// FullSnapshotThreshold is the number from which on a full snapshot is taken instead, where the Etcd says nothing.
+	// FullSnapshotThreshold is the default number of events that starts a full snapshot instead of a Job.
 	FullSnapshotThreshold int64
-	// Deadline is how long a Job may take.
+	// Deadline is the longest time that a Job may run.
 	Deadline time.Duration
-	// MetricsScrapeWait is how long a Job waits at its end for its metrics to be read.
+	// MetricsScrapeWait is how long a Job waits before it exits, so that its metrics can be scraped.
 	MetricsScrapeWait time.Duration
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
 }
 
-// ConfigFor takes the Config out of a completed configuration.
+// ConfigFor returns the Config of a completed configuration.
 func ConfigFor(config configv1alpha1.CompactionControllerConfiguration) Config {
 	c := Config{Deadline: config.ActiveDeadlineDuration.Duration, MetricsScrapeWait: config.MetricsScrapeWaitDuration.Duration}
 	if config.Enabled {
@@ -59,19 +59,19 @@ func ConfigFor(config configv1alpha1.CompactionControllerConfiguration) Config {
 	return c
 }
 
-// AddOptions are what the controller needs beside the manager.
+// AddOptions are the dependencies of the controller in addition to the manager.
 type AddOptions struct {
-	// Controller says how many Etcds are worked on at the same time.
+	// Controller has the number of Etcds that are reconciled concurrently.
 	Controller controller.Options
-	// Config says when to compact.
+	// Config has the thresholds and time limits.
 	Config Config
 	// Observer reads everything about one Etcd.
 	Observer Observer
-	// Clock tells the time. Nil: the real one.
+	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
 
-// AddToManager adds the controller to a manager whose caches hold the objects that an Etcd consists of.
+// AddToManager adds the controller to a manager. The caches of the manager must hold the objects of an Etcd.
 func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
@@ -108,14 +108,14 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	return nil
 }
 
-// isComponent lets objects of ours pass that are of this component.
+// isComponent passes objects with this component label.
 func isComponent(name string) predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == name
 	})
 }
 
-// holderChanged lets updates of leases pass that name another revision: they are renewed every few seconds.
+// holderChanged passes updates of Leases with another revision. The sidecar also renews Leases without a new revision.
 func holderChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*coordinationv1.Lease)
@@ -125,12 +125,12 @@ func holderChanged() predicate.Predicate {
 	}}
 }
 
-// etcdByLabel is the Etcd that the object was made for.
+// etcdByLabel returns the request for the Etcd that the labels name.
 func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: object.GetLabels()[druidv1alpha1.LabelPartOfKey]}}}
 }
 
-// etcdByTask is the Etcd on which a task acts that compacts snapshots, or that was made by this controller.
+// etcdByTask returns the request for the Etcd of a compaction task, or of a task that this controller created.
 func etcdByTask(_ context.Context, object client.Object) []reconcile.Request {
 	task, is := object.(*druidv1alpha1.EtcdOpsTask)
 	if !is || task.Spec.EtcdName == nil {

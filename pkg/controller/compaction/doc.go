@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compaction is the controller that has the snapshots of Etcds compacted: it reads what there is, has
-// etcdcluster.Compaction decide, and does the one thing that it says.
+// Package compaction is the controller that compacts the snapshots of Etcds. It reads the cluster, calls
+// compaction.Input.Decide, and executes the returned action.
 //
-// What may not live here: decisions, and what the Job looks like.
+// What may not live here: decisions, and the manifest of the Job.
 package compaction

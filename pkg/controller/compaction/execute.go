@@ -27,12 +27,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
-// snapshotTTL is how long a task that takes a full snapshot is remembered, in seconds. For so long no other is made while
-// the store holds no newer full snapshot.
+// snapshotTTL is the time to live of a finished task that takes a full snapshot, in seconds. While the task exists and the
+// store has no newer full snapshot, the controller creates no other task.
 const snapshotTTL int32 = 3600
 
-// runJob creates the Job, in the place of the one that there may be. That one goes at once: what is remembered of it is in
-// the new one.
+// runJob creates the Job. It first deletes an existing Job in the background, because the new one has all data that the next
+// decision needs.
 func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) (reconcile.Result, error) {
 	values, waitsFor, err := r.values(ctx, etcd)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs o
 	return reconcile.Result{}, nil
 }
 
-// checkOwner fails for a Job that does not belong to the Etcd. The cache holds no Job without the labels of an Etcd.
+// checkOwner returns an error for a Job that the Etcd does not own. The cache holds only Jobs with the labels of an Etcd.
 func (r *Reconciler) checkOwner(ctx context.Context, etcd *druidv1alpha1.Etcd, name string) error {
 	job := &batchv1.Job{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, job); err != nil {
@@ -73,12 +73,13 @@ func (r *Reconciler) checkOwner(ctx context.Context, etcd *druidv1alpha1.Etcd, n
 	return err
 }
 
-// foreignJobError says that a Job exists which does not belong to the Etcd.
+// foreignJob returns the error for a Job that exists and does not belong to the Etcd.
 func foreignJob(etcd *druidv1alpha1.Etcd, name string) error {
 	return fmt.Errorf("metadata.name: Job %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name", name, etcd.Namespace)
 }
 
-// values are what the Job is rendered from, as far as the Etcd's pods are rendered from it too; or what has to be waited for.
+// values returns the values of the Job's manifest. They match the values from which the members' pods were rendered. If
+// waitsFor is not empty, it names what is missing.
 func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (values componentcompaction.Values, waitsFor string, err error) {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{Gardener: true})
 	accepted, pinned := observation.State.Accepted, observation.State.Store
@@ -126,7 +127,7 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 	}, "", nil
 }
 
-// deleteJob deletes this very Job. Nil: there is nothing to delete.
+// deleteJob deletes the Job with this UID. Nil: it does nothing.
 func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job, propagation metav1.DeletionPropagation) error {
 	if job == nil {
 		return nil
@@ -138,8 +139,8 @@ func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job, propagatio
 	return nil
 }
 
-// takeSnapshot asks for a full snapshot by a task, which calls the sidecar beside the workers, repeats it, and outlives this
-// process.
+// takeSnapshot creates a task for a full snapshot. The task controller calls the sidecar, retries, and continues after a
+// restart.
 func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) error {
 	labels := helper.DefaultLabels(etcd)
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask
@@ -168,7 +169,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	return nil
 }
 
-// recordJob shows how the Job ended, in the condition and then in the metrics, and notes on the Job that it is shown.
+// recordJob reports the outcome of the Job in the condition and in the metrics. It then annotates the Job as recorded.
 func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation) error {
 	job := *obs.Job
 	status := druidv1alpha1.ConditionFalse
@@ -186,7 +187,7 @@ func (r *Reconciler) recordJob(ctx context.Context, etcd *druidv1alpha1.Etcd, ob
 	return nil
 }
 
-// recordSnapshot does the same for a full snapshot that was taken instead.
+// recordSnapshot reports the outcome of the full snapshot in the same way.
 func (r *Reconciler) recordSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation) error {
 	status, reason := druidv1alpha1.ConditionFalse, druidv1alpha1.FullSnapshotFailureReason
 	if obs.Snapshot.Taken {
@@ -203,7 +204,7 @@ func (r *Reconciler) recordSnapshot(ctx context.Context, etcd *druidv1alpha1.Etc
 	return nil
 }
 
-// setCondition writes LastSnapshotCompactionSucceeded, which is this controller's own, and an event.
+// setCondition writes the condition LastSnapshotCompactionSucceeded, which only this controller writes, and an event.
 func (r *Reconciler) setCondition(ctx context.Context, etcd *druidv1alpha1.Etcd, status druidv1alpha1.ConditionStatus, reason, message string) error {
 	const conditionType = druidv1alpha1.ConditionTypeLastSnapshotCompactionSucceeded
 	stored := &druidv1alpha1.Etcd{}

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 )
 
-// Labels of the metrics. Names and values are those of etcd-druid, with the name of the Etcd beside its namespace.
+// Labels of the metrics. Names and values are those of etcd-druid, with the name of the Etcd in addition to its namespace.
 const (
 	labelSucceeded = "succeeded"
 	labelReason    = "failureReason"
@@ -51,7 +51,7 @@ func init() {
 	metrics.Registry.MustRegister(jobsTotal, snapshotsTotal, jobsCurrent, jobDuration, deltaEvents)
 }
 
-// failureReasons are how the metrics name the reasons of the condition.
+// failureReasons maps the reasons of the condition to the label values of the metrics.
 var failureReasons = map[string]string{
 	druidv1alpha1.PodSuccessReasonNone:                   "none",
 	druidv1alpha1.JobFailureReasonDeadlineExceeded:       "deadlineExceeded",
@@ -63,7 +63,7 @@ var failureReasons = map[string]string{
 	druidv1alpha1.PodFailureReasonUnknown:                "unknown",
 }
 
-// setMetrics sets the metrics of an Etcd that say how it is now.
+// setMetrics sets the gauges of an Etcd.
 func setMetrics(etcd client.ObjectKey, c compaction.Input) {
 	if !c.HasStore {
 		deleteMetrics(etcd)
@@ -80,7 +80,7 @@ func setMetrics(etcd client.ObjectKey, c compaction.Input) {
 	}
 }
 
-// countJob counts a Job that has ended.
+// countJob counts a Job that ended.
 func countJob(etcd client.ObjectKey, job compaction.Job) {
 	succeeded := strconv.FormatBool(job.Outcome == druidv1alpha1.PodSuccessReasonNone)
 	labels := []string{succeeded, failureReasons[job.Outcome], etcd.Namespace, etcd.Name}
@@ -90,12 +90,12 @@ func countJob(etcd client.ObjectKey, job compaction.Job) {
 	}
 }
 
-// countSnapshot counts a full snapshot that was asked for instead of a Job.
+// countSnapshot counts a full snapshot that was requested instead of a Job.
 func countSnapshot(etcd client.ObjectKey, taken bool) {
 	snapshotsTotal.WithLabelValues(strconv.FormatBool(taken), etcd.Namespace, etcd.Name).Inc()
 }
 
-// deleteMetrics removes all metrics of an Etcd.
+// deleteMetrics deletes all metrics of an Etcd.
 func deleteMetrics(etcd client.ObjectKey) {
 	labels := prometheus.Labels{labelNamespace: etcd.Namespace, labelEtcd: etcd.Name}
 	for _, metric := range []interface {

@@ -25,16 +25,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// observation is what is decided from, with the objects that it was seen on.
+// observation is the input of the decision and the objects that it was read from.
 type observation struct {
 	compaction.Input
 	// job is the Job. Nil: there is none.
 	job *batchv1.Job
-	// snapshot is the newest task that takes a full snapshot instead. Nil: there is none.
+	// snapshot is the latest task that takes a full snapshot instead of a Job. Nil: there is none.
 	snapshot *druidv1alpha1.EtcdOpsTask
 }
 
-// observe reads everything from the caches.
+// observe reads the input of the decision from the caches.
 func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (observation, error) {
 	obs := observation{Input: compaction.Input{
 		HasStore:   helper.IsStoreConfigured(etcd) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
@@ -62,7 +62,7 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (obs
 	return obs, r.readTasks(ctx, etcd, &obs)
 }
 
-// storeLocation is the store that is used now, as it is remembered. Empty: none is.
+// storeLocation returns the store that the ManagedResource records. Empty: none is recorded.
 func (r *Reconciler) storeLocation(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
@@ -80,7 +80,8 @@ func (r *Reconciler) storeLocation(ctx context.Context, etcd *druidv1alpha1.Etcd
 	return "", nil
 }
 
-// checkResult looks whether a Job that has ended well has raised the lease. The cache may show it as it was before.
+// checkResult marks a completed Job as failed if it left no new full snapshot. It reads the Lease from the API server, because
+// the cache may be stale.
 func (r *Reconciler) checkResult(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	if !obs.HasNoResult() {
 		return nil
@@ -96,8 +97,8 @@ func (r *Reconciler) checkResult(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return nil
 }
 
-// setThresholds takes those of the Etcd, else those of the operator. Nothing is compacted by itself where the operator's
-// switch is off.
+// setThresholds sets the thresholds of the Etcd, and those of the operator by default. They stay 0 if the operator's
+// configuration disables compaction.
 func (r *Reconciler) setThresholds(c *compaction.Input, etcd *druidv1alpha1.Etcd) {
 	if r.Config.EventsThreshold <= 0 {
 		return
@@ -107,7 +108,7 @@ func (r *Reconciler) setThresholds(c *compaction.Input, etcd *druidv1alpha1.Etcd
 	c.FullSnapshotThreshold = ptr.Deref(spec.TriggerFullSnapshotThreshold, r.Config.FullSnapshotThreshold)
 }
 
-// lease reads a snapshot lease. The zero value: it does not exist.
+// lease reads a snapshot Lease. The zero value means that it does not exist.
 func lease(ctx context.Context, reader client.Reader, etcd *druidv1alpha1.Etcd, name string) (etcdcluster.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, lease); err != nil {
@@ -146,7 +147,7 @@ func (r *Reconciler) readJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs 
 	return nil
 }
 
-// readTasks finds the running task that asks for a Job, and the newest that takes a full snapshot instead.
+// readTasks finds the task in progress that requests a Job, and the latest task that takes a full snapshot instead of a Job.
 func (r *Reconciler) readTasks(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {

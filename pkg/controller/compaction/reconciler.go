@@ -26,44 +26,45 @@ import (
 )
 
 const (
-	// conflictPause is how long to wait when somebody else wrote an object, so that the cache shows it.
+	// conflictPause is the pause after a conflict with another writer, until the cache shows its change.
 	conflictPause = 200 * time.Millisecond
-	// existsPause is how long to wait where something has to be created that exists.
+	// existsPause is the pause after a create request for an object that already exists.
 	existsPause = 2 * time.Second
-	// storePause is when to look again for a store that is not known.
+	// storePause is the time until the next attempt to resolve an unknown store.
 	storePause = time.Minute
 )
 
-// Observer reads about one Etcd.
+// Observer reads the state of one Etcd.
 type Observer interface {
-	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
+	// Observe reads the cluster of a canonical Etcd once. The Observation records read errors.
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
-	// HostPath reads where on a node a Local store lies. Empty for every other store, and where its Secret does not say.
+	// HostPath returns the directory of a Local store on a node. Empty: the store is not Local, or its Secret does not name the
+	// directory.
 	HostPath(ctx context.Context, namespace string, store backupstore.Store) (string, error)
 }
 
-// Reconciler has snapshots compacted.
+// Reconciler compacts the snapshots of Etcds.
 type Reconciler struct {
-	// Client reads from the caches and writes.
+	// Client reads from the caches and writes to the API server.
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
-	// Observer reads what a Job has to be rendered from.
+	// Observer reads the values of the Job's manifest.
 	Observer Observer
-	// Config says when to compact.
+	// Config has the thresholds and time limits.
 	Config Config
-	// Clock tells the time.
+	// Clock returns the current time.
 	Clock clock.PassiveClock
 	// Recorder writes events.
 	Recorder events.EventRecorder
 }
 
-// Reconcile looks at the snapshots of one Etcd:
-//  1. guards: it is gone, and its metrics go with it; it is being deleted, and the etcd controller deletes its Jobs; its spec
-//     contradicts itself, which the etcd controller reports;
-//  2. see what there is: leases, Job, pods, tasks;
-//  3. decide;
-//  4. do that one thing; what it leads to wakes the controller up again.
+// Reconcile executes at most one action for the snapshots of one Etcd:
+//  1. Guards: If the Etcd does not exist, its metrics are deleted. The etcd controller deletes the Jobs of an Etcd that is
+//     being deleted, and reports a spec that contradicts itself.
+//  2. Observe the Leases, the Job, its pods and the tasks.
+//  3. Decide.
+//  4. Execute the action. A watch event of its effect triggers the next reconciliation.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	stored := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, stored); err != nil {
@@ -87,21 +88,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	setMetrics(client.ObjectKeyFromObject(etcd), obs.Input)
 	decision := obs.Decide(r.Clock.Now())
-	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "reason", decision.Reason)
+	logf.FromContext(ctx).V(1).Info("Decision computed", "action", decision.Action, "reason", decision.Reason)
 
 	result, err := r.execute(ctx, etcd, obs, decision)
 	switch {
 	case apierrors.IsConflict(err):
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case apierrors.IsAlreadyExists(err):
-		// The cache lags behind, or the one before is still being deleted.
+		// The cache is stale, or the previous object is still being deleted.
 		return reconcile.Result{RequeueAfter: existsPause}, nil
 	}
 
 	return result, client.IgnoreNotFound(err)
 }
 
-// execute carries out the decision.
+// execute executes the action of the decision.
 func (r *Reconciler) execute(ctx context.Context, etcd *druidv1alpha1.Etcd, obs observation, decision compaction.Decision) (reconcile.Result, error) {
 	switch decision.Action {
 	case compaction.ActionNoteDisruption:
