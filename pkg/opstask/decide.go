@@ -11,103 +11,104 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// firstRetryPause is the pause after the first attempt of a task that failed; each further one is twice as long.
+// firstRetryPause is the pause after the first failed attempt. Each further pause is twice as long.
 const firstRetryPause = 10 * time.Second
 
-// Task is what is known about an EtcdOpsTask.
+// Task is the observed state of an EtcdOpsTask.
 type Task struct {
-	// State of the task. Empty: nobody has looked at it.
+	// State is the state in the status. Empty: the controller has not reconciled the task.
 	State druidv1alpha1.TaskState
-	// Deleting is true while it is being deleted.
+	// Deleting is true while the task is being deleted.
 	Deleting bool
-	// Since is when it came into its state.
+	// Since is the time of the last transition of State.
 	Since time.Time
-	// StartedAt is when it was begun. Zero: it was not.
+	// StartedAt is the time at which the task started. Zero: it has not started.
 	StartedAt time.Time
-	// TTL is how long it is kept after it has ended.
+	// TTL is the time for which a finished task is kept.
 	TTL time.Duration
-	// Refusal is why the task can never be done. Nil: it can.
+	// Refusal is the reason for which the task can never run. Nil: there is none.
 	Refusal *Problem
-	// Precondition is what is in the way of the task now. Nil: nothing is.
+	// Precondition is an unmet precondition of the next attempt. Nil: all preconditions are met.
 	Precondition *Problem
-	// WaitsForTask is the name of the task on the same Etcd whose turn is first. Empty: it is this one's turn.
+	// WaitsForTask is the name of the task of the same Etcd that runs first. Empty: this task is the first in the queue.
 	WaitsForTask string
-	// FailedAttempts is the number of attempts that have failed, LastFailure when the last one did.
+	// FailedAttempts is the number of failed attempts, and LastFailure the time of the last failure. Zero: no attempt failed.
 	FailedAttempts int
 	LastFailure    time.Time
-	// Limits bound the task.
+	// Limits are the limits of the task.
 	Limits Limits
-	// Call is how the current attempt is.
+	// Call is the state of the current attempt.
 	Call Call
 }
 
-// Limits bound a task.
+// Limits are the limits of a task.
 type Limits struct {
-	// Attempts is how often it is tried.
+	// Attempts is the largest number of attempts.
 	Attempts int
-	// Deadline is how long it may take from its start, with all attempts and all that it waits for.
+	// Deadline is the longest time from the start of the task to its end. It includes all attempts and all waiting.
 	Deadline time.Duration
 }
 
-// Problem is why a task is not done.
+// Problem is the reason for which a task does not proceed or failed.
 type Problem struct {
-	// Code of the error.
+	// Code is the error code.
 	Code druidv1alpha1.ErrorCode
-	// Message for people.
+	// Message is human-readable.
 	Message string
 }
 
-// Call is how the current attempt is. The zero value: nothing was begun, or nobody remembers it.
+// Call is the state of the current attempt. The zero value means that no attempt is known, for example after a restart of the
+// operator.
 type Call struct {
-	// Running is true while it is under way.
+	// Running is true while the attempt is running.
 	Running bool
-	// Ended is true when it is over. Problem is then why it failed; nil: it did not.
+	// Ended is true if the attempt ended. Problem is then the reason of a failure. Nil: the attempt succeeded.
 	Ended   bool
 	Problem *Problem
-	// Final is true when another attempt would fail too.
+	// Final is true if another attempt would fail too.
 	Final bool
 }
 
-// Action is what is to be done next with a task.
+// Action is the next action for a task.
 type Action string
 
 const (
-	// ActionWait means that nothing is to be done, but to say what is waited for.
+	// ActionWait means to report what the task waits for. There is nothing else to do.
 	ActionWait Action = "Wait"
-	// ActionAccept means that the task joins the queue.
+	// ActionAccept means to add the task to the queue.
 	ActionAccept Action = "Accept"
-	// ActionReject means that the task ends without having been begun.
+	// ActionReject means to end the task without a start.
 	ActionReject Action = "Reject"
-	// ActionStart means that it is the task's turn.
+	// ActionStart means to start the task, which is the first in the queue.
 	ActionStart Action = "Start"
-	// ActionTry means that an attempt has to be made.
+	// ActionTry means to start an attempt.
 	ActionTry Action = "Try"
-	// ActionTryAgain means that the attempt has failed and that another follows after a pause.
+	// ActionTryAgain means to record a failed attempt. Another attempt follows after a pause.
 	ActionTryAgain Action = "TryAgain"
-	// ActionSucceed means that the task ends well.
+	// ActionSucceed means to end the task as succeeded.
 	ActionSucceed Action = "Succeed"
-	// ActionFail means that the task ends as failed.
+	// ActionFail means to end the task as failed.
 	ActionFail Action = "Fail"
-	// ActionDelete means that the task was kept for long enough.
+	// ActionDelete means to delete the task, whose TTL has expired.
 	ActionDelete Action = "Delete"
-	// ActionRelease means that whatever runs for the task has to end, so that it can be gone.
+	// ActionRelease means to stop the call of the task, and to remove the finalizer.
 	ActionRelease Action = "Release"
 )
 
-// Decision is what is to be done next with a task.
+// Decision is the next action for a task.
 type Decision struct {
-	// Action is what is to be done next.
+	// Action is the next action.
 	Action Action
-	// Problem is why the task is rejected, tried again or has failed.
+	// Problem is the reason of a rejection, a retry or a failure. Nil for every other action.
 	Problem *Problem
-	// Message says what is waited for, for people. Empty: nothing.
+	// Message states what the task waits for. Empty: nothing.
 	Message string
-	// RequeueAfter is when to look again. 0: an event will tell.
+	// RequeueAfter is the time until the next reconciliation. 0: a watch event triggers it.
 	RequeueAfter time.Duration
 }
 
-// Decide returns what is to be done next. A task joins the queue of its Etcd, is begun when it is its turn, waits for what is
-// in its way, is tried as often as its limits allow, and is kept for a while after it has ended.
+// Decide returns the next action. A task joins the queue of its Etcd, and starts when it is the first. Each attempt waits for
+// its precondition. A finished task is kept for its TTL.
 func (t Task) Decide(now time.Time) Decision {
 	switch {
 	case t.Deleting:
@@ -157,7 +158,7 @@ func (t Task) inProgress(now time.Time) Decision {
 	return t.nextAttempt(now, left)
 }
 
-// nextAttempt makes another attempt, when nothing is in its way and the pause is over.
+// nextAttempt starts an attempt if the precondition is met and the pause has ended.
 func (t Task) nextAttempt(now time.Time, left time.Duration) Decision {
 	if t.FailedAttempts > 0 {
 		pause := firstRetryPause << (t.FailedAttempts - 1)
@@ -172,7 +173,7 @@ func (t Task) nextAttempt(now time.Time, left time.Duration) Decision {
 	return Decision{Action: ActionTry}
 }
 
-// deadlineProblem is the problem of a task that has used up its time.
+// deadlineProblem returns the problem of a task that exceeded its deadline.
 func (t Task) deadlineProblem() *Problem {
 	if t.Precondition != nil && !t.Call.Running {
 		return &Problem{Code: t.Precondition.Code, Message: fmt.Sprintf("%s; that took longer than %s", t.Precondition.Message, t.Limits.Deadline)}

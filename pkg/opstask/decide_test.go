@@ -20,7 +20,7 @@ var taskNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 type taskChange = func(*opstask.Task)
 
-// taskThat is a task that is tried three times within an hour.
+// taskThat is a task with three attempts and a deadline of one hour.
 func taskThat(state string, changes ...taskChange) opstask.Task {
 	task := opstask.Task{
 		State:  druidv1alpha1.TaskState(state),
@@ -75,36 +75,36 @@ var _ = Describe("Task", func() {
 			}
 		},
 		Entry("accepts a new task", "", nil, "Accept", "", time.Duration(0)),
-		Entry("accepts one that will be refused, so that it says why", "", changes{taskRefused}, "Accept", "", time.Duration(0)),
-		Entry("lets it wait for its turn", "Pending", changes{taskAhead("first")}, "Wait", "", time.Duration(0)),
-		Entry("rejects what can never be done, at once", "Pending", changes{taskRefused, taskAhead("first")}, "Reject", "NO", time.Duration(0)),
-		Entry("begins it when it is its turn", "Pending", nil, "Start", "", time.Duration(0)),
-		Entry("begins it also when the Etcd is not ready, since its time counts from then", "Pending", changes{taskObstructed}, "Start", "", time.Duration(0)),
-		Entry("tries it", "InProgress", nil, "Try", "", time.Duration(0)),
-		Entry("tries it anew when nobody remembers the call", "InProgress", changes{taskFor(30 * time.Minute)}, "Try", "", time.Duration(0)),
-		Entry("waits for what is in the way", "InProgress", changes{taskObstructed}, "Wait", "", 59*time.Minute),
-		Entry("waits no longer than the deadline", "InProgress", changes{taskObstructed, taskFor(time.Hour)}, "Fail", "WAIT", time.Duration(0)),
-		Entry("lets it run", "InProgress", changes{taskRuns}, "Wait", "", 59*time.Minute),
-		Entry("lets it run whatever the Etcd's status says", "InProgress", changes{taskRuns, taskObstructed}, "Wait", "", 59*time.Minute),
-		Entry("lets it run no longer than the deadline", "InProgress", changes{taskRuns, taskObstructed, taskFor(time.Hour)}, "Fail", "ERR_OPERATION_CANCELLED", time.Duration(0)),
-		Entry("ends it well", "InProgress", changes{taskDone}, "Succeed", "", time.Duration(0)),
-		Entry("ends it well also after the deadline", "InProgress", changes{taskDone, taskFor(2 * time.Hour)}, "Succeed", "", time.Duration(0)),
-		Entry("ends it well also when the Etcd is gone by now", "InProgress", changes{taskDone, taskRefused}, "Succeed", "", time.Duration(0)),
-		Entry("tries again", "InProgress", changes{taskBroken}, "TryAgain", "BROKEN", time.Duration(0)),
-		Entry("tries again a second time", "InProgress", changes{taskBroken, taskFailedBefore(1)}, "TryAgain", "BROKEN", time.Duration(0)),
-		Entry("does not try a fourth time", "InProgress", changes{taskBroken, taskFailedBefore(2)}, "Fail", "BROKEN", time.Duration(0)),
-		Entry("does not try again what would fail again", "InProgress", changes{taskBrokenForGood}, "Fail", "BROKEN", time.Duration(0)),
-		Entry("pauses before it tries again", "InProgress", changes{taskFailedBefore(1)}, "Wait", "", 6*time.Second),
-		Entry("pauses twice as long the next time", "InProgress", changes{taskFailedBefore(2)}, "Wait", "", 16*time.Second),
-		Entry("gives up when the Etcd goes", "InProgress", changes{taskRefused, taskRuns}, "Fail", "NO", time.Duration(0)),
-		Entry("keeps it for a while", "Succeeded", nil, "Wait", "", 9*time.Minute),
-		Entry("keeps it for a while when it was rejected", "Rejected", nil, "Wait", "", 9*time.Minute),
-		Entry("deletes it then", "Failed", changes{taskFor(10 * time.Minute)}, "Delete", "", time.Duration(0)),
-		Entry("lets go of a task that is being deleted while it runs", "InProgress", changes{taskDeleting, taskRuns}, "Release", "", time.Duration(0)),
-		Entry("lets go of a task that is being deleted before anybody saw it", "", changes{taskDeleting}, "Release", "", time.Duration(0)),
+		Entry("accepts a task that will be rejected, so that its status has the reason", "", changes{taskRefused}, "Accept", "", time.Duration(0)),
+		Entry("waits for a task that runs first", "Pending", changes{taskAhead("first")}, "Wait", "", time.Duration(0)),
+		Entry("rejects a task that can never run without waiting for its turn", "Pending", changes{taskRefused, taskAhead("first")}, "Reject", "NO", time.Duration(0)),
+		Entry("starts the first task in the queue", "Pending", nil, "Start", "", time.Duration(0)),
+		Entry("starts it if the Etcd is not ready, because the deadline counts from its start", "Pending", changes{taskObstructed}, "Start", "", time.Duration(0)),
+		Entry("starts an attempt", "InProgress", nil, "Try", "", time.Duration(0)),
+		Entry("starts another attempt if no call is known", "InProgress", changes{taskFor(30 * time.Minute)}, "Try", "", time.Duration(0)),
+		Entry("waits for the precondition", "InProgress", changes{taskObstructed}, "Wait", "", 59*time.Minute),
+		Entry("waits for the precondition no longer than the deadline", "InProgress", changes{taskObstructed, taskFor(time.Hour)}, "Fail", "WAIT", time.Duration(0)),
+		Entry("waits for a running attempt", "InProgress", changes{taskRuns}, "Wait", "", 59*time.Minute),
+		Entry("waits for a running attempt if the precondition is no longer met", "InProgress", changes{taskRuns, taskObstructed}, "Wait", "", 59*time.Minute),
+		Entry("fails at the deadline while an attempt is running", "InProgress", changes{taskRuns, taskObstructed, taskFor(time.Hour)}, "Fail", "ERR_OPERATION_CANCELLED", time.Duration(0)),
+		Entry("succeeds", "InProgress", changes{taskDone}, "Succeed", "", time.Duration(0)),
+		Entry("succeeds after the deadline", "InProgress", changes{taskDone, taskFor(2 * time.Hour)}, "Succeed", "", time.Duration(0)),
+		Entry("succeeds after the Etcd was deleted", "InProgress", changes{taskDone, taskRefused}, "Succeed", "", time.Duration(0)),
+		Entry("records a failed attempt", "InProgress", changes{taskBroken}, "TryAgain", "BROKEN", time.Duration(0)),
+		Entry("records a second failed attempt", "InProgress", changes{taskBroken, taskFailedBefore(1)}, "TryAgain", "BROKEN", time.Duration(0)),
+		Entry("fails after the third attempt", "InProgress", changes{taskBroken, taskFailedBefore(2)}, "Fail", "BROKEN", time.Duration(0)),
+		Entry("fails if another attempt would fail too", "InProgress", changes{taskBrokenForGood}, "Fail", "BROKEN", time.Duration(0)),
+		Entry("pauses before the next attempt", "InProgress", changes{taskFailedBefore(1)}, "Wait", "", 6*time.Second),
+		Entry("pauses twice as long before the third attempt", "InProgress", changes{taskFailedBefore(2)}, "Wait", "", 16*time.Second),
+		Entry("fails if the Etcd is deleted", "InProgress", changes{taskRefused, taskRuns}, "Fail", "NO", time.Duration(0)),
+		Entry("keeps a succeeded task for its TTL", "Succeeded", nil, "Wait", "", 9*time.Minute),
+		Entry("keeps a rejected task for its TTL", "Rejected", nil, "Wait", "", 9*time.Minute),
+		Entry("deletes a task after its TTL", "Failed", changes{taskFor(10 * time.Minute)}, "Delete", "", time.Duration(0)),
+		Entry("releases a running task that is being deleted", "InProgress", changes{taskDeleting, taskRuns}, "Release", "", time.Duration(0)),
+		Entry("releases a task that is deleted before its first reconciliation", "", changes{taskDeleting}, "Release", "", time.Duration(0)),
 	)
 
-	Describe("TaskAhead", func() {
+	Describe("WaitsForTask", func() {
 		task := func(name, etcd, state string, second int) druidv1alpha1.EtcdOpsTask {
 			task := druidv1alpha1.EtcdOpsTask{
 				ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(taskNow.Add(time.Duration(second) * time.Second))},
@@ -118,15 +118,15 @@ var _ = Describe("Task", func() {
 		}
 		own := task("own", "main", "Pending", 10)
 
-		DescribeTable("should say whose turn it is",
+		DescribeTable("should return the task that runs first",
 			func(ahead string, others ...druidv1alpha1.EtcdOpsTask) {
 				Expect(opstask.WaitsForTask(&own, append(others, own))).To(Equal(ahead))
 			},
 			Entry("alone", ""),
 			Entry("after an older one", "older", task("older", "main", "Pending", 9)),
-			Entry("after an older one that nobody has looked at", "older", task("older", "main", "", 9)),
+			Entry("after an older one without a state", "older", task("older", "main", "", 9)),
 			Entry("before a younger one", "", task("younger", "main", "Pending", 11)),
-			Entry("after a younger one that was begun", "younger", task("younger", "main", "InProgress", 11)),
+			Entry("after a younger one in progress", "younger", task("younger", "main", "InProgress", 11)),
 			Entry("after the first of several", "first", task("second", "main", "Pending", 9), task("first", "main", "Pending", 8)),
 			Entry("after one of the same second whose name is smaller", "another", task("another", "main", "Pending", 10)),
 			Entry("before one of the same second whose name is greater", "", task("zero", "main", "Pending", 10)),
@@ -135,7 +135,7 @@ var _ = Describe("Task", func() {
 		)
 	})
 
-	DescribeTable("TaskRefusal",
+	DescribeTable("RefusalOf",
 		func(config druidv1alpha1.EtcdOpsTaskConfig, etcd *druidv1alpha1.Etcd, code string) {
 			refusal := opstask.RefusalOf(&druidv1alpha1.EtcdOpsTask{Spec: druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: config}}, etcd)
 			if code == "" {
@@ -150,8 +150,8 @@ var _ = Describe("Task", func() {
 		Entry("nothing against a compaction while the cluster hibernates", compactionConfig, fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), ""),
 		Entry("no leases for a compaction", compactionConfig, fixture.Etcd(fixture.WithStore("S3"), fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", "")), "ERR_BACKUP_NOT_ENABLED"),
 		Entry("nothing against a defragmentation without a store", defragmentationConfig, fixture.Etcd(), ""),
-		Entry("nobody to be asked while the cluster hibernates", snapshotConfig("full"), fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), "ERR_ETCD_NOT_READY"),
-		Entry("pods of somebody else", defragmentationConfig, fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }), "ERR_ETCD_NOT_READY"),
+		Entry("no member for a snapshot while the cluster hibernates", snapshotConfig("full"), fixture.Etcd(fixture.WithStore("S3"), fixture.WithReplicas(0)), "ERR_ETCD_NOT_READY"),
+		Entry("externally managed members", defragmentationConfig, fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }), "ERR_ETCD_NOT_READY"),
 		Entry("no Etcd", snapshotConfig("full"), nil, "ERR_GET_ETCD"),
 		Entry("an Etcd that is being deleted", snapshotConfig("full"), fixture.Etcd(func(etcd *druidv1alpha1.Etcd) { etcd.DeletionTimestamp = new(metav1.Now()) }), "ERR_GET_ETCD"),
 		Entry("an unknown kind", druidv1alpha1.EtcdOpsTaskConfig{}, fixture.Etcd(), "ERR_INVALID_SPEC"),

@@ -14,19 +14,22 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Defragmentation is the next step of a defragmentation. At most one of Member and WaitsFor is set; none: all is done.
+// Defragmentation is the next step of a defragmentation. At most one of Member and WaitsFor is set. If none is set, the
+// defragmentation is complete.
 type Defragmentation struct {
-	// Member is the member that something is done to. Nil: none.
+	// Member is the member that the step changes. Nil: none.
 	Member *etcdcluster.Member
-	// MoveTo is the id of the member to which Member has to hand over leadership. 0: Member is to be defragmented.
+	// MoveTo is the ID of the member to which Member must transfer leadership. 0: Member is to be defragmented.
 	MoveTo uint64
-	// WaitsFor is what has to be waited for. Empty: nothing.
+	// WaitsFor states what the defragmentation waits for. Empty: nothing.
 	WaitsFor string
 }
 
-// DefragmentationFor returns the next step, when the members of these ids are done. A member does not serve while it is
-// defragmented, so that each step waits for all members to serve: the others are a quorum then. The leader is last, after it
-// has handed over to one that is done; a single member has nobody to hand over to.
+// DefragmentationFor returns the next step. done has the IDs of the defragmented members.
+//
+// A member does not respond during its defragmentation. Therefore each step waits until all members are healthy, so that the
+// other members form a quorum. The leader comes last, after it transferred leadership to a defragmented member. A single member
+// has no other member to transfer leadership to.
 func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, done map[uint64]bool) Defragmentation {
 	members := etcdcluster.MembersFor(etcd, o)
 	if len(members) == 0 {
@@ -68,8 +71,8 @@ func lastDefragmentation(leader *etcdcluster.Member, followers []*etcdcluster.Me
 	}
 }
 
-// DefragmentationOf is the name of the task, of all tasks of a namespace, that defragments the members of the Etcd now. Empty:
-// none does.
+// DefragmentationOf returns the name of the task that currently defragments the members of the Etcd. tasks are all tasks of the
+// namespace. Empty: there is none.
 func DefragmentationOf(etcd *druidv1alpha1.Etcd, tasks []druidv1alpha1.EtcdOpsTask) string {
 	for i := range tasks {
 		task := &tasks[i]

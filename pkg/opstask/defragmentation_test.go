@@ -19,7 +19,7 @@ import (
 )
 
 var _ = Describe("Defragmentation", func() {
-	// members are as many members that serve, with the ids 10, 11, ...
+	// members returns an observation of healthy members with the IDs 10, 11, ...
 	members := func(count int, leader uint64) etcdcluster.Observation {
 		var o etcdcluster.Observation
 		for i := range count {
@@ -42,7 +42,7 @@ var _ = Describe("Defragmentation", func() {
 		}
 	}
 
-	It("should take the followers first and the leader last, after it has handed over", func() {
+	It("should defragment the followers first, and the leader after it transferred leadership", func() {
 		etcd, done, leader := fixture.Etcd(fixture.WithReplicas(3)), map[uint64]bool{}, uint64(10)
 		var trace []string
 		for range 5 {
@@ -58,11 +58,11 @@ var _ = Describe("Defragmentation", func() {
 		Expect(trace).To(Equal([]string{"defragments test-1", "defragments test-2", "test-0 hands over to 11", "defragments test-0", "done"}))
 	})
 
-	It("should go on where leadership moved by itself", func() {
+	It("should continue after a leader election", func() {
 		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), members(3, 12), map[uint64]bool{10: true}))).To(Equal("defragments test-1"))
 	})
 
-	It("should defragment a single member, which has nobody to hand over to", func() {
+	It("should defragment a single member without a transfer of leadership", func() {
 		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), nil))).To(Equal("defragments test-0"))
 		Expect(describe(opstask.DefragmentationFor(fixture.Etcd(), members(1, 10), map[uint64]bool{10: true}))).To(Equal("done"))
 	})
@@ -73,10 +73,10 @@ var _ = Describe("Defragmentation", func() {
 			change(&o)
 			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil))).To(Equal("waits for " + waits))
 		},
-		Entry("for a member that does not serve", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Serves = false }, "member test-2 to serve"),
+		Entry("for an unhealthy member", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Serves = false }, "member test-2 to serve"),
 		Entry("for a learner", func(o *etcdcluster.Observation) { o.Etcd.Members[1].Learner = true }, "member test-1 to serve"),
-		Entry("for a member that was not asked", func(o *etcdcluster.Observation) { o.Etcd.Members = o.Etcd.Members[:2] }, "member test-2 to serve"),
-		Entry("for a pod that is being replaced", func(o *etcdcluster.Observation) { o.Pods[1].Deleting = true }, "member test-1 to serve"),
+		Entry("for a member without a status", func(o *etcdcluster.Observation) { o.Etcd.Members = o.Etcd.Members[:2] }, "member test-2 to serve"),
+		Entry("for a pod that is being deleted", func(o *etcdcluster.Observation) { o.Pods[1].Deleting = true }, "member test-1 to serve"),
 		Entry("for a leader", func(o *etcdcluster.Observation) {
 			for i := range o.Etcd.Members {
 				o.Etcd.Members[i].LeaderID = 0
@@ -84,7 +84,7 @@ var _ = Describe("Defragmentation", func() {
 		}, "the members to agree on a leader"),
 	)
 
-	DescribeTable("should be known by its task",
+	DescribeTable("should be reported by the name of its task",
 		func(change func(*druidv1alpha1.EtcdOpsTask), expected string) {
 			task := druidv1alpha1.EtcdOpsTask{}
 			task.Name = "shrink"
@@ -97,7 +97,7 @@ var _ = Describe("Defragmentation", func() {
 		Entry("while it is in progress", func(*druidv1alpha1.EtcdOpsTask) {}, "shrink"),
 		Entry("not before", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Pending")) }, ""),
 		Entry("not after", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = new(druidv1alpha1.TaskState("Succeeded")) }, ""),
-		Entry("not where nobody has looked at it", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = nil }, ""),
+		Entry("not before the controller reconciled it", func(t *druidv1alpha1.EtcdOpsTask) { t.Status.State = nil }, ""),
 		Entry("not of another Etcd", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = new("other") }, ""),
 		Entry("not of another kind", func(t *druidv1alpha1.EtcdOpsTask) {
 			t.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full"}}
@@ -113,7 +113,7 @@ var _ = Describe("Defragmentation", func() {
 		Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(Equal("EtcdOpsTask shrink to end"))
 	})
 
-	It("should ask the sidecar beside the leader, else that of any member that serves", func() {
+	It("should call the sidecar of the leader, or of any healthy member without a leader", func() {
 		etcd := fixture.Etcd(fixture.WithReplicas(3))
 		Expect(opstask.SnapshotMember(etcd, members(3, 11)).Name).To(Equal("test-1"))
 		Expect(opstask.SnapshotMember(etcd, members(3, 0)).Name).To(Equal("test-0"))

@@ -19,14 +19,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// maxAttempts is how often a task is tried.
+// maxAttempts is the largest number of attempts of a task other than a compaction.
 const maxAttempts = 3
 
-// taskSlack is what a task may take beside its attempts: for an Etcd to become ready, and for pauses.
+// taskSlack is the time that a task may take in addition to its attempts: until the Etcd is ready, and for pauses.
 const taskSlack = 10 * time.Minute
 
-// WaitsForTask returns the name of the task, of all tasks of a namespace, whose turn on the same Etcd is before this one's: one
-// that was begun, else the oldest one. Names decide between tasks of the same second. Empty: it is this one's turn.
+// WaitsForTask returns the name of the task of the same Etcd that runs before this one. all are the tasks of the namespace. A
+// task in progress runs first, then the oldest one. The name orders tasks that were created in the same second. Empty: this
+// task is the first in the queue.
 func WaitsForTask(task *druidv1alpha1.EtcdOpsTask, all []druidv1alpha1.EtcdOpsTask) string {
 	var queue []*druidv1alpha1.EtcdOpsTask
 	for i := range all {
@@ -55,8 +56,8 @@ func isInProgress(task *druidv1alpha1.EtcdOpsTask) bool {
 	return ptr.Deref(task.Status.State, "") == druidv1alpha1.TaskStateInProgress
 }
 
-// RefusalOf is why the task can never be done on the Etcd, as it was read; nil where it can. The Etcd is nil where there is
-// none.
+// RefusalOf returns the reason for which the task can never run on the Etcd. Nil: there is none. etcd is the stored object, or
+// nil if it does not exist.
 func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Problem {
 	kind, name := helper.TaskKind(task), ptr.Deref(task.Spec.EtcdName, "")
 	switch {
@@ -91,7 +92,8 @@ func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Probl
 	}
 }
 
-// SnapshotMember is the member whose sidecar is asked for a snapshot: the leader, else any that serves. Nil: none does.
+// SnapshotMember returns the member whose sidecar takes the snapshot: the leader, or any healthy member without a leader. Nil:
+// no member is healthy.
 func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcluster.Member {
 	var found *etcdcluster.Member
 	members := etcdcluster.MembersFor(etcd, o)
@@ -108,7 +110,7 @@ func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcl
 	return found
 }
 
-// AttemptTimeout is how long one attempt of the task may take, on an Etcd whose Jobs that compact may take jobDeadline.
+// AttemptTimeout returns the longest time of one attempt. jobDeadline is the deadline of one compaction Job.
 func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) time.Duration {
 	config := ptr.Deref(task.Spec.Config.OnDemandSnapshot, druidv1alpha1.OnDemandSnapshotConfig{})
 	switch helper.TaskKind(task) {
@@ -123,7 +125,7 @@ func AttemptTimeout(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, j
 	}
 }
 
-// LimitsFor bound the task. The Jobs of a compaction are repeated by themselves.
+// LimitsFor returns the limits of the task. A compaction has one attempt, because the compaction controller retries its Job.
 func LimitsFor(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDeadline time.Duration) Limits {
 	attempts := maxAttempts
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
@@ -133,7 +135,8 @@ func LimitsFor(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, jobDea
 	return Limits{Attempts: attempts, Deadline: time.Duration(attempts)*AttemptTimeout(task, etcd, jobDeadline) + taskSlack}
 }
 
-// FullSnapshotRequestedAt is the creation time of the newest EtcdOpsTask that takes a full snapshot of the Etcd. Zero: there is none.
+// FullSnapshotRequestedAt returns the creation time of the latest EtcdOpsTask that takes a full snapshot of the Etcd. Zero:
+// there is none.
 func FullSnapshotRequestedAt(etcd *druidv1alpha1.Etcd, tasks []druidv1alpha1.EtcdOpsTask) time.Time {
 	var newest time.Time
 	for i := range tasks {

@@ -31,27 +31,27 @@ import (
 const (
 	// ControllerName is the name of the controller of tasks in logs, metrics and events.
 	ControllerName = "opstask"
-	// requestControllerName is the name of the controller that makes tasks of an annotation.
+	// requestControllerName is the name of the controller that creates tasks for an annotation.
 	requestControllerName = "opstask-request"
 )
 
-// AddOptions are what the controller needs beside the manager.
+// AddOptions are the dependencies of the controllers in addition to the manager.
 type AddOptions struct {
-	// Controller says how many tasks are looked at at the same time.
+	// Controller has the number of tasks that are reconciled concurrently.
 	Controller controller.Options
-	// RequeueInterval is the pause between two looks at a task that waits for something of which no event tells.
+	// RequeueInterval is the time between two reconciliations of a task that waits for a change without a watch event.
 	RequeueInterval time.Duration
-	// JobDeadline is how long a Job that compacts snapshots may take.
+	// JobDeadline is the deadline of one compaction Job.
 	JobDeadline time.Duration
-	// Observer reads everything about one Etcd, and finds its members and their sidecars.
+	// Observer reads the cluster of one Etcd, and creates clients of its members and sidecars.
 	Observer Observer
-	// Locks keep members from being defragmented while others are replaced. Nil: nobody replaces any.
+	// Locks prevent the defragmentation of a member while another controller replaces members. Nil: no lock.
 	Locks *calls.ClusterLocks
-	// Clock tells the time. Nil: the real one.
+	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
 
-// AddToManager adds both controllers to a manager whose caches hold the objects that an Etcd consists of.
+// AddToManager adds both controllers to a manager. The caches of the manager must hold the objects of an Etcd.
 func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
@@ -105,22 +105,22 @@ func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error 
 		Complete(r)
 }
 
-// requestedOrGone lets Etcds pass that are annotated with a task, and those that are gone.
+// requestedOrGone passes Etcds with an annotation that requests a task, and deletions.
 func requestedOrGone() predicate.Predicate {
 	requested := predicate.NewPredicateFuncs(isRequested)
 
 	return predicate.Funcs{CreateFunc: requested.Create, UpdateFunc: requested.Update, GenericFunc: requested.Generic, DeleteFunc: func(event.DeleteEvent) bool { return true }}
 }
 
-// isRequested is true for an Etcd that is annotated with a task.
+// isRequested is true for an Etcd with an annotation that requests a task.
 func isRequested(etcd client.Object) bool {
-	_, sidecarClient := etcd.GetAnnotations()[druidv1alpha1.RunTaskAnnotation]
+	_, hasKind := etcd.GetAnnotations()[druidv1alpha1.RunTaskAnnotation]
 	_, identified := etcd.GetAnnotations()[druidv1alpha1.RunTaskIDAnnotation]
 
-	return sidecarClient || identified
+	return hasKind || identified
 }
 
-// pendingTasks are the tasks that wait for others of the same Etcd.
+// pendingTasks returns the pending tasks of the same Etcd, other than this one.
 func (r *Reconciler) pendingTasks(ctx context.Context, object client.Object) []reconcile.Request {
 	task, is := object.(*druidv1alpha1.EtcdOpsTask)
 	if !is {
@@ -133,7 +133,7 @@ func (r *Reconciler) pendingTasks(ctx context.Context, object client.Object) []r
 	})
 }
 
-// taskOfJob is the task that asked for the Job.
+// taskOfJob returns the unfinished task that requested the Job.
 func (r *Reconciler) taskOfJob(ctx context.Context, job client.Object) []reconcile.Request {
 	uid := job.GetAnnotations()[druidv1alpha1.CompactionTaskAnnotation]
 	if uid == "" {
@@ -145,11 +145,11 @@ func (r *Reconciler) taskOfJob(ctx context.Context, job client.Object) []reconci
 	})
 }
 
-// requests are the tasks of a namespace for which something is true.
+// requests returns the tasks of a namespace that match.
 func (r *Reconciler) requests(ctx context.Context, namespace string, is func(*druidv1alpha1.EtcdOpsTask) bool) []reconcile.Request {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(namespace)); err != nil {
-		return nil // the next look finds it
+		return nil // the next reconciliation finds it
 	}
 	var requests []reconcile.Request
 	for i := range tasks.Items {

@@ -24,16 +24,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// storeTimeout is how long reading what the store holds may take, where it is only for information.
+// storeTimeout is the longest time to list the snapshots in the store after a compaction. The result is informational.
 const storeTimeout = 30 * time.Second
 
-// Outcome is what a call came to.
+// Outcome is the result of a call.
 type Outcome struct {
-	// Problem is why it has failed. Nil: it has not.
+	// Problem is the reason of a failure. Nil: the call succeeded.
 	Problem *opstask.Problem
 	// Snapshot is the snapshot that was taken. Nil: none.
 	Snapshot *druidv1alpha1.TaskSnapshot
-	// Members are the members that were defragmented.
+	// Members are the defragmented members.
 	Members []druidv1alpha1.DefragmentedMember
 }
 
@@ -41,7 +41,7 @@ func problem(code druidv1alpha1.ErrorCode, err error) Outcome {
 	return Outcome{Problem: &opstask.Problem{Code: code, Message: err.Error()}}
 }
 
-// call makes one attempt. It runs beside the workers and ends with the task, with the process, or when its time is over.
+// call executes one attempt. It runs outside the workers. It ends with the task, with the process, or at its timeout.
 func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd, timeout time.Duration) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -55,8 +55,8 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 	}
 }
 
-// takeSnapshot has the sidecar beside the leader take a snapshot. A snapshot that an attempt before took, of which nobody heard
-// because the operator was restarted or the answer was lost, is the task's too: no second one is taken.
+// takeSnapshot takes a snapshot with the sidecar of the leader. A previous attempt may have taken the snapshot before the
+// operator restarted or the response was lost. The task then uses that snapshot.
 func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
 	member := opstask.SnapshotMember(etcd, observation)
@@ -116,8 +116,8 @@ func (r *Reconciler) requestSnapshot(ctx context.Context, task *druidv1alpha1.Et
 	return Outcome{Snapshot: snapshotFor(taken, size)}
 }
 
-// recordRevision writes on the task, before the first call, up to where etcd is: a snapshot that holds as much is known by it
-// to be the task's.
+// recordRevision annotates the task with the current revision of etcd before the first call. A later attempt uses the
+// annotation to recognize a snapshot of this task.
 func (r *Reconciler) recordRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, o etcdcluster.Observation) error {
 	var revision int64
 	for _, answer := range o.Etcd.Members {
@@ -141,7 +141,7 @@ func isFinal(task *druidv1alpha1.EtcdOpsTask) bool {
 	return config != nil && ptr.Deref(config.IsFinal, false)
 }
 
-// codeOf tells sidecars that refuse from those that do not answer.
+// codeOf distinguishes a sidecar that rejects the request from one that does not respond.
 func codeOf(err error) druidv1alpha1.ErrorCode {
 	switch {
 	case errors.Is(err, sidecar.ErrRefused):
@@ -160,7 +160,8 @@ func snapshotFor(taken sidecar.Snapshot, size *int64) *druidv1alpha1.TaskSnapsho
 	return snapshot
 }
 
-// setResult writes down what the task came to, and says it in a sentence: an older definition prunes the fields.
+// setResult writes the result into the status, and returns it as a sentence. A CustomResourceDefinition of etcd-druid prunes
+// the fields.
 func setResult(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1alpha1.EtcdOpsTaskStatus) string {
 	status.Snapshot, status.Members = outcome.Snapshot, outcome.Members
 	switch kind := helper.TaskKind(task); {
@@ -177,9 +178,9 @@ func setResult(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 	}
 }
 
-// compactionOutcome reads from the store what a Job wrote. Without a member whose sidecar can be asked, as while the cluster hibernates,
-// nobody knows its name: the Job has ended well all the same. Where the newest full snapshot is the one of before, and there
-// are delta snapshots since, nothing was compacted.
+// compactionOutcome reads the new snapshot from the store. Without a member whose sidecar can be called, for example during
+// hibernation, the name of the snapshot is unknown. The Job has succeeded nevertheless. The compaction failed if the latest
+// full snapshot did not change and delta snapshots follow it.
 func (r *Reconciler) compactionOutcome(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
 	member := opstask.SnapshotMember(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
 	if member == nil {
@@ -205,7 +206,7 @@ func (r *Reconciler) compactionOutcome(ctx context.Context, task *druidv1alpha1.
 	return Outcome{Snapshot: snapshotFor(*latest.Full, nil)}
 }
 
-// baseRevision is the revision of the full snapshot that there was before the Job of the task. 0: not known.
+// baseRevision returns the revision of the latest full snapshot before the Job of the task. 0: unknown.
 func (r *Reconciler) baseRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) int64 {
 	job := &batchv1.Job{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: helper.CompactionJobName(etcd)}, job); err != nil {

@@ -23,11 +23,11 @@ import (
 const (
 	// memberPeriod is the pause between two looks at members that do not serve yet.
 	memberPeriod = time.Second
-	// memberTimeout is how long members may take to serve again after one was defragmented.
+	// memberTimeout is the longest time until all members are healthy after one was defragmented.
 	memberTimeout = 2 * time.Minute
 )
 
-// defragment defragments one member after the other. Each begins only when all of them serve.
+// defragment defragments the members one at a time. Each step waits until all members are healthy.
 func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) Outcome {
 	var (
 		outcome Outcome
@@ -56,7 +56,8 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 	}
 }
 
-// executeStep does the next step, or says what it waits for, or that all is done. Nobody replaces a member meanwhile.
+// executeStep executes the next step, or returns what it waits for, or that the defragmentation is complete. Its lock prevents
+// that another controller replaces a member in the meantime.
 func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool) (waitsFor string, isDone bool, err error) {
 	if !r.Locks.TryLock(etcd.UID, ControllerName) {
 		return "the replacement of a member to be over", false, nil
@@ -81,7 +82,7 @@ func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return "", false, nil
 }
 
-// pause waits, or ends with the context.
+// pause waits for the duration, or until the context ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -93,7 +94,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// moveLeader has the leader hand over to a member that is done.
+// moveLeader transfers leadership to a defragmented member.
 func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, step opstask.Defragmentation) error {
 	member, err := r.Observer.Member(ctx, etcd, *step.Member.Pod)
 	if err != nil {
@@ -106,7 +107,7 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, s
 	return nil
 }
 
-// defragmentMember defragments one member and measures how long that took: for so long it did not serve.
+// defragmentMember defragments one member and measures the duration. The member does not respond during that time.
 func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.Etcd, obs etcdcluster.Member) (druidv1alpha1.DefragmentedMember, error) {
 	result := druidv1alpha1.DefragmentedMember{Name: obs.Name, SizeBytesBefore: obs.Answer.DBSize}
 	member, err := r.Observer.Member(ctx, etcd, *obs.Pod)
@@ -129,7 +130,7 @@ func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.E
 	return result, nil
 }
 
-// describeMembers says in a sentence what status.members says: an older definition prunes the field.
+// describeMembers describes status.members in a sentence. A CustomResourceDefinition of etcd-druid prunes that field.
 func describeMembers(members []druidv1alpha1.DefragmentedMember) string {
 	texts := make([]string, 0, len(members))
 	for _, member := range members {

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package opstask is the controller of EtcdOpsTasks: it reads what there is, has etcdcluster.Task decide, and does the one thing
-// that it says. What takes long runs beside its workers. A second, small controller makes tasks of the annotation
+// Package opstask is the controller of EtcdOpsTasks. It reads the cluster, calls opstask.Task.Decide, and executes the returned
+// action. Long calls run outside its workers. A second controller creates tasks for the annotation
 // druid.gardener.cloud/run-task of an Etcd.
 //
-// What may not live here: decisions, and how sidecars and members are talked to.
+// What may not live here: decisions, and the protocols of sidecars and members.
 package opstask

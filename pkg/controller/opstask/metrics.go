@@ -38,7 +38,7 @@ func init() {
 	metrics.Registry.MustRegister(tasksTotal, taskDuration)
 }
 
-// count counts a task that has ended. Its Etcd has to exist: nothing would ever remove the metrics of another.
+// count counts a finished task of an existing Etcd. The metrics of a nonexistent Etcd would never be deleted.
 func count(task *druidv1alpha1.EtcdOpsTask) {
 	labels := []string{task.Namespace, ptr.Deref(task.Spec.EtcdName, ""), helper.TaskKind(task), string(ptr.Deref(task.Status.State, ""))}
 	tasksTotal.WithLabelValues(labels...).Inc()
@@ -47,7 +47,7 @@ func count(task *druidv1alpha1.EtcdOpsTask) {
 	}
 }
 
-// deleteMetrics removes all metrics of an Etcd.
+// deleteMetrics deletes all metrics of an Etcd.
 func deleteMetrics(etcd client.ObjectKey) {
 	labels := prometheus.Labels{labelNamespace: etcd.Namespace, labelEtcd: etcd.Name}
 	tasksTotal.DeletePartialMatch(labels)

@@ -23,18 +23,18 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 )
 
-// observation is what is decided from, with what was found on the way.
+// observation is the input of the decision, with the objects that it was read from.
 type observation struct {
 	opstask.Task
-	// etcd is the Etcd in its canonical form. Nil: there is none, or nothing can be done to it.
+	// etcd is the Etcd in its canonical form. Nil: it does not exist, or the task can never run on it.
 	etcd *druidv1alpha1.Etcd
-	// exists is true when there is the Etcd, whatever can be done to it.
+	// exists is true if the Etcd exists.
 	exists bool
-	// outcome is what the call came to, where Call.Ended.
+	// outcome is the result of the call if Call.Ended is true.
 	outcome Outcome
 }
 
-// observe reads everything from the caches.
+// observe reads the input of the decision from the caches.
 func (r *Reconciler) observe(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (observation, error) {
 	obs := observation{Task: taskFor(task)}
 	if obs.Deleting || helper.IsTaskFinished(task) {
@@ -69,11 +69,11 @@ func (r *Reconciler) observe(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	return obs, nil
 }
 
-// readCall sees how the call is that runs for the task, or has run.
+// readCall reads the state of the last call of the task.
 func (r *Reconciler) readCall(task *druidv1alpha1.EtcdOpsTask, obs *observation) {
 	outcome, running, found := r.Calls.Outcome(task.UID)
 	if running {
-		obs.Call.Running = true // what the attempt before came to is on the task
+		obs.Call.Running = true // the status of the task has the result of the previous attempt
 
 		return
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) readCall(task *druidv1alpha1.EtcdOpsTask, obs *observation)
 	obs.Call = opstask.Call{Ended: found, Problem: outcome.Problem}
 }
 
-// taskFor says what the task itself tells.
+// taskFor returns the part of the state that the task itself has.
 func taskFor(task *druidv1alpha1.EtcdOpsTask) opstask.Task {
 	t := opstask.Task{
 		State:          ptr.Deref(task.Status.State, ""),
@@ -102,7 +102,7 @@ func taskFor(task *druidv1alpha1.EtcdOpsTask) opstask.Task {
 	return t
 }
 
-// etcdOf reads the Etcd of the task. Nil: there is none, or the task names none.
+// etcdOf reads the Etcd of the task. Nil: it does not exist, or the task names none.
 func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (*druidv1alpha1.Etcd, error) {
 	name := ptr.Deref(task.Spec.EtcdName, "")
 	if name == "" {
@@ -120,7 +120,8 @@ func (r *Reconciler) etcdOf(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 	return etcd, nil
 }
 
-// preconditionFor is what the status of the Etcd tells or, where a Job is asked for, what is remembered about it.
+// preconditionFor returns the unmet precondition of the task. Nil: it is met. It reads the status of the Etcd. For a compaction
+// it also reads the ManagedResource.
 func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	if helper.TaskKind(task) == druidv1alpha1.RunTaskCompaction {
 		return r.preconditionForJob(ctx, etcd)
@@ -132,7 +133,8 @@ func (r *Reconciler) preconditionFor(ctx context.Context, task *druidv1alpha1.Et
 	return nil, nil
 }
 
-// preconditionForJob is why no Job can be made: its controller would wait without a word on the task.
+// preconditionForJob returns the reason for which the compaction controller cannot create a Job. That controller does not write
+// the status of the task.
 func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1.Etcd) (*opstask.Problem, error) {
 	waiting := func(what string) *opstask.Problem {
 		return &opstask.Problem{Code: druidv1alpha1.ErrorCodeEtcdNotReady, Message: "Waiting for " + what}
@@ -154,7 +156,7 @@ func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1
 	return nil, nil
 }
 
-// readJob sees how the Job is that compacts snapshots for the task. Its controller makes it, and repeats it.
+// readJob reads the state of the task's compaction Job. The compaction controller creates and retries the Job.
 func (r *Reconciler) readJob(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs *observation) error {
 	obs.Call.Running = obs.Precondition == nil
 	if obs.etcd == nil {
@@ -169,9 +171,9 @@ func (r *Reconciler) readJob(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	if found.Task != task.UID || recorded == "" || !found.IsLast() {
 		return nil
 	}
-	obs.Precondition = nil // the Job was made, and has ended
+	obs.Precondition = nil // the Job was created and ended
 	if recorded == druidv1alpha1.PodSuccessReasonNone {
-		// What it wrote is asked for beside the workers.
+		// A call outside the workers reads the new snapshot.
 		r.readCall(task, obs)
 
 		return nil

@@ -26,12 +26,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// conflictPause is how long to wait when somebody else wrote an object, so that the cache shows it.
+// conflictPause is the pause after a conflict with another writer, until the cache shows its change.
 const conflictPause = 200 * time.Millisecond
 
-// Observer reads about one Etcd, and finds whom to talk to.
+// Observer reads the cluster of one Etcd, and creates clients of its members and sidecars.
 type Observer interface {
-	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
+	// Observe reads the cluster of a canonical Etcd once. The Observation records read errors.
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
 	// Member returns a client of the member in a pod.
 	Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error)
@@ -39,35 +39,35 @@ type Observer interface {
 	Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error)
 }
 
-// Reconciler carries out tasks.
+// Reconciler runs EtcdOpsTasks.
 type Reconciler struct {
-	// Client reads from the caches and writes.
+	// Client reads from the caches and writes to the API server.
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
-	// Observer reads about one Etcd.
+	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Calls runs what takes long.
+	// Calls runs long calls outside the workers.
 	Calls *calls.Runner[Outcome]
-	// Locks keep members from being defragmented while others are replaced. Nil: nobody replaces any.
+	// Locks prevent the defragmentation of a member while another controller replaces members. Nil: no lock.
 	Locks *calls.ClusterLocks
-	// RequeueInterval is the pause between two looks at a task that waits for something of which no event tells.
+	// RequeueInterval is the time between two reconciliations of a task that waits for a change without a watch event.
 	RequeueInterval time.Duration
-	// JobDeadline is how long a Job that compacts snapshots may take.
+	// JobDeadline is the deadline of one compaction Job.
 	JobDeadline time.Duration
-	// Clock tells the time.
+	// Clock returns the current time.
 	Clock clock.PassiveClock
 	// Recorder writes events.
 	Recorder events.EventRecorder
 
-	// starting keeps two tasks of one Etcd from being begun at the same time.
+	// starting prevents that two tasks of one Etcd start concurrently.
 	starting sync.Mutex
 }
 
-// Reconcile looks at one task:
-//  1. see what there is: the task, its Etcd, the tasks beside it, and how its call or its Job is;
-//  2. decide;
-//  3. do that one thing, and write it down in the status.
+// Reconcile executes at most one action for one task:
+//  1. Observe the task, its Etcd, the other tasks of the Etcd, and the state of its call or Job.
+//  2. Decide.
+//  3. Execute the action, and write the result into the status.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	task := &druidv1alpha1.EtcdOpsTask{}
 	if err := r.Client.Get(ctx, request.NamespacedName, task); err != nil {
@@ -78,7 +78,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	decision := obs.Decide(r.Clock.Now())
-	logf.FromContext(ctx).V(1).Info("Decided", "action", decision.Action, "message", decision.Message)
+	logf.FromContext(ctx).V(1).Info("Decision computed", "action", decision.Action, "message", decision.Message)
 
 	result, err := r.execute(ctx, task, obs, decision)
 	if apierrors.IsConflict(err) {
@@ -88,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return result, client.IgnoreNotFound(err)
 }
 
-// execute carries out the decision.
+// execute executes the action of the decision.
 func (r *Reconciler) execute(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation, decision opstask.Decision) (reconcile.Result, error) {
 	switch decision.Action {
 	case opstask.ActionRelease:
@@ -112,7 +112,7 @@ func (r *Reconciler) execute(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	}
 }
 
-// wait says what is waited for.
+// wait reports what the task waits for.
 func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation, decision opstask.Decision) (reconcile.Result, error) {
 	if decision.Message != "" {
 		if err := r.setDescription(ctx, task, decision.Message); err != nil {
@@ -126,11 +126,11 @@ func (r *Reconciler) wait(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 	return reconcile.Result{RequeueAfter: decision.RequeueAfter}, nil
 }
 
-// startAttempt makes an attempt: a call beside the workers. The Job of a compaction is made by its own controller, for which it is
-// enough that the task is in progress; the call then only reads what the Job wrote.
+// startAttempt starts a call outside the workers. For a compaction, the compaction controller creates a Job for each task in
+// progress. The call then only reads the new snapshot.
 func (r *Reconciler) startAttempt(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation) (reconcile.Result, error) {
 	timeout := opstask.AttemptTimeout(task, obs.etcd, r.JobDeadline)
-	// Written in any case: who has seen an older task than there is begins nothing.
+	// The patch is always sent: a conflict prevents an attempt that is based on a stale task.
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		r.setOperation(ctx, status, druidv1alpha1.LastOperationTypeExecution, druidv1alpha1.LastOperationStateInProgress, fmt.Sprintf("Attempt %d of %d", obs.FailedAttempts+1, obs.Limits.Attempts))
 	})

@@ -25,9 +25,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Requester makes tasks of the annotation druid.gardener.cloud/run-task of an Etcd.
+// Requester creates tasks for the annotation druid.gardener.cloud/run-task of an Etcd.
 type Requester struct {
-	// Client reads from the caches and writes.
+	// Client reads from the caches and writes to the API server.
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
@@ -35,9 +35,9 @@ type Requester struct {
 	Recorder events.EventRecorder
 }
 
-// Reconcile makes the task that the annotation asks for, and removes the annotation. The metrics of an Etcd that is gone go with it. A task of the same kind that waits in the
-// queue because of the annotation is not made twice, nor is one when this process dies before the annotation is removed: what
-// the task is named by is on the Etcd before it is made.
+// Reconcile creates the task that the annotation requests, and removes the annotation. It deletes the metrics of a deleted
+// Etcd. It creates no second task while the same annotation already has a pending task of that kind. An annotation of the Etcd
+// has the name of the task before the task exists. Therefore a restart does not create a second task either.
 func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, request.NamespacedName, etcd); err != nil {
@@ -47,12 +47,12 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	kind, sidecarClient := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]
+	kind, hasKind := etcd.Annotations[druidv1alpha1.RunTaskAnnotation]
 	_, identified := etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]
 	switch {
-	case etcd.DeletionTimestamp != nil, !sidecarClient && !identified:
+	case etcd.DeletionTimestamp != nil, !hasKind && !identified:
 		return reconcile.Result{}, nil
-	case !sidecarClient: // somebody has taken the other one off: the next task is another one
+	case !hasKind: // a user removed the other annotation: the next request gets a new name
 		return r.patch(ctx, etcd, remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
 	if !slices.Contains(helper.TaskKinds(), kind) {
@@ -60,14 +60,14 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return r.patch(ctx, etcd, test(druidv1alpha1.RunTaskAnnotation, kind), remove(druidv1alpha1.RunTaskAnnotation))
 	}
 	if !identified {
-		// It wakes this Etcd again. A cache that does not show yet how the task is named must not name another.
+		// The patch triggers the next reconciliation. It fails if a stale cache hides that the task already has a name.
 		return r.patchCurrent(ctx, etcd, test(druidv1alpha1.RunTaskAnnotation, kind), operation{Op: "add", Path: annotationPath(druidv1alpha1.RunTaskIDAnnotation), Value: &etcd.ResourceVersion})
 	}
 	isOurs, err := r.ensure(ctx, etcd, kind)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if !isOurs { // the Etcd was made from another one, with all annotations of it: it is to be named anew
+	if !isOurs { // the Etcd is a copy of another one with all its annotations: the task needs a new name
 		return r.patch(ctx, etcd, test(druidv1alpha1.RunTaskIDAnnotation, etcd.Annotations[druidv1alpha1.RunTaskIDAnnotation]), remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
 
@@ -85,7 +85,7 @@ type operation struct {
 	Value *string `json:"value,omitempty"`
 }
 
-// test lets the patch pass only if the annotation has the value.
+// test makes the patch fail unless the annotation has the value.
 func test(annotation, value string) operation {
 	return operation{Op: "test", Path: annotationPath(annotation), Value: &value}
 }
@@ -98,7 +98,7 @@ func annotationPath(annotation string) string {
 	return "/metadata/annotations/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(annotation)
 }
 
-// patch changes annotations if the Etcd still asks for the same. Whatever else was written to it meanwhile is no reason to come back.
+// patch changes annotations if they still have the tested values. Other changes of the Etcd do not cause a conflict.
 func (r *Requester) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
 	patch, err := json.Marshal(operations)
 	if err != nil {
@@ -106,21 +106,21 @@ func (r *Requester) patch(ctx context.Context, etcd *druidv1alpha1.Etcd, operati
 	}
 	err = r.Client.Patch(ctx, etcd, client.RawPatch(types.JSONPatchType, patch))
 	if apierrors.IsInvalid(err) {
-		// The annotation was changed or removed in the meantime.
+		// Another client changed or removed the annotation in the meantime.
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	}
 
 	return reconcile.Result{}, client.IgnoreNotFound(err)
 }
 
-// patchCurrent changes annotations if nothing was written to the Etcd since it was read.
+// patchCurrent changes annotations if the Etcd was not changed since it was read.
 func (r *Requester) patchCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd, operations ...operation) (reconcile.Result, error) {
 	isCurrent := operation{Op: "test", Path: "/metadata/resourceVersion", Value: &etcd.ResourceVersion}
 
 	return r.patch(ctx, etcd, append([]operation{isCurrent}, operations...)...)
 }
 
-// ensure makes a task of the kind unless one waits already, and returns false where somebody else's has its name.
+// ensure creates a task of the kind unless one is pending. It returns false if a task of another owner has its name.
 func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string) (bool, error) {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
 	if err := r.Reader.List(ctx, tasks, client.InNamespace(etcd.Namespace)); err != nil {
@@ -136,7 +136,7 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 	task := taskOf(etcd, kind)
 	err := r.Client.Create(ctx, task)
 	if apierrors.IsInvalid(err) {
-		// A definition of etcd-druid has pruned the kind. It knows this one, and the annotation says what is meant.
+		// The CustomResourceDefinition of etcd-druid prunes the kind. It accepts a delta snapshot, and the annotation has the actual kind.
 		task = taskOf(etcd, kind)
 		task.Spec.Config = druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeDelta}}
 		err = r.Client.Create(ctx, task)
@@ -152,8 +152,8 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 	return true, nil
 }
 
-// reportExisting says that there is a task of that name already, and returns whether it is one of the Etcd: it was made before this
-// process lived, or before somebody wrote annotations anew that they had read then.
+// reportExisting emits an event for an existing task of that name, and returns whether the Etcd owns it. The operator created
+// the task before its restart, or a client restored the annotations of an earlier version.
 func (r *Requester) reportExisting(ctx context.Context, etcd *druidv1alpha1.Etcd, kind string, key client.ObjectKey) (bool, error) {
 	existing := &druidv1alpha1.EtcdOpsTask{}
 	if err := r.Reader.Get(ctx, key, existing); err != nil {

@@ -26,7 +26,7 @@ import (
 )
 
 var _ = Describe("Requester", func() {
-	It("makes one task of one annotation, also when the Etcd is written to meanwhile and the task has begun", func() {
+	It("creates one task for one annotation if the Etcd changes in the meantime and the task has started", func() {
 		ctx := context.Background()
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
@@ -44,7 +44,7 @@ var _ = Describe("Requester", func() {
 				if err := c.Get(ctx, key, written); err != nil {
 					return err
 				}
-				written.Labels = map[string]string{"somebody": "was here"}
+				written.Labels = map[string]string{"changed": "true"}
 
 				return c.Update(ctx, written)
 			},
@@ -78,10 +78,10 @@ var _ = Describe("Requester", func() {
 	},
 		Entry("a control character", "full\x7fsnapshot"),
 		Entry("a bell", "\a"),
-		Entry("what closes the string", `x"},{"op":"remove","path":"/metadata/annotations/other","value":"`),
+		Entry("an injected JSON patch operation", `x"},{"op":"remove","path":"/metadata/annotations/other","value":"`),
 	)
 
-	It("names a task once, also when a cache does not show that yet", func() {
+	It("names a task once if the cache is stale", func() {
 		ctx := context.Background()
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
@@ -127,7 +127,7 @@ var _ = Describe("Requester", func() {
 		}
 
 		before := read()
-		before.Labels = map[string]string{"somebody": "was here"}
+		before.Labels = map[string]string{"changed": "true"}
 		Expect(c.Update(ctx, before)).To(Succeed())
 		reconcileOnce()
 		named := read().Annotations["etcd-druid.extensions.gardener.cloud/run-task-id"]
@@ -137,7 +137,7 @@ var _ = Describe("Requester", func() {
 		Expect(read().Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/run-task-id", named))
 	})
 
-	DescribeTable("does not lose what is asked for with a name that was read from an Etcd, where the task of that name is",
+	DescribeTable("does not lose a request whose task name is in use by a task that is",
 		func(owner types.UID, tasks int, told string) {
 			ctx := context.Background()
 			etcd := &druidv1alpha1.Etcd{}
@@ -165,11 +165,11 @@ var _ = Describe("Requester", func() {
 			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), read)).To(Succeed())
 			Expect(read.Annotations).To(BeEmpty())
 		},
-		Entry("its own", types.UID("etcd-uid"), 1, "TaskExists EtcdOpsTask main-full-snapshot-7"),
-		Entry("that of an Etcd that is gone", types.UID("former-uid"), 2, "TaskCreated"),
+		Entry("owned by the Etcd", types.UID("etcd-uid"), 1, "TaskExists EtcdOpsTask main-full-snapshot-7"),
+		Entry("owned by a deleted Etcd", types.UID("former-uid"), 2, "TaskCreated"),
 	)
 
-	DescribeTable("makes one task of one annotation, which has begun at once, although the operator dies",
+	DescribeTable("creates one task for one annotation, which starts immediately, if the operator is killed",
 		func(write int, isDone bool) {
 			ctx := context.Background()
 			etcd := &druidv1alpha1.Etcd{}
@@ -200,7 +200,8 @@ var _ = Describe("Requester", func() {
 					return die(func() error { return c.Patch(ctx, object, patch, options...) })
 				},
 			}).Build()
-			live := func() (died bool) {
+			// reconcileAll reconciles until the operator is killed, and returns whether it was.
+			reconcileAll := func() (died bool) {
 				defer func() { died = recover() != nil }()
 				requester := &opstask.Requester{Client: c, Reader: c, Recorder: events.NewFakeRecorder(10)}
 				for range 5 {
@@ -210,12 +211,12 @@ var _ = Describe("Requester", func() {
 
 				return false
 			}
-			Expect(live()).To(BeTrue(), "it never comes to write %d", write)
-			// Somebody else writes to the Etcd before it lives again.
+			Expect(reconcileAll()).To(BeTrue(), "the operator does not reach write %d", write)
+			// Another client writes to the Etcd before the operator restarts.
 			Expect(c.Get(ctx, key, etcd)).To(Succeed())
-			etcd.Labels = map[string]string{"somebody": "was here"}
+			etcd.Labels = map[string]string{"changed": "true"}
 			Expect(c.Update(ctx, etcd)).To(Succeed())
-			Expect(live()).To(BeFalse())
+			Expect(reconcileAll()).To(BeFalse())
 
 			tasks := &druidv1alpha1.EtcdOpsTaskList{}
 			Expect(c.List(ctx, tasks)).To(Succeed())
@@ -226,15 +227,15 @@ var _ = Describe("Requester", func() {
 
 			read.Annotations = map[string]string{"druid.gardener.cloud/run-task": "compaction"}
 			Expect(c.Update(ctx, read)).To(Succeed())
-			Expect(live()).To(BeFalse())
+			Expect(reconcileAll()).To(BeFalse())
 			Expect(c.List(ctx, tasks)).To(Succeed())
-			Expect(tasks.Items).To(HaveLen(2), "asked again it makes another")
+			Expect(tasks.Items).To(HaveLen(2), "another request creates another task")
 		},
-		Entry("before it notes what the task is named by", 1, false),
-		Entry("after it", 1, true),
-		Entry("before it makes the task", 2, false),
-		Entry("after it", 2, true),
+		Entry("before it records the name of the task", 1, false),
+		Entry("after it records the name of the task", 1, true),
+		Entry("before it creates the task", 2, false),
+		Entry("after it creates the task", 2, true),
 		Entry("before it removes the annotations", 3, false),
-		Entry("after it", 3, true),
+		Entry("after it removes the annotations", 3, true),
 	)
 })

@@ -22,7 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 )
 
-// accept puts the task into the queue.
+// accept adds the task to the queue.
 func (r *Reconciler) accept(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) error {
 	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdOpsTaskFinalizerName) {
 		if err := controllerutils.AddFinalizers(ctx, r.Client, task, druidv1alpha1.EtcdOpsTaskFinalizerName); err != nil {
@@ -36,7 +36,7 @@ func (r *Reconciler) accept(ctx context.Context, task *druidv1alpha1.EtcdOpsTask
 	})
 }
 
-// start begins the task, if it still is its turn as the API server knows it.
+// start starts the task if it is still the first in the queue on the API server.
 func (r *Reconciler) start(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) (reconcile.Result, error) {
 	r.starting.Lock()
 	defer r.starting.Unlock()
@@ -56,7 +56,7 @@ func (r *Reconciler) start(ctx context.Context, task *druidv1alpha1.EtcdOpsTask)
 	return reconcile.Result{}, err
 }
 
-// setDescription changes the description of what is being done.
+// setDescription changes the description of the last operation.
 func (r *Reconciler) setDescription(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, message string) error {
 	if task.Status.LastOperation != nil && task.Status.LastOperation.Description == message {
 		return nil
@@ -68,7 +68,7 @@ func (r *Reconciler) setDescription(ctx context.Context, task *druidv1alpha1.Etc
 	})
 }
 
-// recordFailure writes down why an attempt has failed: the number of errors is the number of attempts.
+// recordFailure adds the error of an attempt to the status. The number of errors is the number of failed attempts.
 func (r *Reconciler) recordFailure(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, decision opstask.Decision) error {
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
 		r.addError(status, decision.Problem)
@@ -81,7 +81,7 @@ func (r *Reconciler) recordFailure(ctx context.Context, task *druidv1alpha1.Etcd
 	return err
 }
 
-// end writes down how the task ended.
+// end writes the result of the task into the status.
 func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, obs observation, decision opstask.Decision) error {
 	var message string
 	err := r.patch(ctx, task, func(status *druidv1alpha1.EtcdOpsTaskStatus) {
@@ -119,7 +119,7 @@ func (r *Reconciler) end(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, o
 	return nil
 }
 
-// release lets a task be gone for which nothing runs any more.
+// release removes the finalizer of a task without a running call.
 func (r *Reconciler) release(ctx context.Context, task *druidv1alpha1.EtcdOpsTask) error {
 	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdOpsTaskFinalizerName) {
 		return nil
@@ -131,7 +131,7 @@ func (r *Reconciler) release(ctx context.Context, task *druidv1alpha1.EtcdOpsTas
 	return nil
 }
 
-// patch writes the status, which is left as it was when somebody else has written the task meanwhile.
+// patch writes the status. It fails with a conflict if another client changed the task in the meantime.
 func (r *Reconciler) patch(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, change func(*druidv1alpha1.EtcdOpsTaskStatus)) error {
 	before := task.DeepCopy()
 	change(&task.Status)
