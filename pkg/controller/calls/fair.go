@@ -35,7 +35,7 @@ const (
 type fair struct {
 	inner reconcile.Reconciler
 	clock clock.PassiveClock
-	// maxSlow is how many slow objects are reconciled at the same time.
+	// maxSlow is the largest number of slow objects that are reconciled concurrently.
 	maxSlow int
 
 	lock   sync.Mutex
@@ -111,7 +111,7 @@ func (f *fair) begin(request reconcile.Request) (isSlow bool, pause time.Duratio
 	return true, slowRetry
 }
 
-// waitingBefore is how many objects get a worker before the one at this position.
+// waitingBefore returns the number of objects that get a worker before the one at this position.
 func (f *fair) waitingBefore(position int, now time.Time) int {
 	count := 0
 	for _, w := range f.waiting[:position] {

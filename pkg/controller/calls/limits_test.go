@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 )
 
-var _ = Describe("Many calls at a time", func() {
+var _ = Describe("Concurrent calls", func() {
 	var (
 		runner *calls.Runner[string]
 		lock   sync.Mutex
@@ -72,7 +72,7 @@ var _ = Describe("Many calls at a time", func() {
 		return copied
 	}
 
-	It("run at most 50 for one namespace, so that it leaves slots to others", func() {
+	It("are limited to 50 for one namespace, so that other namespaces get slots", func() {
 		begin("hostile", 300)
 		Eventually(running).Should(HaveKeyWithValue("hostile", 50))
 		Consistently(running, 100*time.Millisecond).Should(HaveKeyWithValue("hostile", 50))
@@ -82,7 +82,7 @@ var _ = Describe("Many calls at a time", func() {
 		Expect(isRunning).To(BeTrue(), "a call that waits for a slot is reported as one that runs")
 	})
 
-	It("run at most 100 in all, and the next slot goes to the namespace with the fewest", func() {
+	It("are limited to 100 in total, and the next slot goes to the namespace with the fewest calls", func() {
 		begin("a", 60)
 		begin("b", 60)
 		begin("c", 1)
@@ -92,7 +92,7 @@ var _ = Describe("Many calls at a time", func() {
 		Eventually(running).Should(HaveKeyWithValue("c", 1))
 	})
 
-	It("all end in the end", func() {
+	It("all end", func() {
 		begin("a", 200)
 		close(end)
 		for i := range 200 {
@@ -104,7 +104,7 @@ var _ = Describe("Many calls at a time", func() {
 		}
 	})
 
-	It("do not begin where they are not needed any more", func() {
+	It("do not start after they were discarded", func() {
 		begin("a", 60)
 		Eventually(running).Should(HaveKeyWithValue("a", 50))
 		for i := range 60 {

@@ -12,27 +12,29 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Turns keep two controllers of one process from doing something risky to the same cluster at the same time: each sees what the
-// other one does by way of the API, and so a moment late. It is safe for concurrent use. Nil: everybody may always go.
+// ClusterLocks prevent that two controllers of one process change the same cluster at the same time. Each controller sees the
+// changes of the other one in its cache, and therefore with a delay. The locks are safe for concurrent use. Nil: every lock is
+// always free.
 type ClusterLocks struct {
 	clock clock.PassiveClock
 	mutex sync.Mutex
 	locks map[types.UID]clusterLock
 }
 
-// clusterLock is taken by who, or was until a moment ago.
+// clusterLock is held by holder, or was held by it until shortly before cooldownEnd.
 type clusterLock struct {
 	holder      string
 	isHeld      bool
 	cooldownEnd time.Time
 }
 
-// NewClusterLocks returns Turns that nobody has taken.
+// NewClusterLocks returns ClusterLocks that are all free.
 func NewClusterLocks(clock clock.PassiveClock) *ClusterLocks {
 	return &ClusterLocks{clock: clock, locks: map[types.UID]clusterLock{}}
 }
 
-// TryLock takes the turn for the object with the UID. False: it is taken, or another one had it too lately; whoever asks comes again.
+// TryLock locks the object with the UID for the holder. It returns false if the lock is held, or if the cooldown of another
+// holder has not ended. The caller then tries again later.
 func (t *ClusterLocks) TryLock(uid types.UID, holder string) bool {
 	if t == nil {
 		return true
@@ -47,14 +49,14 @@ func (t *ClusterLocks) TryLock(uid types.UID, holder string) bool {
 	return true
 }
 
-// Unlock gives the turn back, to be taken by others after a rest in which all see what was done.
+// Unlock releases the lock. Other holders can lock the object after the cooldown, in which the caches receive the changes.
 func (t *ClusterLocks) Unlock(uid types.UID, cooldown time.Duration) {
 	if t == nil {
 		return
 	}
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	for other, last := range t.locks { // what is over is forgotten
+	for other, last := range t.locks { // delete expired locks
 		if !last.isHeld && !t.clock.Now().Before(last.cooldownEnd) {
 			delete(t.locks, other)
 		}

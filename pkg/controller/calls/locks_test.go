@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 )
 
-var _ = Describe("Turns", func() {
+var _ = Describe("ClusterLocks", func() {
 	var (
 		clock *testclock.FakePassiveClock
 		locks *calls.ClusterLocks
@@ -25,7 +25,7 @@ var _ = Describe("Turns", func() {
 		locks = calls.NewClusterLocks(clock)
 	})
 
-	It("are taken by one at a time for each object", func() {
+	It("have one holder at a time for each object", func() {
 		Expect(locks.TryLock("a", "one")).To(BeTrue())
 		Expect(locks.TryLock("a", "one")).To(BeFalse())
 		Expect(locks.TryLock("b", "one")).To(BeTrue())
@@ -33,17 +33,17 @@ var _ = Describe("Turns", func() {
 		Expect(locks.TryLock("a", "one")).To(BeTrue())
 	})
 
-	It("rest until all have seen what was done", func() {
+	It("stay locked for other holders during the cooldown", func() {
 		Expect(locks.TryLock("a", "one")).To(BeTrue())
 		locks.Unlock("a", 5*time.Second)
 		Expect(locks.TryLock("a", "other")).To(BeFalse())
-		Expect(locks.TryLock("a", "one")).To(BeTrue(), "who did it knows")
+		Expect(locks.TryLock("a", "one")).To(BeTrue(), "the cooldown does not apply to the same holder")
 		locks.Unlock("a", 5*time.Second)
 		clock.SetTime(clock.Now().Add(5 * time.Second))
 		Expect(locks.TryLock("a", "other")).To(BeTrue())
 	})
 
-	It("are always free where there are none", func() {
+	It("are always free if they are nil", func() {
 		locks = nil
 		Expect(locks.TryLock("a", "one")).To(BeTrue())
 		Expect(locks.TryLock("a", "one")).To(BeTrue())

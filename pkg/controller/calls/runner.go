@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calls runs what takes long beside the workers of a controller, so that none of them ever waits: a snapshot takes
-// minutes. Nothing is remembered beyond the process: whoever needs the outcome asks again after a restart.
+// Package calls runs long calls outside the workers of a controller, so that no worker blocks: a snapshot takes minutes. The
+// results are in memory only: after a restart the caller requests the call again.
 //
-// What may not live here: what is called, and what follows from its outcome.
+// What may not live here: the calls themselves, and the reaction to their outcome.
 package calls
 
 import (
@@ -23,33 +23,34 @@ import (
 )
 
 const (
-	// maxCalls is how many calls of a Runner run at the same time, and maxCallsPerNamespace how many of them for objects of one namespace. Others wait
-	// for a slot.
+	// maxCalls is the largest number of concurrent calls of a Runner, and maxCallsPerNamespace that for the objects of one
+	// namespace. Other calls wait for a slot.
 	maxCalls             = 100
 	maxCallsPerNamespace = 50
-	// callTimeout is when a call is ended that has not ended by itself.
+	// callTimeout is the longest time of one call.
 	callTimeout = 6 * time.Hour
 )
 
-// Runner runs calls for objects, at most one at a time for each, and keeps what the last one came to. The number of calls that run at the same
-// time is bounded; a free slot goes to the namespace that has the fewest, and within it to the call that has waited longest. It is a runnable of
-// the manager: calls run between its start and its end, and their context ends with it. It is safe for concurrent use.
+// Runner runs calls for objects, at most one at a time for each object, and keeps the last result. The number of concurrent
+// calls is limited. A free slot goes to the namespace with the fewest running calls, and within it to the oldest request. The
+// Runner is a runnable of the manager: calls run between its start and its stop, and their context ends with it. It is safe for
+// concurrent use.
 type Runner[Result any] struct {
 	lock   sync.Mutex
-	base   context.Context // nil: not started, or ended
+	base   context.Context // nil: not started, or stopped
 	group  sync.WaitGroup
 	calls  map[types.UID]*call[Result]
 	wakeUp chan event.GenericEvent
 
 	// waiting are the calls without a slot, in the order of their requests.
 	waiting []*call[Result]
-	// running is how many calls run for objects of a namespace.
+	// running is the number of running calls by namespace.
 	running map[string]int
 	// active is the sum of running.
 	active int
 }
 
-// call is one call. done says that result is what it came to. Before that result is what the one before came to, if found says so.
+// call is one call. If done is true, result is its result. Until then, result is that of the previous call if found is true.
 type call[Result any] struct {
 	object      client.Object
 	do          func(context.Context) Result
@@ -59,17 +60,17 @@ type call[Result any] struct {
 	result      Result
 }
 
-// NewRunner returns a Runner to be added to a manager.
+// NewRunner returns a Runner, which the caller adds to a manager.
 func NewRunner[Result any]() *Runner[Result] {
 	return &Runner[Result]{calls: map[types.UID]*call[Result]{}, running: map[string]int{}, wakeUp: make(chan event.GenericEvent)}
 }
 
-// Source wakes an object when its call is over.
+// Source triggers a reconciliation of the object when its call has ended.
 func (r *Runner[Result]) Source() source.TypedSource[reconcile.Request] {
 	return source.Channel(r.wakeUp, &handler.EnqueueRequestForObject{})
 }
 
-// Start lets calls run until the context ends, and then waits for them.
+// Start allows calls until the context ends, and then waits for the running ones.
 func (r *Runner[Result]) Start(ctx context.Context) error {
 	r.lock.Lock()
 	r.base = ctx
@@ -83,8 +84,9 @@ func (r *Runner[Result]) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run requests a call for an object, which begins when there is a slot for it. The outcome of the call before is kept until it has ended. False:
-// there is a call for the object already, or none may run now; the caller requests it again later.
+// Run requests a call for an object. The call starts when a slot is free. The result of the previous call stays available until
+// it has ended. Run returns false if the object already has a call, or if the Runner is not started. The caller then requests
+// the call again later.
 func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Result) bool {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -105,7 +107,7 @@ func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Resu
 	return true
 }
 
-// fill gives the free slots to waiting calls. The lock is held.
+// fill starts waiting calls while slots are free. The caller holds the lock.
 func (r *Runner[Result]) fill() {
 	r.waiting = slices.DeleteFunc(r.waiting, func(c *call[Result]) bool { return c.ctx.Err() != nil })
 	for r.base != nil && r.active < maxCalls {
@@ -127,7 +129,7 @@ func (r *Runner[Result]) fill() {
 	}
 }
 
-// run does a call, frees its slot, and wakes its object.
+// run executes a call, frees its slot, and triggers a reconciliation of its object.
 func (r *Runner[Result]) run(base context.Context, c *call[Result]) {
 	ctx, cancel := context.WithTimeout(c.ctx, callTimeout)
 	result := c.do(ctx)
@@ -153,8 +155,9 @@ func (r *Runner[Result]) run(base context.Context, c *call[Result]) {
 	}
 }
 
-// Outcome is what the last call for the object came to that is over. running says that one is not over yet, or waits for a slot; found, that there is
-// a result, of the one before where one is running. Both are false where nothing was called since the start of the process, or it was forgotten.
+// Outcome returns the result of the last call for the object. running is true if a call is running or waits for a slot. found
+// is true if there is a result, which is that of the previous call while another one is running. Both are false if there was no
+// call since the start of the process, or if it was discarded.
 func (r *Runner[Result]) Outcome(uid types.UID) (result Result, running, found bool) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
@@ -165,7 +168,7 @@ func (r *Runner[Result]) Outcome(uid types.UID) (result Result, running, found b
 	return result, false, false
 }
 
-// Forget ends the call of an object, if one runs, and forgets its outcome.
+// Discard cancels the call of an object, if one is running, and discards its result.
 func (r *Runner[Result]) Discard(uid types.UID) {
 	r.lock.Lock()
 	defer r.lock.Unlock()

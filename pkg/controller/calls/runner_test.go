@@ -43,7 +43,7 @@ var _ = Describe("Runner", func() {
 		DeferCleanup(func() { end(); queue.ShutDown() })
 	})
 
-	// run begins a call that says its result when it is told to, or "ended" when its context ends.
+	// run starts a call that returns the result sent to the channel, or "ended" when its context ends.
 	run := func(uid types.UID) (say chan string) {
 		GinkgoHelper()
 		say = make(chan string)
@@ -72,7 +72,7 @@ var _ = Describe("Runner", func() {
 		}
 	}
 
-	It("keeps what a call came to, and wakes its object", func() {
+	It("keeps the result of a call, and triggers a reconciliation of its object", func() {
 		Expect(outcome("a")).To(Equal("nothing"))
 		say := run("a")
 		Expect(outcome("a")).To(Equal("running"))
@@ -84,7 +84,7 @@ var _ = Describe("Runner", func() {
 		Expect(outcome("a")).To(Equal("taken"))
 	})
 
-	It("runs one call at a time for an object, and others beside it", func() {
+	It("runs one call at a time for an object, and calls for other objects concurrently", func() {
 		say := run("a")
 		Expect(runner.Run(etcd("a"), func(context.Context) string { return "second" })).To(BeFalse())
 		run("b") <- "of b"
@@ -95,7 +95,7 @@ var _ = Describe("Runner", func() {
 		Eventually(outcome).WithArguments(types.UID("a")).Should(Equal("third"))
 	})
 
-	It("keeps what the call before came to while the next one runs", func() {
+	It("keeps the result of the previous call while the next one is running", func() {
 		run("a") <- "first"
 		Eventually(outcome).WithArguments(types.UID("a")).Should(Equal("first"))
 		say := run("a")
@@ -105,7 +105,7 @@ var _ = Describe("Runner", func() {
 		Eventually(outcome).WithArguments(types.UID("a")).Should(Equal("second"))
 	})
 
-	It("ends the call of an object that is forgotten, and wakes nobody", func() {
+	It("cancels a discarded call, and triggers no reconciliation", func() {
 		run("a")
 		runner.Discard("a")
 		Expect(outcome("a")).To(Equal("nothing"))
@@ -114,7 +114,7 @@ var _ = Describe("Runner", func() {
 		Expect(outcome("a")).To(Equal("nothing"))
 	})
 
-	It("ends all calls with its context, and begins none afterwards", func() {
+	It("cancels all calls with its context, and starts none afterwards", func() {
 		run("a")
 		end()
 		Expect(outcome("a")).To(Equal("ended"))

@@ -29,21 +29,22 @@ import (
 // ControllerName is the name of the controller in logs, metrics and events.
 const ControllerName = "etcdcopybackupstask"
 
-// AddOptions are what the controller needs beside the manager.
+// AddOptions are the dependencies of the controller in addition to the manager.
 type AddOptions struct {
-	// Controller says how many tasks are worked on at the same time.
+	// Controller has the number of tasks that are reconciled concurrently.
 	Controller controller.Options
-	// Images are those of the Job.
+	// Images are the images of the Job.
 	Images Images
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
-	// Observer reads what Gardener says about stores.
+	// Observer reads the backup configuration of Gardener.
 	Observer Observer
-	// Clock tells the time. Nil: the real one.
+	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
 
-// AddToManager adds the controller to a manager whose caches hold Jobs and pods with our labels.
+// AddToManager adds the controller to a manager. The caches of the manager must hold Jobs and pods with the labels of this
+// operator.
 func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
@@ -77,7 +78,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Complete(r)
 }
 
-// taskForPod maps the pod of a copy to its task; other pods are others' business.
+// taskForPod returns the request for the task of a copy pod. It ignores all other pods.
 func taskForPod(_ context.Context, pod client.Object) []reconcile.Request {
 	labels := pod.GetLabels()
 	if labels[druidv1alpha1.LabelComponentKey] != druidv1alpha1.ComponentNameCopyBackupsJob {
@@ -86,11 +87,11 @@ func taskForPod(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: pod.GetNamespace(), Name: labels[druidv1alpha1.LabelPartOfKey]}}}
 }
 
-// tasksForSecret maps a Secret to the tasks that may wait for it.
+// tasksForSecret returns the requests for the tasks that may wait for the Secret.
 func (r *Reconciler) tasksForSecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	tasks := &druidv1alpha1.EtcdCopyBackupsTaskList{}
 	if err := r.Client.List(ctx, tasks, client.InNamespace(secret.GetNamespace())); err != nil {
-		return nil // they look again by themselves
+		return nil // waiting tasks are requeued after fallbackResync
 	}
 	var requests []reconcile.Request
 	for i := range tasks.Items {

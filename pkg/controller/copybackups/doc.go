@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copybackups carries out EtcdCopyBackupsTasks: it finds both stores, has a Job copy, and says how far that is.
+// Package copybackups is the controller of EtcdCopyBackupsTasks. It resolves both stores, creates the Job that copies the
+// snapshots, and reports its progress.
 //
-// What may not live here: what the Job looks like and what its state means (pkg/component/copybackups), and how stores are found
-// (pkg/backupstore).
+// What may not live here: the manifest of the Job and the meaning of its status (pkg/component/copybackups), and the resolution
+// of stores (pkg/backupstore).
 package copybackups

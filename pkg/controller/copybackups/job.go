@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
 )
 
-// reconcileJob makes the Job unless it is there, and returns what it has come to. A Job that runs is looked at whatever becomes of its
-// stores.
+// reconcileJob creates the Job if it does not exist, and returns the conditions for its status. It does not resolve the stores
+// while a Job exists.
 func (r *Reconciler) reconcileJob(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) ([]druidv1alpha1.Condition, error) {
 	job, err := r.job(ctx, task)
 	if err != nil {
@@ -48,7 +48,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, task *druidv1alpha1.EtcdC
 	return copybackups.Conditions(copybackups.Seen{Task: task, Job: job, Pods: pods.Items}), nil
 }
 
-// job is the Job by the name of the task's. Nil: there is none.
+// job returns the Job with the name that belongs to the task. Nil: there is none.
 func (r *Reconciler) job(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: copybackups.JobName(task)}, job); err != nil {
@@ -60,25 +60,25 @@ func (r *Reconciler) job(ctx context.Context, task *druidv1alpha1.EtcdCopyBackup
 	return job, nil
 }
 
-// isForGeneration is true for the Job of this task in this generation. One without a generation was made by etcd-druid for this task, and is
-// not copied twice.
+// isForGeneration is true for the Job of this task in this generation. etcd-druid created a Job without a generation for this
+// task. The operator does not repeat that copy.
 func isForGeneration(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	generation, found := job.Annotations[copybackups.AnnotationGeneration]
 	return job.DeletionTimestamp == nil && metav1.IsControlledBy(job, task) && (!found || generation == strconv.FormatInt(task.Generation, 10))
 }
 
-// isOfTask is true for a Job of the task or of a previous one of its name.
+// isOfTask is true for a Job of the task or of a previous task of the same name.
 func isOfTask(job *batchv1.Job, task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	owner := metav1.GetControllerOf(job)
 	return owner != nil && owner.Kind == "EtcdCopyBackupsTask" && owner.APIVersion == druidv1alpha1.SchemeGroupVersion.String() && owner.Name == task.Name
 }
 
-// foreignJobError refuses a task because of a Job that does not belong to it.
+// foreignJobError returns the terminal error for a Job that does not belong to the task.
 func foreignJobError(job *batchv1.Job) error {
 	return terminal("metadata.name: Job %s in namespace %s exists and does not belong to this task: delete it if nothing needs it, or create the task with another name", job.Name, job.Namespace)
 }
 
-// create finds the stores and makes the Job.
+// create resolves the stores and creates the Job.
 func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (*batchv1.Job, error) {
 	values, err := r.values(ctx, task)
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	job := copybackups.Job(values)
 	switch err := r.Client.Create(ctx, job); {
 	case apierrors.IsAlreadyExists(err):
-		// The cache lags behind, or it is a Job without our labels, which the cache does not hold.
+		// The cache is stale, or the Job does not have the labels of this operator and is therefore not in the cache.
 		return nil, r.explainExisting(ctx, task, job.Name)
 	case apierrors.IsInvalid(err):
 		return nil, terminal("metadata.name: Job %s is refused: %s", job.Name, err)
@@ -98,7 +98,7 @@ func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	return job, nil
 }
 
-// explainExisting says why the Job of that name stands in the way. The error is never nil.
+// explainExisting returns the reason for which the existing Job of that name prevents the copy. The error is never nil.
 func (r *Reconciler) explainExisting(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, name string) error {
 	job := &batchv1.Job{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, job)
@@ -114,7 +114,8 @@ func (r *Reconciler) explainExisting(ctx context.Context, task *druidv1alpha1.Et
 	return &waitingError{fmt.Sprintf("Waiting for Job %s to be seen", name)}
 }
 
-// deleteJob deletes the Job of a task and of earlier tasks of its name, and returns whether it and its pods are gone.
+// deleteJob deletes the Job of a task and of previous tasks of the same name. It returns whether the Job and its pods are
+// deleted.
 func (r *Reconciler) deleteJob(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (bool, error) {
 	job, err := r.job(ctx, task)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
-// Labels of the metrics. A copy belongs to no Etcd.
+// Labels of the metrics. A copy task belongs to no Etcd.
 const (
 	labelNamespace = "etcd_namespace"
 	labelTask      = "task"
@@ -38,7 +38,7 @@ func init() {
 	metrics.Registry.MustRegister(copiesTotal, copyDuration)
 }
 
-// count counts a task that has just ended; it does nothing for others.
+// count counts a task that has just ended, and ignores all other tasks.
 func (r *Reconciler) count(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, computed []druidv1alpha1.Condition) {
 	for _, end := range []druidv1alpha1.ConditionType{druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed} {
 		if condition := conditions.Find(computed, end); condition == nil || condition.Status != druidv1alpha1.ConditionTrue {
@@ -52,7 +52,7 @@ func (r *Reconciler) count(ctx context.Context, task *druidv1alpha1.EtcdCopyBack
 	}
 }
 
-// deleteMetrics removes all metrics of a task.
+// deleteMetrics deletes all metrics of a task.
 func deleteMetrics(task client.ObjectKey) {
 	labels := prometheus.Labels{labelNamespace: task.Namespace, labelTask: task.Name}
 	copiesTotal.DeletePartialMatch(labels)

@@ -26,49 +26,49 @@ import (
 )
 
 const (
-	// fallbackResync is when a task that waits is looked at again even if no watch woke it up.
+	// fallbackResync is the time after which a waiting task is reconciled without a watch event.
 	fallbackResync = 15 * time.Second
-	// deletionResync is when a deletion looks again whether the Job is gone.
+	// deletionResync is the time between two checks whether the Job is deleted.
 	deletionResync = 2 * time.Second
 )
 
-// Images are those of the Job.
+// Images are the images of the Job.
 type Images struct {
-	// BackupRestore copies, Init prepares the directory of a Local store.
+	// BackupRestore copies the snapshots. Init prepares the directory of a Local store.
 	BackupRestore, Init string
 }
 
-// Observer reads what Gardener says about a store.
+// Observer reads the backup configuration of Gardener.
 type Observer interface {
 	ObserveStore(ctx context.Context, etcd *druidv1alpha1.Etcd) (etcdcluster.Gardener, error)
 }
 
-// Reconciler carries out EtcdCopyBackupsTasks.
+// Reconciler reconciles EtcdCopyBackupsTasks.
 type Reconciler struct {
-	// Client reads from the caches and writes.
+	// Client reads from the caches and writes to the API server.
 	Client client.Client
 	// Reader reads from the API server.
 	Reader client.Reader
-	// Observer reads what Gardener says about a store.
+	// Observer reads the backup configuration of Gardener.
 	Observer Observer
-	// Images are those of the Job.
+	// Images are the images of the Job.
 	Images Images
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
-	// Clock tells the time of conditions.
+	// Clock returns the time for conditions.
 	Clock clock.Clock
 	// Recorder writes events.
 	Recorder events.EventRecorder
 }
 
-// waitingError says what a task waits for.
+// waitingError is the error of a task that waits. Its message names what the task waits for.
 type waitingError struct{ message string }
 
-// Error is a sentence that begins with "Waiting".
+// Error returns a sentence that begins with "Waiting".
 func (e *waitingError) Error() string { return e.message }
 
-// Reconcile has one task carried out as far as it can be now, and never blocks. A task is carried out once a generation; when
-// its Job has ended nothing is looked at any more.
+// Reconcile reconciles one task and never blocks. Each generation of a task is copied once. After its Job has ended, the
+// controller reads nothing more.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	task := &druidv1alpha1.EtcdCopyBackupsTask{}
 	if err := r.Client.Get(ctx, req.NamespacedName, task); err != nil {
@@ -93,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return r.report(ctx, task, conditions, err)
 }
 
-// report writes the status, once, and translates what went wrong into a result.
+// report writes the status once, and translates the error into a result.
 func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, conditions []druidv1alpha1.Condition, err error) (reconcile.Result, error) {
 	var (
 		waiting *waitingError
@@ -119,7 +119,7 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	return result, failure
 }
 
-// delete ends the Job of a task that is being deleted, waits until it and its pods are gone, and lets the task go.
+// delete deletes the Job of a task that is being deleted. It removes the finalizer after the Job and its pods are deleted.
 func (r *Reconciler) delete(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (reconcile.Result, error) {
 	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdFinalizerName) {
 		return reconcile.Result{}, nil
@@ -129,13 +129,13 @@ func (r *Reconciler) delete(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 		return reconcile.Result{}, err
 	}
 	if !isDeleted {
-		logf.FromContext(ctx).V(1).Info("Waiting for the Job to be gone")
+		logf.FromContext(ctx).V(1).Info("Waiting for the deletion of the Job")
 		return reconcile.Result{RequeueAfter: deletionResync}, nil
 	}
 	return reconcile.Result{}, client.IgnoreNotFound(controllerutils.RemoveFinalizers(ctx, r.Client, task, druidv1alpha1.EtcdFinalizerName))
 }
 
-// messageOf is the text of an error without the prefix that controller-runtime gives to terminal ones.
+// messageOf returns the text of an error without the prefix that controller-runtime adds to terminal errors.
 func messageOf(err error) string {
 	if errors.Is(err, reconcile.TerminalError(nil)) {
 		if wrapped := errors.Unwrap(err); wrapped != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
-// owned are the types of the conditions of a task.
+// owned are the condition types of a task.
 var owned = []druidv1alpha1.ConditionType{
 	druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed, druidv1alpha1.ConditionTypeProgressing,
 }
 
-// isCompleted is true when the newest generation of the task was carried out, well or not.
+// isCompleted is true if the newest generation of the task succeeded or failed.
 func isCompleted(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	if observed := task.Status.ObservedGeneration; observed == nil || *observed != task.Generation {
 		return false
@@ -33,7 +33,7 @@ func isCompleted(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
 	return false
 }
 
-// patchStatus writes the conditions, the generation, and the error if there is one, unless nothing changed.
+// patchStatus writes the conditions, the generation and the error, unless nothing changed.
 func (r *Reconciler) patchStatus(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, computed []druidv1alpha1.Condition, problem error) error {
 	next := task.DeepCopy()
 	next.Status.ObservedGeneration = new(task.Generation)

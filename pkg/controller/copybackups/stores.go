@@ -24,12 +24,12 @@ var (
 	targetPath = field.NewPath("spec", "targetStore")
 )
 
-// terminal is an error that only a change of the spec cures.
+// terminal returns an error that only a change of the spec resolves.
 func terminal(format string, args ...any) error {
 	return reconcile.TerminalError(fmt.Errorf(format, args...))
 }
 
-// values finds both stores of a task, and says what is missing or wrong.
+// values resolves both stores of a task. The error states what is missing or invalid.
 func (r *Reconciler) values(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask) (copybackups.Values, error) {
 	values := copybackups.Values{Task: task, Image: r.Images.BackupRestore, InitImage: r.Images.Init}
 	for _, side := range []struct {
@@ -41,7 +41,7 @@ func (r *Reconciler) values(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 		{task.Spec.TargetStore, targetPath, &values.Target},
 	} {
 		if side.spec.Prefix == "" {
-			// That of an Etcd follows from its name, which a task does not know.
+			// The default prefix is derived from the name of the Etcd, which a task does not have.
 			return values, terminal("%s: set the prefix of the Etcd's snapshots", side.path.Child("prefix"))
 		}
 		store, err := r.resolve(ctx, task, side.spec, side.path)
@@ -56,7 +56,7 @@ func (r *Reconciler) values(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	return values, nil
 }
 
-// resolve finds one store as that of an Etcd is found, but that nothing is remembered of it.
+// resolve resolves one store in the same way as the store of an Etcd, but without a pinned store.
 func (r *Reconciler) resolve(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, spec druidv1alpha1.StoreSpec, path *field.Path) (backupstore.Store, error) {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Namespace, etcd.Name, etcd.Spec.Backup.Store = task.Namespace, task.Name, &spec
@@ -74,7 +74,7 @@ func (r *Reconciler) resolve(ctx context.Context, task *druidv1alpha1.EtcdCopyBa
 	return r.checkSecret(ctx, task.Namespace, *resolution.Store, path)
 }
 
-// checkSecret waits for the Secret of a store, and takes the directory of a Local one from it.
+// checkSecret waits for the Secret of a store, and reads the directory of a Local store from it.
 func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store backupstore.Store, path *field.Path) (backupstore.Store, error) {
 	if store.SecretName == "" {
 		return r.locate(store, "", path)
@@ -89,7 +89,8 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	return r.locate(store, string(secret.Data[backupstore.KeyHostPath]), path)
 }
 
-// locate adds the directory of the node to a Local store, and refuses one that the operator's configuration does not list.
+// locate adds the directory on the node to a Local store. It rejects a directory that the operator's configuration does not
+// list.
 func (r *Reconciler) locate(store backupstore.Store, hostPath string, path *field.Path) (backupstore.Store, error) {
 	located, err := r.LocalStoreRoots.Locate(store, hostPath)
 	if err != nil {

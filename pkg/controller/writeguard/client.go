@@ -16,24 +16,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Acts are the writes and the conflicts of one reconciliation.
+// Acts are the writes and conflicts of one reconciliation.
 type Acts struct {
 	lock sync.Mutex
 	all  []string
-	// others is true once there is an act other than a successful write of a status.
+	// others is true if there is an act other than a successful write of a status.
 	others bool
 }
 
 type actsKey struct{}
 
-// Record returns a context whose writes and conflicts are recorded, if they go through a client of CountWrites.
+// Record returns a context that records the writes and conflicts of a client of CountWrites.
 func Record(ctx context.Context) (context.Context, *Acts) {
 	acts := &Acts{}
 
 	return context.WithValue(ctx, actsKey{}, acts), acts
 }
 
-// All are the acts in words, each once, in the order in which they were done first.
+// All returns descriptions of the distinct acts, in the order of their first occurrence.
 func (a *Acts) All() []string {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -41,7 +41,7 @@ func (a *Acts) All() []string {
 	return slices.Clone(a.all)
 }
 
-// AreReports is true if nothing but statuses was written. No controller reconciles because of its own report.
+// AreReports is true if the reconciliation wrote only statuses. A write of its own status does not trigger a controller.
 func (a *Acts) AreReports() bool {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -65,8 +65,8 @@ func add(ctx context.Context, act string, isReport bool) {
 	}
 }
 
-// CountWrites returns a client that records what it writes in the context of Record. A request that fails is recorded if it fails with a
-// conflict: whatever else fails is retried ever more rarely by the queue. Dry runs write nothing.
+// CountWrites returns a client that records its writes in the context of Record. It records a failed request only for a
+// conflict, because the queue retries other errors with exponential backoff. It does not record dry runs.
 func CountWrites(c client.Client) client.Client {
 	return &countingClient{Client: c}
 }

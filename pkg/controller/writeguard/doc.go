@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package writeguard stops a controller that writes to the API server, or is refused by it with a conflict, again and again without
-// effect. It is a safety brake: it delays reconciliations, and decides nothing about a cluster. Its memory ends with the process.
+// Package writeguard slows down a controller that repeatedly writes to the API server, or repeatedly gets a conflict, without
+// effect. It delays reconciliations, and decides nothing about a cluster. Its state is in memory only.
 //
-// What may not live here: what counts as an observation, and what the controller reports, which are the controller's.
+// What may not live here: the definition of an observation, and the reports of the controller.
 package writeguard

@@ -14,41 +14,42 @@ import (
 )
 
 const (
-	// Limit is how many reconciliations of an object may act within a Window, without a new observation. To act is to write or to end in
-	// a conflict.
+	// Limit is the number of reconciliations of an object that may act within a Window without a new observation. A
+	// reconciliation acts if it writes or gets a conflict.
 	Limit = 30
-	// Window is the time in which they are counted.
+	// Window is the period in which these reconciliations are counted.
 	Window = time.Minute
-	// FirstPause is how long an object that reached the limit rests first. Each further act doubles the pause.
+	// FirstPause is the first pause of an object that reached the limit. Each further act doubles the pause.
 	FirstPause = 10 * time.Second
 	// LongestPause is the longest time between two reconciliations.
 	LongestPause = 5 * time.Minute
-	// resetPeriod is after how much time without an act everything is forgotten. It is longer than the longest pause.
+	// resetPeriod is the time without an act after which the record of an object is reset. It is longer than the longest pause.
 	resetPeriod = 2 * LongestPause
-	// maxFingerprints is how many different observations of one object are distinguished: a loop may go through several.
+	// maxFingerprints is the number of distinct observations of one object that are kept, because a loop may alternate between
+	// several.
 	maxFingerprints = 64
 )
 
-// Guard counts the acts of the reconciliations of each object. The zero value is ready for use; it is safe for concurrent use.
+// Guard counts the acts of the reconciliations of each object. The zero value is ready for use. It is safe for concurrent use.
 type Guard struct {
 	lock    sync.Mutex
 	records map[types.NamespacedName]*record
 }
 
-// record is what is known of one object.
+// record is the history of one object.
 type record struct {
-	// observed are the fingerprints of what was observed.
+	// observed has the fingerprints of previous observations.
 	observed *lru.Cache
-	// acts are the times of the acts within the window, and of the last one in any case.
+	// acts are the times of the acts within the window, and always that of the last act.
 	acts []time.Time
 	// pause is the current pause. 0: the object is in no loop.
 	pause time.Duration
-	// until is when the pause ends.
+	// until is the time at which the pause ends.
 	until time.Time
 }
 
-// Observe takes note of an observation, by a fingerprint that equal observations have in common. It returns for how long the
-// reconciliation has to wait; 0: it need not. A new observation ends a pause, and starts the count again.
+// Observe records an observation. Equal observations have equal fingerprints. It returns the time for which the reconciliation
+// must wait. 0: it can continue. A new observation ends a pause and resets the count.
 func (g *Guard) Observe(object types.NamespacedName, fingerprint string, now time.Time) time.Duration {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -66,8 +67,8 @@ func (g *Guard) Observe(object types.NamespacedName, fingerprint string, now tim
 	return 0
 }
 
-// RecordActs takes note of a reconciliation that acted. It returns for how long the object has to rest, at most for the longest pause, and
-// whether it was in no loop before; 0: it need not rest.
+// RecordActs records a reconciliation that acted. It returns the pause of the object, which is at most longest, and whether a
+// loop begins. 0: no pause.
 func (g *Guard) RecordActs(object types.NamespacedName, now time.Time, longest time.Duration) (pause time.Duration, begins bool) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -91,8 +92,8 @@ func (g *Guard) RecordActs(object types.NamespacedName, now time.Time, longest t
 	return r.pause, begins
 }
 
-// RecordNoActs takes note of a reconciliation that did not act. It returns how long the object has to rest still before the loop counts as
-// ended, which is a window after its last pause; 0: it is in no loop.
+// RecordNoActs records a reconciliation that did not act. It returns the time until the loop counts as ended, which is a window
+// after its last pause. 0: the object is in no loop.
 func (g *Guard) RecordNoActs(object types.NamespacedName, now time.Time) time.Duration {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -108,7 +109,8 @@ func (g *Guard) RecordNoActs(object types.NamespacedName, now time.Time) time.Du
 	return r.until.Add(Window).Sub(now)
 }
 
-// IsLooping is true from when an object reached the limit until something new is observed, or it has rested.
+// IsLooping is true after an object reached the limit, until a new observation, or until a window without an act after the last
+// pause.
 func (g *Guard) IsLooping(object types.NamespacedName, now time.Time) bool {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -121,14 +123,14 @@ func (g *Guard) IsLooping(object types.NamespacedName, now time.Time) bool {
 	return r.pause > 0
 }
 
-// Delete drops what is known of an object that is gone.
+// Delete deletes the record of a deleted object.
 func (g *Guard) Delete(object types.NamespacedName) {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	delete(g.records, object)
 }
 
-// expire ends the loop of an object that has rested for a window after its last pause.
+// expire ends the loop of an object that did not act for a window after its last pause.
 func (r *record) expire(now time.Time) {
 	if r.pause > 0 && now.Sub(r.until) >= Window {
 		r.reset()

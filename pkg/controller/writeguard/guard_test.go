@@ -18,17 +18,17 @@ import (
 
 var object = types.NamespacedName{Namespace: "demo", Name: "main"}
 
-// round is one reconciliation: it observes something, and acts unless the guard holds it back.
+// round is one reconciliation. It observes a state, and acts unless the guard delays it.
 type round struct {
-	// after is how long after the round before.
+	// after is the time since the previous round.
 	after time.Duration
-	// observes is the fingerprint of what is observed.
+	// observes is the fingerprint of the observed state.
 	observes string
-	// acts is false for a round that only polls.
+	// acts is false for a round that only reads.
 	acts bool
 }
 
-// every makes rounds with the same distance.
+// every returns rounds with equal intervals.
 func every(after time.Duration, count int, acts bool, observes func(i int) string) []round {
 	var rounds []round
 	for i := range count {
@@ -50,7 +50,7 @@ var _ = Describe("Guard", func() {
 		guard, clock = &writeguard.Guard{}, testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 	})
 
-	// play returns how many rounds acted, how many were held back, and how many loops began.
+	// play returns the number of rounds that acted, of rounds that were delayed, and of loops that began.
 	play := func(rounds []round) (acted, delayed, loops int) {
 		for _, round := range rounds {
 			clock.Step(round.after)
@@ -95,7 +95,7 @@ var _ = Describe("Guard", func() {
 		// 31 acts, then after 10s, 20s, 40s, 80s, 160s, and every 300s.
 		Entry("that acts five times a second for ten minutes", every(200*time.Millisecond, 3000, true, same), 31+6),
 		Entry("that acts every 1.9 seconds for an hour", every(1900*time.Millisecond, 1895, true, same), 33+5+11),
-		Entry("that goes back and forth between two states", every(200*time.Millisecond, 3000, true, toggling), 33+6),
+		Entry("that alternates between two states", every(200*time.Millisecond, 3000, true, toggling), 33+6),
 	)
 
 	It("makes each pause twice as long, up to five minutes", func() {
@@ -122,7 +122,7 @@ var _ = Describe("Guard", func() {
 		}
 	})
 
-	It("ends the pause at once when something new is observed, and counts again", func() {
+	It("ends the pause at a new observation, and resets the count", func() {
 		play(every(time.Second, 31, true, same))
 		Expect(guard.Observe(object, "same", clock.Now())).To(BeNumerically(">", 0))
 		Expect(guard.Observe(object, "other", clock.Now())).To(BeZero())
@@ -133,7 +133,7 @@ var _ = Describe("Guard", func() {
 		Expect(loops).To(Equal(1))
 	})
 
-	It("takes a loop as ended a minute after its last pause, and not before", func() {
+	It("ends a loop a minute after its last pause", func() {
 		play(every(time.Second, 31, true, same))
 		clock.Step(10 * time.Second)
 		Expect(guard.RecordNoActs(object, clock.Now())).To(Equal(time.Minute))
@@ -149,7 +149,7 @@ var _ = Describe("Guard", func() {
 		Expect(guard.RecordNoActs(object, clock.Now())).To(BeZero())
 	})
 
-	It("keeps the pause where an object acts within that minute", func() {
+	It("doubles the pause of an object that acts within that minute", func() {
 		play(every(time.Second, 31, true, same))
 		clock.Step(69 * time.Second)
 		pause, begins := guard.RecordActs(object, clock.Now(), writeguard.LongestPause)
@@ -157,7 +157,7 @@ var _ = Describe("Guard", func() {
 		Expect(begins).To(BeFalse())
 	})
 
-	It("distinguishes objects, and drops those that are gone", func() {
+	It("distinguishes objects, and deletes the records of deleted ones", func() {
 		play(every(0, 31, true, same))
 		other := types.NamespacedName{Namespace: "demo", Name: "other"}
 		Expect(guard.Observe(other, "same", clock.Now())).To(BeZero())
