@@ -30,22 +30,22 @@ import (
 // ControllerName is the name of the controller in logs, metrics and events.
 const ControllerName = "care"
 
-// defaultConcurrency is how many Etcds are looked at at the same time. It is higher than that of the etcd controller, since a
-// look at members that do not answer takes seconds.
+// defaultConcurrency is the default number of Etcds that are reconciled concurrently. It is higher than that of the etcd
+// controller, because a request to unresponsive members takes seconds.
 const defaultConcurrency = 15
 
-// Config says when to look and how to judge.
+// Config has the periods and thresholds of the controller.
 type Config struct {
-	// SyncPeriod is the time between two looks without an event, plus a little of chance. Clusters of several members are
-	// looked at every four seconds where it is longer, and every two while members are missing.
+	// SyncPeriod is the time between two reconciliations without a watch event, plus a random part. A multi-member cluster is
+	// reconciled at least every four seconds, and every two seconds while a member is not ready.
 	SyncPeriod time.Duration
-	// UnknownThreshold is how long a member may be silent before its state is unknown.
+	// UnknownThreshold is the time since the last renewal of its Lease after which the state of a member is Unknown.
 	UnknownThreshold time.Duration
-	// NotReadyThreshold is how much longer, before it is not ready.
+	// NotReadyThreshold is the additional time after which the state is NotReady.
 	NotReadyThreshold time.Duration
 }
 
-// ConfigFor takes the Config out of a completed configuration.
+// ConfigFor returns the Config of a completed configuration.
 func ConfigFor(config configv1alpha1.EtcdControllerConfiguration) Config {
 	return Config{
 		SyncPeriod:        config.EtcdStatusSyncPeriod.Duration,
@@ -54,19 +54,19 @@ func ConfigFor(config configv1alpha1.EtcdControllerConfiguration) Config {
 	}
 }
 
-// AddOptions are what the controller needs beside the manager.
+// AddOptions are the dependencies of the controller in addition to the manager.
 type AddOptions struct {
-	// Controller says how many Etcds are looked at at the same time. 0: 15.
+	// Controller has the number of Etcds that are reconciled concurrently. 0: 15.
 	Controller controller.Options
-	// Config says when to look and how to judge. All of it must be set.
+	// Config has the periods and thresholds. All of them must be set.
 	Config Config
-	// Observer reads everything about one Etcd.
+	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Clock tells the time. Nil: the real one.
+	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
 
-// AddToManager adds the controller to a manager whose caches hold the objects that an Etcd consists of.
+// AddToManager adds the controller to a manager. The caches of the manager must hold the objects of an Etcd.
 func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
@@ -85,7 +85,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
 	}
 	if o.Controller.RateLimiter == nil {
-		// No wait after failures is longer than the time between two looks.
+		// The backoff after failures is at most the time between two reconciliations.
 		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, r.Config.SyncPeriod)
 	}
 	if err := r.add(mgr, o.Controller); err != nil {
@@ -94,7 +94,8 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	return nil
 }
 
-// add watches what shows health. Health that shows nowhere, such as a lease that grows old, is left to the next look.
+// add watches the objects that show the health of a cluster. Changes without a watch event, for example a Lease that is not
+// renewed, are detected by the periodic reconciliation.
 func (r *Reconciler) add(mgr manager.Manager, options controller.Options) error {
 	toEtcd := handler.EnqueueRequestsFromMapFunc(etcdByLabel)
 	return builder.ControllerManagedBy(mgr).

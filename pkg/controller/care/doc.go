@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package care keeps the health of Etcds in their status: it observes, has the conditions computed, and patches the status
-// when something changed.
+// Package care is the controller that reports the health of Etcds in their status. It observes the cluster, computes the
+// conditions, and patches the status if something changed.
 //
-// What may not live here: the computation of conditions, which is pure and lives in package conditions, and any other write
-// than that of the status and of events.
+// What may not live here: the computation of conditions, which are pure functions of package conditions, and writes other than
+// those of the status and of events.
 package care

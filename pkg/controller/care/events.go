@@ -13,10 +13,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
-// actionCare is what the controller was doing when it wrote an event.
+// actionCare is the action of the controller's events.
 const actionCare = "CheckHealth"
 
-// emitEvents writes an event for each condition of ours whose change is worth one.
+// emitEvents emits an event for each condition of this controller whose change requires one.
 func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd) {
 	types := conditions.CareTypes()
 	slices.Sort(types)

@@ -12,7 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
-// certificateExpiration is when certificates expire that pods mount, in seconds since 1970.
+// certificateExpiration has the expiration times of mounted certificates, in seconds since 1970.
 var certificateExpiration = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 	Name: "etcd_druid_certificate_expiration_timestamp_seconds",
 	Help: "When a certificate expires that the pods of an Etcd mount.",
@@ -22,7 +22,7 @@ func init() {
 	metrics.Registry.MustRegister(certificateExpiration)
 }
 
-// setMetrics replaces the metrics of an Etcd. Without certificates it has none.
+// setMetrics replaces the metrics of an Etcd. An Etcd without certificates has none.
 func setMetrics(etcd client.ObjectKey, certificates []conditions.CertificateInUse) {
 	certificateExpiration.DeletePartialMatch(prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name})
 	for _, certificate := range certificates {

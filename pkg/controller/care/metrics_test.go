@@ -24,15 +24,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
-// sees is an observer that always sees the same.
+// sees is an observer that always returns the same observation.
 type sees etcdcluster.Observation
 
 func (s sees) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
 	return etcdcluster.Observation(s)
 }
 
-var _ = Describe("The expiry of certificates", func() {
-	It("is measured while the Etcd exists, and no longer", func(ctx SpecContext) {
+var _ = Describe("The expiration of certificates", func() {
+	It("is exposed only while the Etcd exists", func(ctx SpecContext) {
 		scheme := runtime.NewScheme()
 		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
 		etcd := &druidv1alpha1.Etcd{}
@@ -59,7 +59,7 @@ var _ = Describe("The expiry of certificates", func() {
 	})
 })
 
-// expiries are the metrics of the namespace measured: Etcd, Secret and key, and the time.
+// expiries returns the metrics of the namespace measured. The key has the Etcd, the Secret and its key, the value is the time.
 func expiries() map[string]float64 {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()

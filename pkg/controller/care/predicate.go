@@ -20,22 +20,22 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// isManaged lets objects pass that are made for Etcds.
+// isManaged passes objects that are managed for an Etcd.
 func isManaged() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return object.GetLabels()[druidv1alpha1.LabelManagedByKey] == druidv1alpha1.LabelManagedByValue
 	})
 }
 
-// isMemberPod lets pods of members pass, and not those of Jobs.
+// isMemberPod passes pods of members. It does not pass pods of Jobs.
 func isMemberPod() predicate.Predicate {
 	return predicate.And(isManaged(), predicate.NewPredicateFuncs(func(object client.Object) bool {
 		return object.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameStatefulSet
 	}))
 }
 
-// LeaseContentChanged lets updates of leases pass in which the holder or an annotation changed, or that renew for the first time.
-// Every member renews its lease every few seconds: that alone says nothing new.
+// LeaseContentChanged passes an update of a Lease if the holder or an annotation changed, or if the Lease was renewed for the
+// first time. It ignores other renewals, which happen every few seconds for each member.
 func LeaseContentChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, is := e.ObjectOld.(*coordinationv1.Lease)
@@ -50,7 +50,7 @@ func LeaseContentChanged() predicate.Predicate {
 	}}
 }
 
-// etcdByLabel is the Etcd that the object was made for.
+// etcdByLabel returns the request for the Etcd that the labels name.
 func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
 	name := object.GetLabels()[druidv1alpha1.LabelPartOfKey]
 	if name == "" {
@@ -60,11 +60,11 @@ func etcdByLabel(_ context.Context, object client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: object.GetNamespace(), Name: name}}}
 }
 
-// etcdsBySecret are the Etcds of the namespace whose spec names the Secret.
+// etcdsBySecret returns the requests for the Etcds of the namespace whose spec references the Secret.
 func (r *Reconciler) etcdsBySecret(ctx context.Context, secret client.Object) []reconcile.Request {
 	list := &druidv1alpha1.EtcdList{}
 	if err := r.Client.List(ctx, list, client.InNamespace(secret.GetNamespace())); err != nil {
-		return nil // the next look finds it
+		return nil // the next reconciliation finds it
 	}
 	var requests []reconcile.Request
 	for i := range list.Items {

@@ -25,15 +25,15 @@ var _ = DescribeTable("LeaseSaysMore",
 		change(after)
 		Expect(care.LeaseContentChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(Equal(passes))
 	},
-	Entry("stops a renewal", func(l *coordinationv1.Lease) {
+	Entry("ignores a renewal", func(l *coordinationv1.Lease) {
 		l.ResourceVersion = "2"
 		l.Spec.RenewTime = &metav1.MicroTime{Time: time.Date(2026, 1, 1, 12, 0, 10, 0, time.UTC)}
 	}, false),
-	Entry("lets a change of role pass", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = new("1:7:Leader") }, true),
-	Entry("lets an annotation pass", func(l *coordinationv1.Lease) {
+	Entry("passes a change of the role", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = new("1:7:Leader") }, true),
+	Entry("passes a changed annotation", func(l *coordinationv1.Lease) {
 		l.Annotations = map[string]string{"member.etcd.gardener.cloud/tls-enabled": "true"}
 	}, true),
-	Entry("lets a lease pass that was never renewed before or is not any more", func(l *coordinationv1.Lease) { l.Spec.RenewTime = nil }, true),
-	Entry("lets a lease pass that was emptied", func(l *coordinationv1.Lease) { l.Spec = coordinationv1.LeaseSpec{} }, true),
-	Entry("lets a holder pass that appears", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }, true),
+	Entry("passes the first renewal and the removal of the renew time", func(l *coordinationv1.Lease) { l.Spec.RenewTime = nil }, true),
+	Entry("passes a Lease that was reset", func(l *coordinationv1.Lease) { l.Spec = coordinationv1.LeaseSpec{} }, true),
+	Entry("passes a change of the holder", func(l *coordinationv1.Lease) { l.Spec.HolderIdentity = nil }, true),
 )

@@ -27,48 +27,47 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
-// conflictPause is how long to wait when somebody else wrote the Etcd, so that the cache shows it.
+// conflictPause is the pause after a conflict with another writer, until the cache shows its change.
 const conflictPause = 200 * time.Millisecond
 
-// multiMemberPeriod is the longest time from the beginning of one look at a cluster of several members to that of the next. The last
-// look before somebody fell silent saw nothing, and the next is over after four seconds at most (observer), so that less than ten
-// seconds pass.
+// multiMemberPeriod is the longest time between the starts of two reconciliations of a multi-member cluster. The observer needs
+// at most four seconds, so that a member that stops responding is detected within ten seconds.
 const multiMemberPeriod = 4 * time.Second
 
-// degradedPeriod is the same while members are missing already: whoever falls silent next may be one too many.
+// degradedPeriod is the same time while a member is not ready: the failure of one more member can cost the quorum.
 const degradedPeriod = 2 * time.Second
 
-// minPause is the shortest time from the end of one look to the beginning of the next, where looking took as long as the period,
-// and the period itself is not shorter.
+// minPause is the shortest time from the end of a reconciliation to the start of the next. It applies if the reconciliation
+// took as long as the period, and the period is not shorter.
 const minPause = time.Second
 
-// Observer reads everything about one Etcd.
+// Observer reads the cluster of one Etcd.
 type Observer interface {
-	// Observe reads everything about a canonical Etcd once. What cannot be read is told by the Observation.
+	// Observe reads the cluster of a canonical Etcd once. The Observation records read errors.
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
 }
 
-// Reconciler keeps the health of Etcds in their status.
+// Reconciler reports the health of Etcds in their status.
 type Reconciler struct {
 	// Client reads Etcds from the cache and patches their status.
 	Client client.Client
-	// Observer reads everything about one Etcd.
+	// Observer reads the cluster of one Etcd.
 	Observer Observer
-	// Config says when to look and how to judge.
+	// Config has the periods and thresholds.
 	Config Config
-	// Clock tells the time.
+	// Clock returns the current time.
 	Clock clock.PassiveClock
 	// Recorder writes events.
 	Recorder events.EventRecorder
 }
 
-// Reconcile looks at one Etcd:
-//  1. guards: it is gone; it is being deleted, and the etcd controller alone writes; its members are not ours to look at; its
-//     spec contradicts itself, which the etcd controller reports;
-//  2. observe, also by asking the members;
-//  3. compute the conditions and the members;
-//  4. patch the status when something changed, and tell changes by events;
-//  5. come again after the period.
+// Reconcile updates the status of one Etcd:
+//  1. Guards: The Etcd does not exist. The Etcd is being deleted, so that only the etcd controller writes. The operator does
+//     not manage the runtime components. The spec contradicts itself, which the etcd controller reports.
+//  2. Observe the cluster, including the status of the members.
+//  3. Compute the conditions and the member statuses.
+//  4. Patch the status if something changed, and emit events.
+//  5. Requeue after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
@@ -100,8 +99,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: max(next, min(period, minPause))}, nil
 }
 
-// periodFor is the time between two looks. A member that falls silent while others serve is seen by no watch for most of a
-// minute, and its repair begins when it is seen. Of a single member there is nothing that could be done.
+// periodFor returns the time between two reconciliations. For most of a minute no watch event reports that a member of a
+// healthy cluster stopped responding. Its repair starts after it is detected. For a single member no repair is possible, and
+// SyncPeriod applies.
 func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 	switch {
 	case etcd.Spec.Replicas <= 1:
@@ -115,13 +115,14 @@ func (r *Reconciler) periodFor(etcd *druidv1alpha1.Etcd) time.Duration {
 	}
 }
 
-// updateStatus brings the status of the stored Etcd up to date; etcd is its canonical form. Where somebody else writes the status during the
-// look, what was seen is still new, and is reported with that: looking again would take as long again while members are silent.
+// updateStatus updates the status of the stored Etcd. etcd is its canonical form. If another client changes the status in the
+// meantime, the same observation is written into the new version. Another observation would take seconds while members do not
+// respond.
 func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) error {
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: !helper.IsHibernated(etcd), Events: true})
 	setMetrics(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
 
-	// Of another spec something else may have to be said: that is looked at anew.
+	// The observation does not apply to another spec: the next reconciliation observes again.
 	isSuperseded := false
 	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
 	current, canonical := stored, etcd
@@ -143,7 +144,7 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	})
 }
 
-// patchStatus patches the status of the stored Etcd where it does not say what was seen.
+// patchStatus patches the status of the stored Etcd if it differs from the observed one.
 func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha1.Etcd, observation etcdcluster.Observation) error {
 	updated := stored.DeepCopy()
 	conditions.ForCare(conditions.Input{
@@ -155,7 +156,7 @@ func (r *Reconciler) patchStatus(ctx context.Context, stored, etcd *druidv1alpha
 	if apiequality.Semantic.DeepEqual(stored.Status, updated.Status) {
 		return nil
 	}
-	// The conditions are one atomic list for some servers: a patch made from an older one would undo what others wrote.
+	// The conditions are an atomic list in a merge patch: a patch based on a stale version would undo changes of other clients.
 	patch := client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{})
 	if err := r.Client.Status().Patch(ctx, updated, patch); err != nil {
 		return fmt.Errorf("patching the status: %w", err)

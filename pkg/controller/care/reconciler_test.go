@@ -23,7 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
-// takes is an observer that needs time, as for members that do not answer.
+// takes is an observer that needs time, as for unresponsive members.
 type takes struct {
 	clock *testclock.FakeClock
 	time  time.Duration
@@ -35,7 +35,7 @@ func (t takes) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) e
 	return etcdcluster.Observation{}
 }
 
-var _ = DescribeTable("A cluster of several members is looked at again",
+var _ = DescribeTable("A multi-member cluster is reconciled again",
 	func(ctx SpecContext, period, took, atLeast, atMost time.Duration, members ...druidv1alpha1.ConditionStatus) {
 		scheme := runtime.NewScheme()
 		Expect(druidv1alpha1.AddToScheme(scheme)).To(Succeed())
@@ -55,34 +55,34 @@ var _ = DescribeTable("A cluster of several members is looked at again",
 		Expect(err).NotTo(HaveOccurred())
 		Expect(result.RequeueAfter).To(And(BeNumerically(">=", atLeast), BeNumerically("<=", atMost)))
 	},
-	Entry("after four seconds and a bit, where all answer at once", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond),
-	Entry("no sooner, where all members are ready", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond, druidv1alpha1.ConditionTrue),
-	Entry("after two seconds and a bit, where members are missing already", time.Minute, time.Duration(0), 2*time.Second, 2200*time.Millisecond, druidv1alpha1.ConditionFalse),
-	Entry("that much after the last look began, where one is waited for", time.Minute, 2*time.Second, 2*time.Second, 2400*time.Millisecond),
-	Entry("after a second, where looking took as long as that", time.Minute, 4*time.Second, time.Second, time.Second),
-	Entry("sooner, where that is configured", 100*time.Millisecond, time.Duration(0), 100*time.Millisecond, 110*time.Millisecond),
-	Entry("after the configured period, where looking took longer", 100*time.Millisecond, 4*time.Second, 100*time.Millisecond, 100*time.Millisecond),
+	Entry("after four seconds plus jitter if all members respond immediately", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond),
+	Entry("after four seconds plus jitter if all members are ready", time.Minute, time.Duration(0), 4*time.Second, 4400*time.Millisecond, druidv1alpha1.ConditionTrue),
+	Entry("after two seconds plus jitter if a member is not ready", time.Minute, time.Duration(0), 2*time.Second, 2200*time.Millisecond, druidv1alpha1.ConditionFalse),
+	Entry("four seconds after the start of a reconciliation that took two", time.Minute, 2*time.Second, 2*time.Second, 2400*time.Millisecond),
+	Entry("after a second if the reconciliation took as long as the period", time.Minute, 4*time.Second, time.Second, time.Second),
+	Entry("after a shorter configured period", 100*time.Millisecond, time.Duration(0), 100*time.Millisecond, 110*time.Millisecond),
+	Entry("after the configured period if the reconciliation took longer", 100*time.Millisecond, 4*time.Second, 100*time.Millisecond, 100*time.Millisecond),
 )
 
-// interrupted is an observer during whose look somebody else writes the Etcd.
+// interrupted is an observer during whose observation another client writes the Etcd.
 type interrupted struct {
-	looks int
+	count int
 	write func(context.Context)
 }
 
 func (i *interrupted) Observe(ctx context.Context, _ *druidv1alpha1.Etcd, _ observer.Request) etcdcluster.Observation {
-	i.looks++
+	i.count++
 	i.write(ctx)
 
 	return etcdcluster.Observation{}
 }
 
-var _ = Describe("An Etcd that somebody else writes during a look", func() {
+var _ = Describe("An Etcd that another client writes during an observation", func() {
 	var (
-		etcd *druidv1alpha1.Etcd
-		seen *interrupted
-		c    client.Client
-		r    *care.Reconciler
+		etcd         *druidv1alpha1.Etcd
+		interruption *interrupted
+		c            client.Client
+		r            *care.Reconciler
 	)
 
 	BeforeEach(func() {
@@ -91,10 +91,10 @@ var _ = Describe("An Etcd that somebody else writes during a look", func() {
 		etcd = &druidv1alpha1.Etcd{}
 		etcd.Namespace, etcd.Name, etcd.Generation, etcd.Spec.Replicas = "demo", "main", 1, 3
 		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(etcd).WithStatusSubresource(etcd).Build()
-		seen = &interrupted{}
+		interruption = &interrupted{}
 		r = &care.Reconciler{
 			Client: c, Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), Recorder: events.NewFakeRecorder(100),
-			Config: care.Config{SyncPeriod: time.Minute}, Observer: seen,
+			Config: care.Config{SyncPeriod: time.Minute}, Observer: interruption,
 		}
 	})
 	reconcileOnce := func(ctx context.Context) reconcile.Result {
@@ -106,8 +106,8 @@ var _ = Describe("An Etcd that somebody else writes during a look", func() {
 		return result
 	}
 
-	It("is told of what was seen, beside what the other wrote", func(ctx SpecContext) {
-		seen.write = func(ctx context.Context) {
+	It("gets the observed conditions in addition to those of the other client", func(ctx SpecContext) {
+		interruption.write = func(ctx context.Context) {
 			other := etcd.DeepCopy()
 			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), other)).To(Succeed())
 			other.Status.ObservedGeneration = new(int64(1))
@@ -115,20 +115,20 @@ var _ = Describe("An Etcd that somebody else writes during a look", func() {
 			Expect(c.Status().Update(ctx, other)).To(Succeed())
 		}
 		Expect(reconcileOnce(ctx).RequeueAfter).To(BeNumerically(">=", 2*time.Second))
-		Expect(seen.looks).To(Equal(1))
+		Expect(interruption.count).To(Equal(1))
 		Expect(etcd.Status.Conditions).To(ContainElements(HaveField("Type", druidv1alpha1.ConditionType("Progressing")), HaveField("Type", druidv1alpha1.ConditionType("AllMembersReady"))))
 		Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
 	})
 
-	It("is looked at anew where its spec changed", func(ctx SpecContext) {
-		seen.write = func(ctx context.Context) {
+	It("is observed again if its spec changed", func(ctx SpecContext) {
+		interruption.write = func(ctx context.Context) {
 			other := etcd.DeepCopy()
 			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), other)).To(Succeed())
 			other.Generation, other.Spec.Replicas = 2, 5
 			Expect(c.Update(ctx, other)).To(Succeed())
 		}
 		Expect(reconcileOnce(ctx).RequeueAfter).To(BeNumerically("<", time.Second))
-		Expect(seen.looks).To(Equal(1))
+		Expect(interruption.count).To(Equal(1))
 		Expect(etcd.Status.Conditions).To(BeEmpty())
 	})
 })
