@@ -12,7 +12,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// AllMembersReady is True when every desired member serves.
+// AllMembersReady is True if every desired member is healthy.
 func AllMembersReady(in Input) *druidv1alpha1.Condition {
 	members := in.members()
 	if len(members) == 0 {
@@ -28,7 +28,7 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 		strings.Join(in.notReady(members), "; ")+podProblems(in))
 }
 
-// notReady says of each desired member that does not serve why.
+// notReady returns a sentence for each desired member that is not ready.
 func (in Input) notReady(members []memberWithState) []string {
 	states := map[string]memberWithState{}
 	for _, member := range members {

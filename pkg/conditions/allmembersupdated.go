@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// AllMembersUpdated is True when the StatefulSet controller has seen the newest spec and every pod was made from the newest
-// template. It belongs to the etcd controller, which writes it together with the observed generation.
+// AllMembersUpdated is True if the StatefulSet controller observed the latest spec and every pod has the latest template. The
+// etcd controller writes it together with the observed generation.
 func AllMembersUpdated(in Input) *druidv1alpha1.Condition {
 	return in.unlessHibernated(allMembersUpdated(in))
 }

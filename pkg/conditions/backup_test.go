@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// at moves the time of the observation to so long after noon, when a full snapshot is due.
+// at sets the time of the observation to the given time after noon, when a full snapshot is due.
 func at(after time.Duration) func(*conditions.Input) {
 	return func(in *conditions.Input) { in.Now = noon.Add(after) }
 }
@@ -40,28 +40,28 @@ func newPods(age time.Duration) func(*conditions.Input) {
 var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	func(change func(*conditions.Input), full, delta, backup string) {
 		in := healthy(change)
-		Expect(judged(conditions.FullSnapshotReady(in))).To(Equal(full))
-		Expect(judged(conditions.DeltaSnapshotReady(in))).To(Equal(delta))
-		Expect(judged(conditions.BackupReady(in))).To(Equal(backup))
+		Expect(statusAndReason(conditions.FullSnapshotReady(in))).To(Equal(full))
+		Expect(statusAndReason(conditions.DeltaSnapshotReady(in))).To(Equal(delta))
+		Expect(statusAndReason(conditions.BackupReady(in))).To(Equal(backup))
 	},
 	Entry("are absent without a store", func(in *conditions.Input) { in.Etcd.Spec.Backup.Store = nil }, "--", "--", "--"),
-	Entry("are True when both are in time", func(*conditions.Input) {},
+	Entry("are True if both snapshots are in time", func(*conditions.Input) {},
 		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("stay True while a full snapshot that is due is being taken, and no delta snapshots meanwhile", all(at(9*time.Minute), delta(9*time.Minute)),
+	Entry("stay True while a due full snapshot delays delta snapshots", all(at(9*time.Minute), delta(9*time.Minute)),
 		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("tell a full snapshot that has not come after its time limit", all(at(11*time.Minute), delta(-10*time.Minute)),
+	Entry("report a full snapshot that exceeded its time limit", all(at(11*time.Minute), delta(-10*time.Minute)),
 		"False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
-	Entry("are satisfied by an old full snapshot when nothing has changed since", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
+	Entry("accept an old full snapshot without a new revision", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.Holder = "100"
 	}), "True NothingToSnapshot", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("are not satisfied by that when nobody answers", all(at(11*time.Minute), delta(-10*time.Minute), silent, func(in *conditions.Input) {
+	Entry("do not accept an old full snapshot if no member responds", all(at(11*time.Minute), delta(-10*time.Minute), withoutResponses, func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.Holder = "100"
 	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
-	Entry("tell both when nothing has come since a full snapshot was due and its time limit has passed", at(40*time.Minute),
+	Entry("report both if none was taken after a due full snapshot exceeded its time limit", at(40*time.Minute),
 		"False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
-	Entry("tell a delta snapshot that is late", all(at(50*time.Minute), full(-5*time.Minute), delta(-38*time.Minute)),
+	Entry("report a late delta snapshot", all(at(50*time.Minute), full(-5*time.Minute), delta(-38*time.Minute)),
 		"True SnapshotUpToDate", "Unknown Unknown", "Unknown Unknown"),
-	Entry("tell a delta snapshot that is overdue", all(at(50*time.Minute), full(-5*time.Minute), delta(-30*time.Minute)),
+	Entry("report an overdue delta snapshot", all(at(50*time.Minute), full(-5*time.Minute), delta(-30*time.Minute)),
 		"True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("wait for the first snapshots of a new cluster", all(newPods(time.Minute), func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease = etcdcluster.Lease{Exists: true, CreationTime: noon.Add(-time.Minute)}
@@ -70,58 +70,58 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	Entry("wait for leases that do not exist yet", func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease, in.Observation.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}
 	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
-	Entry("do not wait for ever for first snapshots", func(in *conditions.Input) {
+	Entry("do not wait forever for the first snapshots", func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.RenewTime, in.Observation.DeltaSnapshotLease.RenewTime = time.Time{}, time.Time{}
 	}, "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
-	Entry("give a cluster time that just woke", all(newPods(time.Minute), full(72*time.Hour), delta(72*time.Hour)),
+	Entry("wait for a cluster that woke up", all(newPods(time.Minute), full(72*time.Hour), delta(72*time.Hour)),
 		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
-	Entry("give a cluster time that wakes and has no pod yet", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) { in.Observation.Pods = nil }),
+	Entry("wait for a cluster that wakes up and has no pod", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) { in.Observation.Pods = nil }),
 		"Unknown WaitingForFirstSnapshot", "Unknown Unknown", "Unknown Unknown"),
-	Entry("give no time to a new pod that has recorded a snapshot already", all(at(50*time.Minute), full(-5*time.Minute), delta(-43*time.Minute), newPods(-42*time.Minute), func(in *conditions.Input) {
+	Entry("do not wait for a new pod that already recorded a snapshot", all(at(50*time.Minute), full(-5*time.Minute), delta(-43*time.Minute), newPods(-42*time.Minute), func(in *conditions.Input) {
 		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: time.Minute}
 	}), "True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
-	Entry("do not wait for pods that somebody else runs", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) {
+	Entry("do not wait for externally managed members", all(full(72*time.Hour), delta(72*time.Hour), func(in *conditions.Input) {
 		in.Observation.Pods = nil
 		in.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	}), "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("stay True while the first delta snapshot after a long full one is taken", all(at(11*time.Minute), full(-time.Second), delta(9*time.Minute)),
 		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("tell delta snapshots that have not come back after a full one", all(at(26*time.Minute), full(-time.Second), delta(9*time.Minute)),
+	Entry("report missing delta snapshots after a full one", all(at(26*time.Minute), full(-time.Second), delta(9*time.Minute)),
 		"True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
-	Entry("cannot tell when leases cannot be read", failing(etcdcluster.SectionLeases),
+	Entry("are Unknown if the Leases cannot be read", failing(etcdcluster.SectionLeases),
 		"Unknown UnableToFetchLease", "Unknown UnableToFetchLease", "Unknown Unknown"),
-	Entry("do not need a delta period: the default holds", all(delta(2*time.Minute), func(in *conditions.Input) { in.Etcd.Spec.Backup.DeltaSnapshotPeriod = nil }),
+	Entry("use the default without a delta period", all(delta(2*time.Minute), func(in *conditions.Input) { in.Etcd.Spec.Backup.DeltaSnapshotPeriod = nil }),
 		"True SnapshotUpToDate", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("can be True without delta snapshots", func(in *conditions.Input) {
 		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
 	}, "True SnapshotUpToDate", "True DeltaSnapshotsDisabled", "True BackupSucceeded"),
-	Entry("do not count snapshots of a store that is used no longer", func(in *conditions.Input) {
+	Entry("do not count snapshots of the previous store", func(in *conditions.Input) {
 		in.Observation.StoreLocation = "the new store"
 		in.Observation.FullSnapshotLease.Store, in.Observation.DeltaSnapshotLease.Store = "the store of before", "the store of before"
 	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
-	Entry("do not count full snapshots of a store that is used no longer where there are no delta snapshots", func(in *conditions.Input) {
+	Entry("do not count full snapshots of the previous store without delta snapshots", func(in *conditions.Input) {
 		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
 		in.Observation.StoreLocation, in.Observation.FullSnapshotLease.Store = "the new store", "the store of before"
 	}, "Unknown WaitingForFirstSnapshot", "True DeltaSnapshotsDisabled", "Unknown Unknown"),
-	Entry("count those of the store that is used", func(in *conditions.Input) {
+	Entry("count snapshots of the current store", func(in *conditions.Input) {
 		in.Observation.StoreLocation = "the store"
 		in.Observation.FullSnapshotLease.Store, in.Observation.DeltaSnapshotLease.Store = "the store", "the store"
 	}, "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("do not fall for an unusual schedule", func(in *conditions.Input) {
+	Entry("handle a schedule of the 29th of February", func(in *conditions.Input) {
 		in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 3 29 2 *") // last on the 29th of February 2024
 		in.Observation.FullSnapshotLease.RenewTime = time.Date(2024, 2, 29, 3, 1, 0, 0, time.UTC)
 	}, "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
-	Entry("count a full snapshot from the very moment at which it is due", all(at(70*time.Minute), full(-45*time.Minute), delta(-69*time.Minute), func(in *conditions.Input) {
-		in.Now = in.Now.In(time.FixedZone("east", 5*60*60+30*60)) // the sidecar runs in UTC, wherever we run
+	Entry("count a full snapshot from the time at which it is due", all(at(70*time.Minute), full(-45*time.Minute), delta(-69*time.Minute), func(in *conditions.Input) {
+		in.Now = in.Now.In(time.FixedZone("east", 5*60*60+30*60)) // the sidecar runs in UTC in every time zone of the operator
 	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
-	Entry("name a schedule that cannot be read", func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 * * 7") },
+	Entry("report an invalid schedule", func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 * * 7") },
 		"Unknown Unknown", "True SnapshotUpToDate", "Unknown Unknown"),
 )
 
 var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 	var in conditions.Input
-	// look moves the time to so long after noon, when a full snapshot is due, and keeps what is said then.
-	look := func(after time.Duration, revision int64) string {
+	// observe sets the time to the given time after noon, when a full snapshot is due, and stores the condition.
+	observe := func(after time.Duration, revision int64) string {
 		in.Now = noon.Add(after)
 		for i := range in.Observation.Etcd.Members {
 			in.Observation.Etcd.Members[i].Revision = revision
@@ -129,7 +129,7 @@ var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 		full := conditions.FullSnapshotReady(in)
 		in.Etcd.Status.Conditions = []druidv1alpha1.Condition{*full}
 
-		return judged(full) + ": " + full.Message
+		return statusAndReason(full) + ": " + full.Message
 	}
 	const (
 		idle    = "True NothingToSnapshot: Nothing has changed since the newest full snapshot, of 2026-01-01T11:01:00Z; the next is taken as scheduled when something has"
@@ -138,21 +138,21 @@ var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 
 	BeforeEach(func() {
 		in = healthy(func(in *conditions.Input) { in.Observation.FullSnapshotLease.Holder = "100" })
-		Expect(look(11*time.Minute, 100)).To(Equal(idle))
-		Expect(look(71*time.Minute, 100)).To(Equal(idle))
+		Expect(observe(11*time.Minute, 100)).To(Equal(idle))
+		Expect(observe(71*time.Minute, 100)).To(Equal(idle))
 	})
 
 	It("stays True when something changes after one was due and skipped, until the next one is due", func() {
-		Expect(look(80*time.Minute, 101)).To(Equal(changed))
-		Expect(look(2*time.Hour, 102)).To(Equal(changed))
-		Expect(look(2*time.Hour+11*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
-		Expect(look(2*time.Hour+12*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
+		Expect(observe(80*time.Minute, 101)).To(Equal(changed))
+		Expect(observe(2*time.Hour, 102)).To(Equal(changed))
+		Expect(observe(2*time.Hour+11*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
+		Expect(observe(2*time.Hour+12*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
 	})
 
 	It("is True in the usual words when the next one was taken", func() {
-		Expect(look(80*time.Minute, 101)).To(Equal(changed))
+		Expect(observe(80*time.Minute, 101)).To(Equal(changed))
 		in.Observation.FullSnapshotLease.RenewTime = noon.Add(2 * time.Hour)
-		Expect(look(2*time.Hour+11*time.Minute, 102)).To(HavePrefix("True SnapshotUpToDate"))
+		Expect(observe(2*time.Hour+11*time.Minute, 102)).To(HavePrefix("True SnapshotUpToDate"))
 	})
 })
 
@@ -181,12 +181,12 @@ var _ = Describe("the message of snapshots that are in time", func() {
 	Describe("that are delta snapshots", func() {
 		var in conditions.Input
 		const first = "The newest delta snapshot, up to revision 90, was recorded at 2026-01-01T11:59:00Z; the next is due at 2026-01-01T12:04:00Z if something is written until then"
-		// records lets the sidecar record a delta snapshot so long after noon, and returns what is said then.
+		// records records a delta snapshot at the given time after noon, and returns the message.
 		records := func(after time.Duration, revision string) string {
 			in.Now = noon.Add(after)
 			in.Observation.DeltaSnapshotLease.RenewTime, in.Observation.DeltaSnapshotLease.Holder = in.Now, revision
 			said := conditions.DeltaSnapshotReady(in)
-			Expect(judged(said)).To(Equal("True SnapshotUpToDate"))
+			Expect(statusAndReason(said)).To(Equal("True SnapshotUpToDate"))
 			in.Etcd.Status.Conditions = conditions.Merge(in.Etcd.Status.Conditions, []druidv1alpha1.ConditionType{"DeltaSnapshotReady"}, []druidv1alpha1.Condition{*said}, in.Now)
 
 			return said.Message

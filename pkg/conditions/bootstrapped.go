@@ -10,8 +10,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// BootstrappedWithExistingCluster is True once all members have joined the cluster that the spec names, and stays so. Nil:
-// the spec names none, and none was ever joined.
+// BootstrappedWithExistingCluster is True after all members joined the existing cluster in the spec, and stays True. Nil: the
+// spec has no existing cluster, and the members joined none before.
 func BootstrappedWithExistingCluster(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster
 	if in.Etcd.Status.BootstrapWithExistingCluster != nil {

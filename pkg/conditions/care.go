@@ -12,7 +12,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// builders are the conditions that the care controller writes.
+// builders maps the conditions of the care controller to the functions that compute them.
 var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condition{
 	druidv1alpha1.ConditionTypeReady:                           Ready,
 	druidv1alpha1.ConditionTypeAllMembersReady:                 AllMembersReady,
@@ -26,7 +26,7 @@ var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condit
 	druidv1alpha1.ConditionTypeCertificatesValid:               CertificatesValid,
 }
 
-// CareTypes are the types of the conditions that the care controller owns.
+// CareTypes returns the condition types that the care controller owns.
 func CareTypes() []druidv1alpha1.ConditionType {
 	var types []druidv1alpha1.ConditionType
 	for conditionType := range builders {
@@ -36,7 +36,7 @@ func CareTypes() []druidv1alpha1.ConditionType {
 	return types
 }
 
-// EtcdTypes are the types of the conditions that the etcd controller owns.
+// EtcdTypes returns the condition types that the etcd controller owns.
 func EtcdTypes() []druidv1alpha1.ConditionType {
 	return []druidv1alpha1.ConditionType{
 		druidv1alpha1.ConditionTypeAllMembersUpdated,
@@ -46,8 +46,9 @@ func EtcdTypes() []druidv1alpha1.ConditionType {
 	}
 }
 
-// ForCare sets in the status what the care controller owns: its conditions, the members, and the record of a joined cluster.
-// Everything else stays as it is. While the cluster hibernates each condition keeps its status, with the reason NotChecked.
+// ForCare sets the part of the status that the care controller owns: its conditions, the members, and the record of a joined
+// cluster. It changes nothing else. While the cluster hibernates, each condition keeps its status and has the reason
+// NotChecked.
 func ForCare(in Input, status *druidv1alpha1.EtcdStatus) {
 	var computed []druidv1alpha1.Condition
 	for _, build := range builders {
@@ -60,7 +61,7 @@ func ForCare(in Input, status *druidv1alpha1.EtcdStatus) {
 	status.BootstrapWithExistingCluster = in.joinRecord(status.Conditions)
 }
 
-// ForEtcd merges the conditions that the etcd controller computed, nil ones being absent, into the status.
+// ForEtcd merges the conditions that the etcd controller computed into the status. A nil condition is removed.
 func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druidv1alpha1.Condition) {
 	var present []druidv1alpha1.Condition
 	for _, condition := range computed {
@@ -71,7 +72,8 @@ func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druid
 	status.Conditions = Merge(status.Conditions, EtcdTypes(), present, now)
 }
 
-// unlessHibernated keeps what was said before the cluster hibernated, since nothing can be observed.
+// unlessHibernated returns the computed condition. While the cluster hibernates nothing can be observed, and it returns the
+// previous status.
 func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alpha1.Condition {
 	if !in.isHibernated() {
 		return computed
@@ -84,7 +86,7 @@ func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alph
 	return condition(computed.Type, status, druidv1alpha1.ReasonNotChecked, "The cluster hibernates")
 }
 
-// joinRecord is the record of the cluster that was joined: the one of before, else a new one when the join is complete.
+// joinRecord returns the existing record of the joined cluster, or a new one when the join is complete.
 func (in Input) joinRecord(conditions []druidv1alpha1.Condition) *druidv1alpha1.BootstrapWithExistingClusterStatus {
 	bootstrap := in.Etcd.Spec.Etcd.BootstrapWithExistingCluster
 	condition := Find(conditions, druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster)

@@ -13,19 +13,19 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// expiringSoon is how long before its end a certificate is worth a warning, and a tenth of its validity if that is less: whoever
-// renews certificates does it earlier.
+// expiringSoon is the time before the expiration of a certificate at which the condition warns. It is a tenth of the validity
+// if that is less. Renewal normally happens earlier.
 const expiringSoon = 30 * 24 * time.Hour
 
-// CertificateInUse is a certificate with the Secret that it is in.
+// CertificateInUse is a certificate and its Secret.
 type CertificateInUse struct {
-	// SecretName and Key say where it is.
+	// SecretName and Key are the Secret and the key in it.
 	SecretName, Key string
-	// NotBefore and NotAfter are the times between which it is valid.
+	// NotBefore and NotAfter are the start and the end of the validity.
 	NotBefore, NotAfter time.Time
 }
 
-// CertificatesInUse are the certificates that the pods mount, in the order of their Secrets' names.
+// CertificatesInUse returns the certificates that the pods mount, ordered by the names of their Secrets.
 func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
 	mounted := map[string]bool{}
 	for _, name := range o.MountedSecrets() {
@@ -46,8 +46,9 @@ func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
 	return certificates
 }
 
-// CertificatesValid is True when every certificate that the pods mount is valid and has some time left, given or issued alike.
-// Its message names the first that expires, with the date, and members that were not restarted since TLS was switched.
+// CertificatesValid is True if every certificate that the pods mount is valid and does not expire soon. It covers certificates
+// of the user and those that the operator issued. The message has the first certificate that expires with its date, and the
+// members that were not restarted after TLS was switched on or off. Nil: there is no StatefulSet.
 func CertificatesValid(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeCertificatesValid
 	o := in.Observation
@@ -89,7 +90,7 @@ func firstToExpire(certificates []CertificateInUse) *CertificateInUse {
 	return first
 }
 
-// notRestarted names the pods that serve clients otherwise than the StatefulSet says, until they are restarted.
+// notRestarted returns the pods whose client TLS differs from the StatefulSet, as the end of a message. Empty: none.
 func notRestarted(o etcdcluster.Observation) string {
 	var names []string
 	for _, pod := range o.Pods {

@@ -16,7 +16,7 @@ import (
 
 const day = 24 * time.Hour
 
-// encrypted mounts a server certificate that began and ends so long after noon, beside a CA that lives for years.
+// encrypted mounts a server certificate with the given validity relative to noon, and a CA that is valid for ten years.
 func encrypted(begin, end time.Duration) func(*conditions.Input) {
 	return func(in *conditions.Input) {
 		in.Observation.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca", Server: "server"}
@@ -34,26 +34,26 @@ func encrypted(begin, end time.Duration) func(*conditions.Input) {
 var _ = DescribeTable("CertificatesValid",
 	func(change func(*conditions.Input), expected, message string) {
 		condition := conditions.CertificatesValid(healthy(change))
-		Expect(judged(condition)).To(Equal(expected))
+		Expect(statusAndReason(condition)).To(Equal(expected))
 		Expect(condition.Message).To(Equal(message))
 	},
 	Entry("says that there is no TLS", func(*conditions.Input) {}, "True Plaintext", "The cluster serves without TLS"),
 	Entry("names the first that expires, with the date", encrypted(-day, 365*day), "True CertificatesValid",
 		"The first to expire is tls.crt of Secret server, at "+noon.Add(365*day).UTC().Format(time.RFC3339)),
-	Entry("warns when nobody renewed it", encrypted(-700*day, 29*day), "False CertificatesExpiring",
+	Entry("warns if it was not renewed", encrypted(-700*day, 29*day), "False CertificatesExpiring",
 		"tls.crt of Secret server expires at "+noon.Add(29*day).UTC().Format(time.RFC3339)+" and was not renewed"),
-	Entry("does not warn of what lives shortly anyway", encrypted(-day, 20*day), "True CertificatesValid",
+	Entry("does not warn about a certificate with a short validity", encrypted(-day, 20*day), "True CertificatesValid",
 		"The first to expire is tls.crt of Secret server, at "+noon.Add(20*day).UTC().Format(time.RFC3339)),
-	Entry("tells what expired", encrypted(-2*day, -day), "False CertificatesInvalid",
+	Entry("reports an expired certificate", encrypted(-2*day, -day), "False CertificatesInvalid",
 		"tls.crt of Secret server expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
-	Entry("tells what is not valid yet", encrypted(time.Hour, day), "False CertificatesInvalid",
+	Entry("reports a certificate that is not valid yet", encrypted(time.Hour, day), "False CertificatesInvalid",
 		"tls.crt of Secret server is not valid before "+noon.Add(time.Hour).UTC().Format(time.RFC3339)),
 	Entry("names members that still serve plaintext", all(encrypted(-day, 365*day), func(in *conditions.Input) { in.Observation.Pods[0].ClientTLS = nil }), "True CertificatesValid",
 		"The first to expire is tls.crt of Secret server, at "+noon.Add(365*day).UTC().Format(time.RFC3339)+"; until they restart, clients are served plaintext by main-0"),
-	Entry("sees certificates that are renewed as long as a pod was not restarted", all(encrypted(-day, 365*day), func(in *conditions.Input) {
+	Entry("checks a renewed certificate until the pods are restarted", all(encrypted(-day, 365*day), func(in *conditions.Input) {
 		in.Observation.Pods[1].TLS = etcdcluster.MountedTLS{ClientCA: "ca", Server: "unrelated"}
 	}), "False CertificatesInvalid", "tls.crt of Secret unrelated expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
-	Entry("sees those of pods that were not restarted since TLS was switched off", all(encrypted(-2*day, -day), func(in *conditions.Input) {
+	Entry("checks the certificates of pods that were not restarted after TLS was switched off", all(encrypted(-2*day, -day), func(in *conditions.Input) {
 		in.Observation.Pods[0].TLS, in.Observation.StatefulSet.TLS = in.Observation.StatefulSet.TLS, etcdcluster.MountedTLS{}
 	}), "False CertificatesInvalid", "tls.crt of Secret server expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
 	Entry("cannot tell", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),

@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// ClusterIDMismatch is True when members belong to different clusters. A member that has not told its cluster yet, or not
-// for long, is pending and says nothing.
+// ClusterIDMismatch is True if the members have different cluster IDs. A member without a known or recent cluster ID is
+// ignored.
 func ClusterIDMismatch(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeClusterIDMismatch
 	clusters, unreadable := in.clusters()
@@ -35,7 +35,7 @@ func ClusterIDMismatch(in Input) *druidv1alpha1.Condition {
 	}
 }
 
-// clusters maps the ids of clusters to the names of their members, and says which leases cannot be read.
+// clusters returns the names of the members by cluster ID, and a message for each Lease that cannot be parsed.
 func (in Input) clusters() (map[uint64][]string, []string) {
 	clusters := map[uint64][]string{}
 	var unreadable []string

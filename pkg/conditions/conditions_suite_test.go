@@ -22,10 +22,10 @@ func TestConditions(t *testing.T) {
 	RunSpecs(t, "conditions Suite")
 }
 
-// noon is the time of every observation, five minutes after the last full snapshot was due.
+// noon is the time of every observation. A full snapshot is due at noon.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// healthy is a cluster of three with a store in which all is well, with one thing changed.
+// healthy returns the input for a healthy cluster of three members with a backup store, after the change.
 func healthy(change func(*conditions.Input)) conditions.Input {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Name, etcd.Namespace = "main", "demo"
@@ -58,12 +58,12 @@ func healthy(change func(*conditions.Input)) conditions.Input {
 	return in
 }
 
-func silent(in *conditions.Input) {
+func withoutResponses(in *conditions.Input) {
 	in.Observation.Etcd = etcdcluster.EtcdAnswers{}
 }
 
-// judged is status and reason of a condition; two dashes when it is absent.
-func judged(condition *druidv1alpha1.Condition) string {
+// statusAndReason returns the status and the reason of a condition. Two dashes: there is no condition.
+func statusAndReason(condition *druidv1alpha1.Condition) string {
 	if condition == nil {
 		return "--"
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Counts are the numbers of an Etcd's status that come from its StatefulSet.
+// Counts are the fields of an Etcd's status that are computed from its StatefulSet.
 type Counts struct {
-	// Replicas and CurrentReplicas are the pods that exist; they are the same, see CountsFor.
+	// Replicas and CurrentReplicas are the number of existing pods. Both are equal, see CountsFor.
 	Replicas, CurrentReplicas int32
-	// ReadyReplicas are the pods that are ready.
+	// ReadyReplicas is the number of ready pods.
 	ReadyReplicas int32
-	// Ready is true when every desired pod is ready and made from the newest template.
+	// Ready is true if every desired pod is ready and has the latest template.
 	Ready bool
 }
 
-// CountsFor computes the counts for a canonical Etcd. Without a StatefulSet all are zero and Ready is false.
+// CountsFor returns the counts for a canonical Etcd. Without a StatefulSet all are zero and Ready is false.
 //
-// Under the update strategy OnDelete Kubernetes never advances the StatefulSet's currentRevision and currentReplicas: they
-// are not read.
+// With the update strategy OnDelete, Kubernetes does not advance currentRevision and currentReplicas of the StatefulSet.
+// Therefore CountsFor does not use them.
 func CountsFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) Counts {
 	statefulSet := o.StatefulSet
 	expected := etcd.Spec.Replicas
 	if observed := etcd.Status.ObservedGeneration; observed == nil || *observed != etcd.Generation {
-		expected = statefulSet.SpecReplicas // the spec of now has not been carried out: it is the one before that is judged
+		expected = statefulSet.SpecReplicas // the latest generation is not rolled out: the previous spec applies
 	}
 	if !helper.ManagesPods(etcd) {
 		expected = 0
@@ -43,8 +43,8 @@ func CountsFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) Counts {
 	}
 }
 
-// VotersFor is how many members of the Etcd have a vote, without those of a cluster that it joined: as the cluster's own list
-// says or, where nobody gave one or none of the Etcd's is in it, as many as the spec asks for.
+// VotersFor returns the number of voting members of the Etcd, without those of a cluster that it joined. It uses the member
+// list of etcd. If there is no list, or if it has no member of the Etcd, it returns the size in the spec.
 func VotersFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) int {
 	voters := 0
 	for _, listed := range o.Etcd.MemberList {

@@ -33,11 +33,11 @@ var _ = DescribeTable("CountsFor",
 	Entry("is not ready while the pod is outdated", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.UpdateRevision = "b" }, false),
 	Entry("is not ready before the StatefulSet controller has seen the spec", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) { o.StatefulSet.Generation = 2 }, false),
 	Entry("is not ready while it should be larger", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Spec.Replicas = 3 }, false),
-	Entry("is judged by the spec of before while the new one is not carried out", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Generation, e.Spec.Replicas = 3, 3 }, true),
+	Entry("uses the previous spec while the latest generation is not rolled out", func(e *druidv1alpha1.Etcd, _ *etcdcluster.Observation) { e.Generation, e.Spec.Replicas = 3, 3 }, true),
 	Entry("is ready when it hibernates and no pod is left", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
 		e.Spec.Replicas, o.Pods, o.StatefulSet = 0, nil, etcdcluster.StatefulSet{Exists: true}
 	}, true),
-	Entry("is ready without pods where somebody else runs them", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
+	Entry("is ready without pods if the members are managed externally", func(e *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
 		e.Spec.Replicas, e.Spec.ExternallyManagedMemberAddresses = 1, []string{"10.0.0.1"}
 		o.Pods, o.StatefulSet = nil, etcdcluster.StatefulSet{Exists: true}
 	}, true),

@@ -11,7 +11,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// DataVolumesReady is False when a volume claim of a member has no volume and warnings say why.
+// DataVolumesReady is False if a PersistentVolumeClaim of a member has warning events and no volume.
 func DataVolumesReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDataVolumesReady
 	if failure := in.Observation.Failure(etcdcluster.SectionStatefulSet); failure != "" {

@@ -19,9 +19,9 @@ import (
 var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 	var (
 		in       conditions.Input
-		previous time.Duration // how long the full snapshot before took
-		took     time.Duration // how long the full snapshot at noon takes. 0: it is never recorded
-		lastly   time.Duration // when the last delta snapshot is recorded, after noon
+		previous time.Duration // the duration of the previous full snapshot
+		took     time.Duration // the duration of the full snapshot at noon. 0: it is never recorded
+		lastly   time.Duration // the time after noon of the last recorded delta snapshot
 	)
 
 	BeforeEach(func() {
@@ -31,12 +31,12 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 		previous, took, lastly = 2*time.Second, 2*time.Second, time.Hour
 	})
 
-	// pause is true while the sidecar takes a full snapshot, or would.
+	// pause is true while the sidecar takes a full snapshot.
 	pause := func(now time.Time) bool {
 		begun := now.Truncate(time.Hour)
 		return begun.Before(noon) && now.Before(begun.Add(previous)) || begun.Equal(noon) && took > 0 && now.Before(noon.Add(took))
 	}
-	// records writes what the sidecar has written into its Leases by now.
+	// records updates the Leases as the sidecar does.
 	records := func() {
 		full, delta := &in.Observation.FullSnapshotLease, &in.Observation.DeltaSnapshotLease
 		if begun := noon.Add(-time.Hour); !in.Now.Before(begun.Add(previous)) {
@@ -49,7 +49,7 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 			delta.RenewTime = in.Now
 		}
 	}
-	// changes lets the operator reconcile every five seconds until then, and returns each change of what it reports. It does not run between noon and from.
+	// changes reconciles every five seconds until the given time, and returns each change of the condition. The operator does not run between noon and from.
 	changes := func(from, until time.Duration) []string {
 		var said []string
 		for now := noon.Add(-time.Hour); !now.After(noon.Add(until)); now = now.Add(5 * time.Second) {
@@ -62,7 +62,7 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 				continue // no operator runs
 			}
 			conditions.ForCare(in, &in.Etcd.Status)
-			reported := judged(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
+			reported := statusAndReason(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
 			if line := now.Format("15:04:05 ") + reported; now.After(noon.Add(-5*time.Minute)) && (len(said) == 0 || said[len(said)-1][9:] != reported) {
 				said = append(said, line)
 			}
@@ -96,9 +96,9 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 		in.Observation.FullSnapshotLease.RenewTime = noon.Add(-time.Hour)
 		in.Now = noon.Add(9 * time.Minute)
 		in.Observation.DeltaSnapshotLease.RenewTime = noon.Add(-10 * time.Second)
-		Expect(judged(conditions.DeltaSnapshotReady(in))).To(Equal("True SnapshotUpToDate"))
+		Expect(statusAndReason(conditions.DeltaSnapshotReady(in))).To(Equal("True SnapshotUpToDate"))
 		in.Now = noon.Add(11 * time.Minute)
-		Expect(judged(conditions.DeltaSnapshotReady(in))).To(Equal("False SnapshotOverdue"))
+		Expect(statusAndReason(conditions.DeltaSnapshotReady(in))).To(Equal("False SnapshotOverdue"))
 	})
 
 	It("counts a full snapshot that was recorded while no operator ran as ended when it is observed", func() {
@@ -118,7 +118,7 @@ var _ = Describe("DeltaSnapshotReady around a full snapshot", func() {
 				in.Now = now
 				changeMembers(now)
 				conditions.ForCare(in, &in.Etcd.Status)
-				reported := judged(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
+				reported := statusAndReason(conditions.Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady))
 				if len(said) == 0 || said[len(said)-1][9:] != reported {
 					said = append(said, now.Format("15:04:05 ")+reported)
 				}

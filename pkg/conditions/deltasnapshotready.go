@@ -14,15 +14,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// deltaSlack is what a delta snapshot may take beside its period.
+// deltaSlack is the time that a delta snapshot may take in addition to its period.
 const deltaSlack = 15 * time.Second
 
-// deltaMessagePeriod is how long a message that names a delta snapshot is kept while there are newer ones.
+// deltaMessagePeriod is the shortest time between two changes of the message about the latest delta snapshot.
 const deltaMessagePeriod = 5 * time.Minute
 
-// DeltaSnapshotReady is True when the sidecar recorded a delta snapshot within two periods, False when not even within
-// three, and Unknown in between or while a new pod may still restore. The periods begin again with the end of a full snapshot,
-// since the sidecar takes no delta snapshots meanwhile. Nil: no store is configured.
+// DeltaSnapshotReady is True if the sidecar recorded a delta snapshot within two periods, and False if it recorded none within
+// three. It is Unknown in between, and while a new pod may still restore. The periods restart at the end of a full snapshot,
+// because the sidecar takes no delta snapshots during a full one. Nil: no backup store is configured.
 func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDeltaSnapshotReady
 	if !helper.IsStoreConfigured(in.Etcd) {
@@ -50,9 +50,9 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 }
 
-// deltaMessage names the last delta snapshot and the next. The sidecar renews the lease also when nothing was written: the
-// message stays as it is then, and changes no more often than every few minutes where much is written, since each change is
-// a write.
+// deltaMessage returns a message with the latest delta snapshot and the time of the next. The sidecar renews the Lease also
+// without new revisions. The message changes only with a new revision, and at most once in deltaMessagePeriod, because each
+// change is a write.
 func (in Input) deltaMessage(lease etcdcluster.Lease, period time.Duration) string {
 	if lease.Holder == "" || lease.Holder == "0" {
 		return "Nothing was written that the full snapshot does not hold, so that no delta snapshot was needed yet"
@@ -68,7 +68,7 @@ func (in Input) deltaMessage(lease etcdcluster.Lease, period time.Duration) stri
 	return newest + stamp(lease.RenewTime) + nextDelta(lease, period) + " if something is written until then"
 }
 
-// nextDelta says when the next delta snapshot is due, as the end of a message. Empty: there was none.
+// nextDelta returns the time at which the next delta snapshot is due, as the end of a message. Empty: there is no previous one.
 func nextDelta(lease etcdcluster.Lease, period time.Duration) string {
 	if lease.RenewTime.IsZero() {
 		return ""
@@ -77,8 +77,9 @@ func nextDelta(lease etcdcluster.Lease, period time.Duration) string {
 	return "; the next is due at " + stamp(lease.RenewTime.Add(period))
 }
 
-// isWithin is true when a delta snapshot, or the end of the full snapshot after it, is not longer ago than the limit. While the sidecar
-// takes a full snapshot it takes no delta snapshots: one that is due and not recorded yet counts as under way for a while.
+// isWithin is true if the last delta snapshot, or the end of a later full snapshot, is not older than the limit. The sidecar
+// takes no delta snapshots during a full snapshot. A full snapshot that is due and not recorded counts as in progress for
+// fullSnapshotAllowance.
 func (in Input) isWithin(delta time.Time, limit time.Duration) bool {
 	last := latest(delta, in.fullSnapshotEnd())
 	if in.Now.Sub(last) <= limit {
@@ -90,8 +91,9 @@ func (in Input) isWithin(delta time.Time, limit time.Duration) bool {
 	return !isRecorded && due.Sub(last) <= limit && in.Now.Sub(due) <= in.fullSnapshotAllowance()
 }
 
-// fullSnapshotEnd is the latest time at which the newest full snapshot can have ended; zero when a delta snapshot followed it. Its Lease
-// has the time at which it began, but the sidecar writes it at the end: so it has ended when the operator first observes it.
+// fullSnapshotEnd returns the latest possible end of the newest full snapshot. Zero: a delta snapshot followed it. The Lease
+// has the time of its start, but the sidecar writes the Lease at the end. Therefore the snapshot has ended when the operator
+// first observes it.
 func (in Input) fullSnapshotEnd() time.Time {
 	began := in.Observation.FullSnapshotLease.RenewTime
 	if began.IsZero() || !in.Observation.DeltaSnapshotLease.RenewTime.Before(began) {
@@ -110,8 +112,8 @@ func (in Input) fullSnapshotEnd() time.Time {
 	return end
 }
 
-// fullSnapshotAllowance is how long a full snapshot that is due may keep the sidecar from taking delta snapshots: twice what the newest
-// one took, and a minute. Where that is not known, as long as a full snapshot may take.
+// fullSnapshotAllowance returns the time for which a due full snapshot may delay delta snapshots: twice the duration of the
+// newest full snapshot plus a minute. If that duration is unknown, it returns the time limit of a full snapshot.
 func (in Input) fullSnapshotAllowance() time.Duration {
 	observed := in.fullSnapshotObserved()
 	if observed.IsZero() {
@@ -122,8 +124,8 @@ func (in Input) fullSnapshotAllowance() time.Duration {
 	return min(2*max(took, 0)+time.Minute, in.fullSnapshotGrace())
 }
 
-// wasFullSnapshotReported is true when the condition FullSnapshotReady reported the newest full snapshot, and now reports that the one after
-// it was not taken. When the newest one was first observed is not known any more; it was before that one was due.
+// wasFullSnapshotReported is true if the condition FullSnapshotReady reported the newest full snapshot, and now reports that
+// the next one was not taken. The time of the first observation is then unknown. It was before the next snapshot was due.
 func (in Input) wasFullSnapshotReported() bool {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
 	if before == nil {
@@ -135,8 +137,8 @@ func (in Input) wasFullSnapshotReported() bool {
 	return isLater || strings.Contains(before.Message, " of "+stamp(began))
 }
 
-// fullSnapshotObserved is when the operator first observed the newest full snapshot in its Lease, as the condition FullSnapshotReady
-// records; zero when the condition does not name it as that.
+// fullSnapshotObserved returns the time at which the operator first observed the newest full snapshot, according to the
+// condition FullSnapshotReady. Zero: the condition does not report that snapshot.
 func (in Input) fullSnapshotObserved() time.Time {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
 	if before == nil || !strings.HasPrefix(before.Message, newestFull(in.Observation.FullSnapshotLease)) {

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conditions computes what the status of an Etcd says about the cluster's health: one file a condition, each a pure
-// function of what was observed and of the time.
+// Package conditions computes the health of a cluster that the status of an Etcd reports. Each condition has one file with a
+// pure function of the observation and the time.
 //
-// Messages name times and never ages, and only times that move when something has happened: a message that changes by itself
-// would be a write for every look at an idle cluster.
+// Messages have times and never ages. A time changes only with an event in the cluster. A message that changes by itself would
+// cause a write for each reconciliation of an idle cluster.
 //
-// What may not live here: clients, clocks, logs, and decisions about what to do.
+// What may not live here: clients, clocks, logs, and decisions about actions.
 package conditions

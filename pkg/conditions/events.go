@@ -8,9 +8,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// ShouldEmitEvent is true when somebody should hear that a condition became what it is now. Nil: there was none before. A
-// condition that appears is worth telling only when it is bad, and one that changes always, but for the cluster ids of members
-// that start and stop.
+// ShouldEmitEvent is true if the change from before to now requires an event. Nil: the condition did not exist before. A new
+// condition requires an event only if it is abnormal. A change of the status always requires one. For ClusterIDMismatch only a
+// change from or to abnormal does, because its status also changes when members start and stop.
 func ShouldEmitEvent(before, now *druidv1alpha1.Condition) bool {
 	switch {
 	case before == nil:
@@ -22,7 +22,7 @@ func ShouldEmitEvent(before, now *druidv1alpha1.Condition) bool {
 	}
 }
 
-// IsAbnormal is true for a condition that somebody should look at.
+// IsAbnormal is true for a condition that reports a problem.
 func IsAbnormal(condition *druidv1alpha1.Condition) bool {
 	if condition.Type == druidv1alpha1.ConditionTypeClusterIDMismatch {
 		return condition.Status == druidv1alpha1.ConditionTrue

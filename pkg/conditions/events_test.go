@@ -12,24 +12,24 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 )
 
-var _ = DescribeTable("IsWorthTelling",
-	func(conditionType, before, now string, worth bool) {
+var _ = DescribeTable("ShouldEmitEvent",
+	func(conditionType, before, now string, expected bool) {
 		var earlier *druidv1alpha1.Condition
 		if before != "" {
 			earlier = &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(before)}
 		}
 		later := &druidv1alpha1.Condition{Type: druidv1alpha1.ConditionType(conditionType), Status: druidv1alpha1.ConditionStatus(now)}
-		Expect(conditions.ShouldEmitEvent(earlier, later)).To(Equal(worth))
+		Expect(conditions.ShouldEmitEvent(earlier, later)).To(Equal(expected))
 	},
-	Entry("a condition that does not hold from the start", "Ready", "", "False", true),
-	Entry("not a condition that holds from the start", "Ready", "", "True", false),
-	Entry("not a condition that is unknown at the start", "Ready", "", "Unknown", false),
-	Entry("a condition that does not hold any more", "Ready", "True", "False", true),
-	Entry("a condition that holds again", "Ready", "Unknown", "True", true),
-	Entry("a condition that is not known any more", "Ready", "True", "Unknown", true),
-	Entry("not a condition that stays, whatever its message", "Ready", "True", "True", false),
-	Entry("a split brain", "ClusterIDMismatch", "False", "True", true),
-	Entry("a split brain that is healed", "ClusterIDMismatch", "True", "False", true),
-	Entry("not that members start", "ClusterIDMismatch", "Unknown", "False", false),
-	Entry("not a join that begins", "BootstrappedWithExistingCluster", "", "False", false),
+	Entry("a new condition that is False", "Ready", "", "False", true),
+	Entry("not a new condition that is True", "Ready", "", "True", false),
+	Entry("not a new condition that is Unknown", "Ready", "", "Unknown", false),
+	Entry("a condition that becomes False", "Ready", "True", "False", true),
+	Entry("a condition that becomes True", "Ready", "Unknown", "True", true),
+	Entry("a condition that becomes Unknown", "Ready", "True", "Unknown", true),
+	Entry("not a condition with the same status", "Ready", "True", "True", false),
+	Entry("a cluster ID mismatch", "ClusterIDMismatch", "False", "True", true),
+	Entry("a cluster ID mismatch that ended", "ClusterIDMismatch", "True", "False", true),
+	Entry("not starting members", "ClusterIDMismatch", "Unknown", "False", false),
+	Entry("not the start of a join", "BootstrappedWithExistingCluster", "", "False", false),
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// FinalSnapshotTaken is True when a full snapshot holds all that was written before it was asked for, and the members were stopped
-// then. Nil: the members run, or there is no store. It belongs to the etcd controller, which has the snapshot taken.
+// FinalSnapshotTaken is True if the members were stopped after a full snapshot of all data that was written before its request.
+// Nil: the members are running, or there is no backup store. The etcd controller takes the snapshot and writes the condition.
 func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition {
 	if snapshot == nil {
 		return nil
@@ -31,7 +31,8 @@ func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition 
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, "The members were stopped with "+snapshot.String()+rest)
 }
 
-// FinalSnapshotPending says that a full snapshot is waited for, and what it failed with before.
+// FinalSnapshotPending returns the condition while the operator waits for a full snapshot. It has the error of the previous
+// attempt.
 func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotCalls) *druidv1alpha1.Condition {
 	status, reason, message := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonSnapshotPending, "A full snapshot is being taken: "+decision.Reason
 	if calls.Error != "" {
@@ -41,8 +42,8 @@ func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotCalls) *
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, message)
 }
 
-// DeletionProceeds says with what snapshot the volumes of an Etcd may be deleted. It is what the deletion remembers, since all
-// else is deleted with the cluster.
+// DeletionProceeds returns the condition with the snapshot that allows the deletion of the volumes. It is the persistent record
+// of a deletion, because all other objects of the cluster are deleted.
 func DeletionProceeds(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
 	status, rest := druidv1alpha1.ConditionFalse, ""
 	if snapshot.Snapshot != nil {

@@ -18,7 +18,7 @@ var _ = Describe("FinalSnapshotTaken", func() {
 	taken := state.FinalSnapshot{Snapshot: &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)}}
 	failed := state.FinalSnapshot{Missing: "Failed", Message: "3 attempts failed"}
 
-	It("does not promise more than the snapshot holds", func() {
+	It("reports that later writes are not in the snapshot", func() {
 		Expect(conditions.FinalSnapshotTaken(&taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified"),
 			HaveField("Message", "The members were stopped with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is on the volumes alone")))
 		Expect(conditions.DeletionProceeds(taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DeletionProceeds"),

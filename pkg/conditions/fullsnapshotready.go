@@ -14,9 +14,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// FullSnapshotReady is True when a full snapshot was taken since the schedule last asked for one, or when nothing had changed
-// then since the newest. A snapshot that is due may take as long as its time limit allows, so that the condition does
-// not change around each of them. Nil: no store is configured.
+// FullSnapshotReady is True if a full snapshot was taken after the schedule was last due, or if there was no new revision at
+// that time. A due snapshot may take as long as its time limit, so that the condition does not change around each snapshot.
+// Nil: no backup store is configured.
 func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeFullSnapshotReady
 	if !helper.IsStoreConfigured(in.Etcd) {
@@ -49,13 +49,13 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 }
 
-// fullSnapshotGrace is how long a full snapshot that is due may take.
+// fullSnapshotGrace returns the longest time that a due full snapshot may take.
 func (in Input) fullSnapshotGrace() time.Duration {
 	return helper.SnapshotTimeout(in.Etcd) + time.Minute
 }
 
-// withoutLease is the condition of a snapshot whose lease could not be read, does not exist, or tells of another store than the one
-// that is used now; nil when it counts.
+// withoutLease returns the condition of a snapshot whose Lease cannot be read, does not exist, or records snapshots of another
+// store. Nil: the Lease is valid.
 func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
 	if failure := in.Observation.Failure(etcdcluster.SectionLeases); failure != "" {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
@@ -72,8 +72,8 @@ func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease et
 	return nil
 }
 
-// isUnchangedSince is true when the snapshot holds the newest revision that any member knows: the sidecar takes no other
-// before something changes.
+// isUnchangedSince is true if the snapshot has the latest revision of all reachable members. The sidecar takes no other full
+// snapshot before a new revision exists.
 func (in Input) isUnchangedSince(lease etcdcluster.Lease) bool {
 	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
 	if err != nil {
@@ -90,13 +90,13 @@ func (in Input) isUnchangedSince(lease etcdcluster.Lease) bool {
 	return reachable
 }
 
-// newestFull names the newest full snapshot, as the beginning of a message.
+// newestFull returns the time of the newest full snapshot, as the start of a message.
 func newestFull(lease etcdcluster.Lease) string {
 	return "The newest full snapshot is of " + stamp(lease.RenewTime)
 }
 
-// nextFull says when the next full snapshot is due after the time, as the end of a message. It counts from the last one and not
-// from now, so that the message changes with each snapshot and at no other time. Empty: none is due ever.
+// nextFull returns the time at which the first full snapshot after the given time is due, as the end of a message. Callers pass
+// the time of the last snapshot, so that the message changes only with a new snapshot. Empty: no snapshot is due.
 func (in Input) nextFull(after time.Time) string {
 	next := nextFiring(helper.FullSnapshotSchedule(in.Etcd), after)
 	if next.IsZero() {
@@ -106,14 +106,14 @@ func (in Input) nextFull(after time.Time) string {
 	return "; the next is due at " + stamp(next)
 }
 
-// nothingChanged is what an idle cluster says, in the same words for as long as it is idle.
+// nothingChanged returns the message of an idle cluster. It stays the same while the cluster is idle.
 func nothingChanged(lease etcdcluster.Lease) string {
 	return "Nothing has changed since the newest full snapshot, of " + stamp(lease.RenewTime) + "; the next is taken as scheduled when something has"
 }
 
 const nothingHadChangedPrefix = "Nothing had changed when a full snapshot was due at "
 
-// nothingHadChanged is what is said once something has changed after a full snapshot was due, until the next one is.
+// nothingHadChanged returns the message after a change that followed a due full snapshot, until the next one is due.
 func nothingHadChanged(due time.Time) string {
 	return nothingHadChangedPrefix + stamp(due) + "; delta snapshots hold what has changed since"
 }
@@ -122,18 +122,16 @@ func nothingToSnapshot(message string) *druidv1alpha1.Condition {
 	return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonNothingToSnapshot, message)
 }
 
-// wasUnchangedAt is true when the last look, which was after a full snapshot was due, saw nothing to be snapshotted. The
-// sidecar then takes none before the next one is due, whatever changes in between. What the last look saw is known only from
-// what it said.
+// wasUnchangedAt is true if the previous message reported that no full snapshot was needed when it was due. The sidecar then
+// takes none before the next one is due. Only the previous message has that information.
 func (in Input) wasUnchangedAt(lease etcdcluster.Lease, due time.Time) bool {
 	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeFullSnapshotReady)
 
 	return before != nil && (before.Message == nothingChanged(lease) || before.Message == nothingHadChanged(due))
 }
 
-// isStarting is true while no pod is there that could take snapshots, and while a new one may still restore or take its first
-// full snapshot: when any was recorded since, that is over. The pod's age counts and not that of its sidecar, which starts again
-// and again when the store is broken.
+// isStarting is true while no pod exists, and while a new pod may still restore or take its first full snapshot. It is false
+// after a snapshot was recorded. The age of the pod counts, because a sidecar with a broken store restarts repeatedly.
 func (in Input) isStarting() bool {
 	if len(in.Observation.Pods) == 0 {
 		return helper.ManagesPods(in.Etcd)
@@ -146,7 +144,7 @@ func (in Input) isStarting() bool {
 	return in.Now.Sub(created) <= in.fullSnapshotGrace()
 }
 
-// firstSnapshotOf says whose first snapshot is waited for while the cluster starts.
+// firstSnapshotOf returns the pod whose first snapshot is awaited.
 func (in Input) firstSnapshotOf() string {
 	if len(in.Observation.Pods) == 0 {
 		return "a pod that is yet to be created"
@@ -155,7 +153,7 @@ func (in Input) firstSnapshotOf() string {
 	return "the pod that was created at " + stamp(in.newestPod())
 }
 
-// newestPod is when the newest pod was created; zero when there is none.
+// newestPod returns the creation time of the newest pod. Zero: there is none.
 func (in Input) newestPod() time.Time {
 	var created time.Time
 	for _, pod := range in.Observation.Pods {

@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// lease gives a member a lease that was renewed so long ago, and takes its own answer away.
+// lease gives a member a Lease with a renewal of the given age, and removes the response of its etcd.
 func lease(ordinal int, name, holder string, age time.Duration) func(*conditions.Input) {
 	return func(in *conditions.Input) {
 		in.Observation.Etcd.Members[ordinal] = etcdcluster.MemberAnswer{Ordinal: ordinal}
@@ -39,7 +39,7 @@ func podNotReady(ordinal int) func(*conditions.Input) {
 	}
 }
 
-// alone leaves the first of three members, and the list in which these have a vote.
+// alone keeps the first of three members, with a member list of these voting members.
 func alone(voters ...string) func(*conditions.Input) {
 	return func(in *conditions.Input) {
 		in.Observation.Etcd.Members = in.Observation.Etcd.Members[:1]
@@ -50,7 +50,7 @@ func alone(voters ...string) func(*conditions.Input) {
 	}
 }
 
-// listed puts a member into the cluster's own list.
+// listed adds a member to the member list.
 func listed(member etcdcluster.ListedMember) func(*conditions.Input) {
 	return func(in *conditions.Input) {
 		in.Observation.Etcd.MemberList = append(in.Observation.Etcd.MemberList, member)
@@ -60,37 +60,37 @@ func listed(member etcdcluster.ListedMember) func(*conditions.Input) {
 var _ = DescribeTable("Ready and AllMembersReady",
 	func(change func(*conditions.Input), ready, all string) {
 		in := healthy(change)
-		Expect(judged(conditions.Ready(in))).To(Equal(ready))
-		Expect(judged(conditions.AllMembersReady(in))).To(Equal(all))
+		Expect(statusAndReason(conditions.Ready(in))).To(Equal(ready))
+		Expect(statusAndReason(conditions.AllMembersReady(in))).To(Equal(all))
 	},
-	Entry("all members serve", func(*conditions.Input) {}, "True Quorate", "True AllMembersReady"),
+	Entry("all members are healthy", func(*conditions.Input) {}, "True Quorate", "True AllMembersReady"),
 	Entry("one of three has no heartbeat any more: two are a quorum",
 		lease(2, "main-2", "3:7:Member", 10*time.Minute), "True Quorate", "False NotAllMembersReady"),
 	Entry("two of three are unknown: that is not a quorum, and not its loss",
 		all(lease(1, "main-1", "2:7:Member", 2*time.Minute), lease(2, "main-2", "3:7:Member", 2*time.Minute)), "Unknown Unknown", "False NotAllMembersReady"),
 	Entry("two of three are down", all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2)),
 		"False QuorumLost", "False NotAllMembersReady"),
-	Entry("one of three was seen, and nobody gave the list of members: the size of the spec decides", alone(), "False QuorumLost", "False NotAllMembersReady"),
-	Entry("one of three was seen, and three have a vote", alone("main-0", "main-1", "main-2"), "False QuorumLost", "False NotAllMembersReady"),
-	Entry("a cluster of one grows to three: the only vote is a quorum", alone("main-0"), "True Quorate", "False NotAllMembersReady"),
-	Entry("a cluster of one grows to three, and its first learner catches up", all(alone("main-0"), listed(etcdcluster.ListedMember{Name: "main-1", Learner: true})),
+	Entry("one of three was observed without a member list: the size in the spec applies", alone(), "False QuorumLost", "False NotAllMembersReady"),
+	Entry("one of three voting members was observed", alone("main-0", "main-1", "main-2"), "False QuorumLost", "False NotAllMembersReady"),
+	Entry("scale-up from one to three: the only voting member is a quorum", alone("main-0"), "True Quorate", "False NotAllMembersReady"),
+	Entry("scale-up from one to three: the first learner catches up", all(alone("main-0"), listed(etcdcluster.ListedMember{Name: "main-1", Learner: true})),
 		"True Quorate", "False NotAllMembersReady"),
-	Entry("the second vote of three is there, and nobody serves it", alone("main-0", "main-1"), "False QuorumLost", "False NotAllMembersReady"),
-	Entry("the only vote does not serve", all(alone("main-0"), func(in *conditions.Input) { in.Observation.Etcd.Members[0].Serves = false }),
+	Entry("the second voting member of three is not healthy", alone("main-0", "main-1"), "False QuorumLost", "False NotAllMembersReady"),
+	Entry("the only voting member is not healthy", all(alone("main-0"), func(in *conditions.Input) { in.Observation.Etcd.Members[0].Serves = false }),
 		"False QuorumLost", "False NotAllMembersReady"),
-	Entry("the first joins an existing cluster, whose votes are not the Etcd's", all(alone("main-0", "theirs-0", "theirs-1", "theirs-2"), func(in *conditions.Input) {
+	Entry("the first member joins an existing cluster, whose voting members do not count", all(alone("main-0", "theirs-0", "theirs-1", "theirs-2"), func(in *conditions.Input) {
 		in.Etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{
 			Members: []druidv1alpha1.BootstrapJoinedMember{{Name: "theirs-0"}, {Name: "theirs-1"}, {Name: "theirs-2"}},
 		}
 	}), "True Quorate", "False NotAllMembersReady"),
-	Entry("nobody was ever seen", silent, "Unknown NoMembersInStatus", "Unknown NoMembersInStatus"),
+	Entry("no member was observed", withoutResponses, "Unknown NoMembersInStatus", "Unknown NoMembersInStatus"),
 	Entry("a learner does not count", func(in *conditions.Input) {
 		in.Observation.Etcd.Members[2] = etcdcluster.MemberAnswer{Ordinal: 2, Reachable: true, Learner: true}
 	}, "True Quorate", "False NotAllMembersReady"),
 )
 
 var _ = Describe("messages", func() {
-	It("do the arithmetic and name the trouble of pods", func() {
+	It("have the quorum calculation and the problems of pods", func() {
 		in := healthy(all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2), func(in *conditions.Input) {
 			in.Observation.Pods[1].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting", Reason: "CrashLoopBackOff", LastTerminationReason: "OOMKilled"}}
 		}))
@@ -98,19 +98,19 @@ var _ = Describe("messages", func() {
 			"1 of 3 members serve, 2 are needed: container etcd of pod main-1 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})
 
-	It("say that others have no vote yet while a cluster grows", func() {
+	It("report members without a vote during a scale-up", func() {
 		Expect(conditions.Ready(healthy(alone("main-0"))).Message).To(Equal("1 of 1 members serve, 1 are needed; the others of 3 have no vote yet"))
 	})
 })
 
 var _ = DescribeTable("AllMembersUpdated",
 	func(change func(*conditions.Input), expected string) {
-		Expect(judged(conditions.AllMembersUpdated(healthy(change)))).To(Equal(expected))
+		Expect(statusAndReason(conditions.AllMembersUpdated(healthy(change)))).To(Equal(expected))
 	},
 	Entry("every pod has the newest revision", func(*conditions.Input) {}, "True AllMembersUpdated"),
 	Entry("one pod has another", func(in *conditions.Input) { in.Observation.Pods[1].RevisionHash = "b" }, "False NotAllMembersUpdated"),
 	Entry("a pod is missing", func(in *conditions.Input) { in.Observation.Pods = in.Observation.Pods[:2] }, "False NotAllMembersUpdated"),
-	Entry("the StatefulSet controller has not seen the newest spec", func(in *conditions.Input) { in.Observation.StatefulSet.Generation = 2 }, "False NotAllMembersUpdated"),
+	Entry("the StatefulSet controller did not observe the latest spec", func(in *conditions.Input) { in.Observation.StatefulSet.Generation = 2 }, "False NotAllMembersUpdated"),
 	Entry("there is no StatefulSet", func(in *conditions.Input) { in.Observation.StatefulSet.Exists = false }, "Unknown StatefulSetNotFound"),
 	Entry("the StatefulSet cannot be read", failing(etcdcluster.SectionStatefulSet), "Unknown UnableToFetchStatefulSet"),
 	Entry("the cluster hibernates", func(in *conditions.Input) { in.Etcd.Spec.Replicas = 0 }, "Unknown NotChecked"),
@@ -118,7 +118,7 @@ var _ = DescribeTable("AllMembersUpdated",
 
 var _ = DescribeTable("DataVolumesReady",
 	func(change func(*conditions.Input), expected string) {
-		Expect(judged(conditions.DataVolumesReady(healthy(change)))).To(Equal(expected))
+		Expect(statusAndReason(conditions.DataVolumesReady(healthy(change)))).To(Equal(expected))
 	},
 	Entry("no claim has warnings", func(*conditions.Input) {}, "True NoWarningsFoundForDataVolumes"),
 	Entry("a claim has warnings", func(in *conditions.Input) { in.Observation.Claims[1].Warnings = []string{"no such class"} }, "False FoundWarningsForDataVolumes"),
@@ -130,23 +130,23 @@ var _ = DescribeTable("DataVolumesReady",
 
 var _ = DescribeTable("ClusterIDMismatch",
 	func(change func(*conditions.Input), expected string) {
-		Expect(judged(conditions.ClusterIDMismatch(healthy(change)))).To(Equal(expected))
+		Expect(statusAndReason(conditions.ClusterIDMismatch(healthy(change)))).To(Equal(expected))
 	},
-	Entry("all tell the same cluster", func(*conditions.Input) {}, "False NoClusterIDMismatchDetected"),
-	Entry("one tells another cluster itself", func(in *conditions.Input) { in.Observation.Etcd.Members[2].ClusterID = 8 }, "True MultipleClusterIDsDetected"),
-	Entry("one tells another cluster by its lease", lease(2, "main-2", "3:8:Leader", 5*time.Second), "True MultipleClusterIDsDetected"),
-	Entry("one told another cluster long ago", lease(2, "main-2", "3:8:Leader", 2*time.Minute), "False NoClusterIDMismatchDetected"),
-	Entry("one has a lease of the older form", lease(2, "main-2", "3:Member", 0), "False NoClusterIDMismatchDetected"),
-	Entry("one has never sent a heartbeat and is pending", lease(2, "main-2", "", 0), "False NoClusterIDMismatchDetected"),
-	Entry("one lease cannot be read as such", lease(2, "main-2", "what?", 0), "Unknown UnableToParseLeaseHolderIdentity"),
-	Entry("nobody has told anything", silent, "Unknown NoClusterIDDetected"),
-	Entry("leases cannot be read and nobody answers", all(silent, failing(etcdcluster.SectionLeases)), "Unknown UnableToFetchLease"),
-	Entry("leases cannot be read but all answer", failing(etcdcluster.SectionLeases), "False NoClusterIDMismatchDetected"),
+	Entry("all members have the same cluster ID", func(*conditions.Input) {}, "False NoClusterIDMismatchDetected"),
+	Entry("one member responds with another cluster ID", func(in *conditions.Input) { in.Observation.Etcd.Members[2].ClusterID = 8 }, "True MultipleClusterIDsDetected"),
+	Entry("one Lease has another cluster ID", lease(2, "main-2", "3:8:Leader", 5*time.Second), "True MultipleClusterIDsDetected"),
+	Entry("one Lease had another cluster ID before it expired", lease(2, "main-2", "3:8:Leader", 2*time.Minute), "False NoClusterIDMismatchDetected"),
+	Entry("one Lease has the format without a cluster ID", lease(2, "main-2", "3:Member", 0), "False NoClusterIDMismatchDetected"),
+	Entry("one member never renewed its Lease", lease(2, "main-2", "", 0), "False NoClusterIDMismatchDetected"),
+	Entry("one Lease cannot be parsed", lease(2, "main-2", "what?", 0), "Unknown UnableToParseLeaseHolderIdentity"),
+	Entry("no member has a known cluster ID", withoutResponses, "Unknown NoClusterIDDetected"),
+	Entry("Leases cannot be read and no member responds", all(withoutResponses, failing(etcdcluster.SectionLeases)), "Unknown UnableToFetchLease"),
+	Entry("Leases cannot be read but all members respond", failing(etcdcluster.SectionLeases), "False NoClusterIDMismatchDetected"),
 )
 
 var _ = DescribeTable("BootstrappedWithExistingCluster",
 	func(change func(*conditions.Input), expected string) {
-		Expect(judged(conditions.BootstrappedWithExistingCluster(healthy(change)))).To(Equal(expected))
+		Expect(statusAndReason(conditions.BootstrappedWithExistingCluster(healthy(change)))).To(Equal(expected))
 	},
 	Entry("is absent when no cluster is named", func(*conditions.Input) {}, "--"),
 	Entry("is True when all have joined", joining, "True BootstrapSucceeded"),
@@ -165,14 +165,14 @@ func joining(in *conditions.Input) {
 var _ = DescribeTable("SecretsAvailable",
 	func(change func(*conditions.Input), expected, message string) {
 		condition := conditions.SecretsAvailable(healthy(change))
-		Expect(judged(condition)).To(Equal(expected))
+		Expect(statusAndReason(condition)).To(Equal(expected))
 		Expect(condition.Message).To(Equal(message))
 	},
-	Entry("says that clients are served plaintext", func(*conditions.Input) {}, "True SecretsAvailable",
+	Entry("reports plaintext client traffic", func(*conditions.Input) {}, "True SecretsAvailable",
 		"Every Secret that pods need exists; clients are served plaintext, since no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"),
-	Entry("says that plaintext was asked for", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(false) }, "True SecretsAvailable",
+	Entry("reports plaintext client traffic that the spec requests", func(in *conditions.Input) { in.Etcd.Spec.Etcd.EnableTLS = new(false) }, "True SecretsAvailable",
 		"Every Secret that pods need exists; clients are served plaintext, since spec.etcd.enableTLS is false"),
-	Entry("says nothing of it with TLS", func(in *conditions.Input) { in.Observation.StatefulSet.TLS.ClientCA = "ca" }, "True SecretsAvailable",
+	Entry("does not mention plaintext with TLS", func(in *conditions.Input) { in.Observation.StatefulSet.TLS.ClientCA = "ca" }, "True SecretsAvailable",
 		"Every Secret that pods need exists"),
 	Entry("names what is missing", func(in *conditions.Input) {
 		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}
@@ -187,13 +187,13 @@ var _ = Describe("StoreResolved", func() {
 
 	It("is False with the reason of the search", func() {
 		etcd := healthy(func(*conditions.Input) {}).Etcd
-		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreResolution{Reason: "BackupEntryNotFound"}))).To(Equal("False BackupEntryNotFound"))
-		Expect(judged(conditions.StoreResolved(etcd, conditions.StoreResolution{Reason: "StoreResolved"}))).To(Equal("True StoreResolved"))
+		Expect(statusAndReason(conditions.StoreResolved(etcd, conditions.StoreResolution{Reason: "BackupEntryNotFound"}))).To(Equal("False BackupEntryNotFound"))
+		Expect(statusAndReason(conditions.StoreResolved(etcd, conditions.StoreResolution{Reason: "StoreResolved"}))).To(Equal("True StoreResolved"))
 	})
 })
 
 var _ = Describe("Members", func() {
-	It("tells id, role and state, and keeps the time of the last transition", func() {
+	It("reports the ID, role and state, and keeps the time of the last transition", func() {
 		before := metav1.NewTime(noon.Add(-time.Hour))
 		in := healthy(all(lease(2, "main-2", "3:7:Member", 2*time.Minute), func(in *conditions.Input) {
 			in.Etcd.Status.Members = []druidv1alpha1.EtcdMemberStatus{

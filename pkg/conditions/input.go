@@ -12,13 +12,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Input is what conditions are computed from.
+// Input is the input of all conditions.
 type Input struct {
-	// Etcd in its canonical form, with the status of before.
+	// Etcd is the Etcd in its canonical form, with its previous status.
 	Etcd *druidv1alpha1.Etcd
-	// Observation of its cluster.
+	// Observation is the observation of its cluster.
 	Observation etcdcluster.Observation
-	// Thresholds for the state of members.
+	// Thresholds are the thresholds for the state of members.
 	Thresholds Thresholds
 	// Now is the time of the observation.
 	Now time.Time
@@ -30,7 +30,7 @@ type memberWithState struct {
 	MemberState
 }
 
-// members are the desired members of which something is known, with their states.
+// members returns the desired members with a known state.
 func (in Input) members() []memberWithState {
 	var withState []memberWithState
 	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
@@ -42,7 +42,7 @@ func (in Input) members() []memberWithState {
 	return withState
 }
 
-// namesWith are the names of the members with the status, in order of their ordinals.
+// namesWith returns the names of the members with the status, ordered by ordinal.
 func namesWith(members []memberWithState, status druidv1alpha1.EtcdMemberConditionStatus) []string {
 	var names []string
 	for _, member := range members {
@@ -58,10 +58,10 @@ func (in Input) size() int { return int(in.Etcd.Spec.Replicas) }
 
 func (in Input) isHibernated() bool { return helper.IsHibernated(in.Etcd) }
 
-// condition is what a file of this package returns: the times are set by Merge.
+// condition returns a condition without times. Merge sets the times.
 func condition(conditionType druidv1alpha1.ConditionType, status druidv1alpha1.ConditionStatus, reason, message string) *druidv1alpha1.Condition {
 	return &druidv1alpha1.Condition{Type: conditionType, Status: status, Reason: reason, Message: message}
 }
 
-// stamp is how messages name a time.
+// stamp returns a time in the format of messages.
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -13,8 +13,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Members are the entries of status.members: the desired members of which something is known. LastTransitionTime moves only
-// with the status of the member.
+// Members returns status.members: the desired members with a known state. LastTransitionTime changes only with the status of
+// the member.
 func Members(in Input) []druidv1alpha1.EtcdMemberStatus {
 	var entries []druidv1alpha1.EtcdMemberStatus
 	for _, member := range in.members() {

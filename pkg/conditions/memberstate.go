@@ -11,42 +11,42 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Reasons of the state of a member that come from asking etcd itself. Those that come from leases are in the API.
+// Reasons of a member's state that is read from etcd. The API package has the reasons that are read from Leases.
 const (
-	// MemberReasonServes means that the member answered a linearizable read.
+	// MemberReasonServes means that the member completed a linearizable read.
 	MemberReasonServes = "Serves"
-	// MemberReasonLearner means that the member has no vote yet.
+	// MemberReasonLearner means that the member is a learner and not a voting member.
 	MemberReasonLearner = "Learner"
-	// MemberReasonNotServing means that the member answers, but not with linearizable reads: it has no leader.
+	// MemberReasonNotServing means that the member responds, but completes no linearizable reads because it has no leader.
 	MemberReasonNotServing = "NotServing"
-	// MemberReasonUnreachable means that the member does not answer while another does.
+	// MemberReasonUnreachable means that the member does not respond while another member does.
 	MemberReasonUnreachable = "Unreachable"
 	// MemberReasonPodMissing means that the member has no pod.
 	MemberReasonPodMissing = "PodMissing"
-	// MemberReasonPodDeleting means that the pod of the member is on its way out: it is not asked any more.
+	// MemberReasonPodDeleting means that the pod of the member is terminating. Its etcd is not queried any more.
 	MemberReasonPodDeleting = "PodDeleting"
 )
 
-// Thresholds say from when on silence of a member means something.
+// Thresholds are the times after which a missing Lease renewal changes the state of a member.
 type Thresholds struct {
-	// Unknown is how long a member may be late with its lease before it counts as unknown.
+	// Unknown is the time since the last renewal after which the state is Unknown.
 	Unknown time.Duration
-	// NotReady is how much longer, until it counts as not ready.
+	// NotReady is the additional time after which the state is NotReady.
 	NotReady time.Duration
 }
 
-// MemberState is the state of a member with its reason.
+// MemberState is the state of a member and its reason.
 type MemberState struct {
 	// Status is Ready, NotReady or Unknown.
 	Status druidv1alpha1.EtcdMemberConditionStatus
-	// Reason is a word for programs.
+	// Reason is a machine-readable reason.
 	Reason string
 }
 
-// StateOf judges a member at the given time. What the member says itself comes first, then what its pod shows, then its
-// lease. False: nothing is known about it, as for a member that never started. A lease with a holder and without a renew time belongs
-// to a voter: the operator records the member ID as soon as the member has its vote, before the sidecar renews the lease. Such a lease
-// never makes a member Ready.
+// StateOf returns the state of a member at the given time. The response of etcd has precedence over the pod, and the pod over
+// the Lease. It returns false if nothing is known, for example for a member that never started. A Lease with a holder and
+// without a renew time belongs to a voting member: the operator records the member ID after the promotion, before the sidecar
+// renews the Lease. Such a Lease never makes a member Ready.
 func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
 	if m.Answer != nil && m.Answer.Reachable {
 		return stateFromEtcd(*m.Answer), true
@@ -95,7 +95,7 @@ func stateFromLease(m etcdcluster.Member, thresholds Thresholds, now time.Time) 
 	late := now.Sub(renewed)
 	isUnresponsive := m.Answer != nil && m.WayOpen
 	switch {
-	case isUnresponsive && m.Pod != nil && !m.Pod.Ready: // and so says the API server, who waited longer
+	case isUnresponsive && m.Pod != nil && !m.Pod.Ready: // the API server confirms it after a longer time
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonUnreachable}
 	case late > thresholds.Unknown+thresholds.NotReady:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonUnknownGracePeriodExceeded}

@@ -35,27 +35,27 @@ var _ = DescribeTable("StateOf",
 	Entry("is not ready when it is late for both thresholds", late(6*time.Minute+time.Second), "NotReady", "UnknownGracePeriodExceeded"),
 	Entry("is not ready at once when its containers are not", func(m *etcdcluster.Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
 	Entry("is not ready at once when its pod is missing", func(m *etcdcluster.Member) { m.Pod = nil }, "NotReady", "PodMissing"),
-	Entry("is not ready when its pod is on its way out, also on a node where nobody ends it", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
-	Entry("is judged by its lease alone when somebody else runs its pod", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
-	Entry("says of itself that it serves, whatever its lease says", func(m *etcdcluster.Member) {
+	Entry("is not ready while its pod is terminating, also on an unreachable node", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
+	Entry("has the state of its Lease if it is managed externally", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
+	Entry("is ready if its etcd is healthy, independent of its Lease", func(m *etcdcluster.Member) {
 		m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Serves: true}
 		m.Lease.RenewTime = time.Time{}
 	}, "Ready", "Serves"),
-	Entry("says of itself that it has no leader, whatever its lease says", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
+	Entry("is not ready if its etcd has no leader, independent of its Lease", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
 	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
-	Entry("is unknown at once when it alone does not answer", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Unknown", "Unreachable"),
-	Entry("is not ready when it alone does not answer, and its pod is not ready either", func(m *etcdcluster.Member) {
+	Entry("is unknown immediately if only this member does not respond", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Unknown", "Unreachable"),
+	Entry("is not ready if only this member does not respond, and its pod is not ready", func(m *etcdcluster.Member) {
 		m.Answer, m.WayOpen, m.Pod.Ready = &etcdcluster.MemberAnswer{}, true, false
 	}, "NotReady", "Unreachable"),
-	Entry("is judged by its lease when nobody answers, since then the way may be closed", func(m *etcdcluster.Member) {
+	Entry("has the state of its Lease if no member responds, because the network may be the reason", func(m *etcdcluster.Member) {
 		m.Answer = &etcdcluster.MemberAnswer{}
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
-	Entry("is judged by its lease when it could not be asked, as without an address", func(m *etcdcluster.Member) {
+	Entry("has the state of its Lease if its etcd was not queried, for example without an address", func(m *etcdcluster.Member) {
 		m.WayOpen = true
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
-	Entry("is unknown at once when it alone does not answer before its sidecar renewed the lease of a voter", func(m *etcdcluster.Member) {
+	Entry("is unknown immediately if only this voting member does not respond before its sidecar renewed the Lease", func(m *etcdcluster.Member) {
 		neverRenewed(10 * time.Second)(m)
 		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
 	}, "Unknown", "Unreachable"),
@@ -69,7 +69,7 @@ var _ = DescribeTable("StateOf",
 		neverRenewed(10 * time.Second)(m)
 		m.Pod, m.ManagedExternally = nil, true
 	}, "", ""),
-	Entry("is not known before it was ever seen", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
+	Entry("is not known before its first observation", func(m *etcdcluster.Member) { m.Lease, m.Heartbeat = nil, nil }, "", ""),
 	Entry("is not known before its first heartbeat", func(m *etcdcluster.Member) { m.Lease.RenewTime, m.Heartbeat = time.Time{}, nil }, "", ""),
 )
 
@@ -77,7 +77,7 @@ func late(by time.Duration) func(*etcdcluster.Member) {
 	return func(m *etcdcluster.Member) { m.Lease.RenewTime = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC).Add(-by) }
 }
 
-// neverRenewed is a voter whose identity the operator wrote into the lease, and whose sidecar started the duration ago.
+// neverRenewed is a voting member whose identity the operator wrote into the Lease. Its sidecar started the given time ago.
 func neverRenewed(age time.Duration) func(*etcdcluster.Member) {
 	return func(m *etcdcluster.Member) {
 		m.Lease.RenewTime = time.Time{}

@@ -14,9 +14,10 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Merge puts the computed conditions into the current ones and returns the result, sorted by type. Only conditions of the
-// owned types are touched: those that were not computed go, all others stay as they are. LastTransitionTime moves only with
-// the status, LastUpdateTime only when something changed. An equal result is equal in every byte.
+// Merge merges the computed conditions into the current ones and returns the result, sorted by type. It removes conditions of
+// the owned types that were not computed, and keeps all conditions of other types. LastTransitionTime changes only with the
+// status, and LastUpdateTime only with the status, the reason or the message. If nothing changed, the result is identical to
+// the input.
 func Merge(current []druidv1alpha1.Condition, owned []druidv1alpha1.ConditionType, computed []druidv1alpha1.Condition, now time.Time) []druidv1alpha1.Condition {
 	var merged []druidv1alpha1.Condition
 	for _, condition := range current {
@@ -45,7 +46,7 @@ func withTimes(condition druidv1alpha1.Condition, before *druidv1alpha1.Conditio
 	return condition
 }
 
-// Find returns the condition of the type; nil when there is none.
+// Find returns the condition of the type. Nil: there is none.
 func Find(conditions []druidv1alpha1.Condition, conditionType druidv1alpha1.ConditionType) *druidv1alpha1.Condition {
 	for i := range conditions {
 		if conditions[i].Type == conditionType {

@@ -82,8 +82,8 @@ var _ = Describe("ForCare", func() {
 		in.Etcd.Spec.Replicas = 0
 		status := in.Etcd.Status.DeepCopy()
 		conditions.ForCare(in, status)
-		Expect(judged(conditions.Find(status.Conditions, "Ready"))).To(Equal("True NotChecked"))
-		Expect(judged(conditions.Find(status.Conditions, "AllMembersReady"))).To(Equal("Unknown NotChecked"))
+		Expect(statusAndReason(conditions.Find(status.Conditions, "Ready"))).To(Equal("True NotChecked"))
+		Expect(statusAndReason(conditions.Find(status.Conditions, "AllMembersReady"))).To(Equal("Unknown NotChecked"))
 		Expect(status.Members).To(BeEmpty())
 	})
 

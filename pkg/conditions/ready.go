@@ -12,9 +12,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Ready is True when a quorum of the members that have a vote serves, False when it cannot be, and Unknown when it depends on
-// members whose state is not known. The cluster's own list says who has a vote, so that a cluster that grows has not lost its
-// quorum; where nobody gave the list, the size of the spec decides. How many members were seen never does.
+// Ready is True if a quorum of the voting members is healthy. It is False if no quorum is possible, and Unknown if that depends
+// on members with an unknown state. The member list of etcd has the voting members, so that a scale-up does not lose the
+// quorum. Without a member list the size in the spec applies, and never the number of observed members.
 func Ready(in Input) *druidv1alpha1.Condition {
 	members := in.members()
 	if len(members) == 0 {
@@ -39,7 +39,7 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	}
 }
 
-// podProblems says what is known to be wrong with the pods, to be put behind a sentence. Empty: nothing.
+// podProblems returns the known problems of the pods, as the end of a message. Empty: none.
 func podProblems(in Input) string {
 	var sentences []string
 	for _, pod := range in.Observation.Pods {

@@ -11,12 +11,12 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// lookbacks are how far back the last firing of a schedule is searched, one after the other. The longest covers the 29th of
-// February.
+// lookbacks are the periods in which the last firing of a schedule is searched, from the shortest to the longest. The longest
+// includes a 29th of February.
 var lookbacks = []time.Duration{time.Hour, 25 * time.Hour, 32 * 24 * time.Hour, 366 * 24 * time.Hour, 9 * 366 * 24 * time.Hour}
 
-// nextFiring returns when the cron expression fires first after the given time in UTC; zero when it never does, or cannot be
-// read.
+// nextFiring returns the first time after the given one at which the cron expression fires, in UTC. Zero: it never fires, or it
+// is invalid.
 func nextFiring(expression string, after time.Time) time.Time {
 	schedule, err := cron.ParseStandard(expression)
 	if err != nil {
@@ -26,8 +26,8 @@ func nextFiring(expression string, after time.Time) time.Time {
 	return schedule.Next(after.UTC())
 }
 
-// lastFiring returns when the cron expression last fired, at or before the given time in UTC; false when it never does. The
-// error names what is wrong with the expression.
+// lastFiring returns the last time at which the cron expression fired, at or before the given time, in UTC. It returns false if
+// there is none. The error describes an invalid expression.
 func lastFiring(expression string, at time.Time) (time.Time, bool, error) {
 	schedule, err := cron.ParseStandard(expression)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// SecretsAvailable is True when every Secret that the spec names for pods exists with its keys. It also says when the cluster
-// serves plaintext, and why.
+// SecretsAvailable is True if every Secret that the spec references for pods exists with its keys. Its message also reports
+// plaintext client traffic and the reason.
 func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeSecretsAvailable
 	if failure := in.Observation.Failure(etcdcluster.SectionSecrets); failure != "" {

@@ -9,16 +9,16 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// StoreResolution is how the search for the store of an Etcd ended.
+// StoreResolution is the result of resolving the backup store of an Etcd.
 type StoreResolution struct {
 	// Reason is one of the reasons of the condition StoreResolved.
 	Reason string
-	// Message names the object and the next step, or says which store it is.
+	// Message names the object and the remedy, or the resolved store.
 	Message string
 }
 
-// StoreResolved is True when it is known where snapshots go and with which credentials. Nil: the spec asks for no store. It
-// belongs to the etcd controller, which looks the store up.
+// StoreResolved is True if the location and the credentials of the backup store are known. Nil: the spec has no backup store.
+// The etcd controller resolves the store and writes the condition.
 func StoreResolved(etcd *druidv1alpha1.Etcd, answer StoreResolution) *druidv1alpha1.Condition {
 	if !helper.IsStoreConfigured(etcd) {
 		return nil
