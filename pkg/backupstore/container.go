@@ -10,17 +10,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Side says which of its stores a process reaches.
+// Side is the role of a store for a process.
 type Side int
 
 const (
-	// Primary is the store that snapshots are written to.
+	// Primary is the store to which snapshots are written.
 	Primary Side = iota
-	// Source is the store that snapshots are copied from.
+	// Source is the store from which snapshots are copied.
 	Source
 )
 
-// environmentPrefix goes before the names of environment variables.
+// environmentPrefix is the prefix of the names of environment variables.
 func (s Side) environmentPrefix() string {
 	if s == Source {
 		return "SOURCE_"
@@ -29,7 +29,7 @@ func (s Side) environmentPrefix() string {
 	return ""
 }
 
-// flagPrefix goes before the names of flags.
+// flagPrefix is the prefix of the names of flags.
 func (s Side) flagPrefix() string {
 	if s == Source {
 		return "source-"
@@ -38,8 +38,8 @@ func (s Side) flagPrefix() string {
 	return ""
 }
 
-// Flags are the flags that name the store, but for its container: provider, prefix, endpoint. Sidecars of v0.33 do not know
-// the flag of the endpoint and would exit, so it is only there when it says something.
+// Flags are the flags for provider, prefix and endpoint of the store. The container has its own flag. The flag for the
+// endpoint is omitted if there is no override, since sidecars of v0.33 exit on the unknown flag.
 func (s Store) Flags(side Side) []string {
 	prefix := "--" + side.flagPrefix()
 	flags := []string{
@@ -53,13 +53,13 @@ func (s Store) Flags(side Side) []string {
 	return flags
 }
 
-// ContainerFlag is the flag that names the container. The server takes it from the environment instead.
+// ContainerFlag is the flag for the container. The sidecar of a member reads the container from the environment instead.
 func (s Store) ContainerFlag(side Side) string {
 	return "--" + side.flagPrefix() + "store-container=" + s.Container
 }
 
-// Environment are the variables that name the container and the credentials. Without a Secret there are none for
-// credentials: the client of the provider then looks for the identity of the pod.
+// Environment are the variables for the container and the credentials. Without a Secret there are none for credentials: the
+// client of the provider then uses the identity of the pod.
 func (s Store) Environment(side Side) []corev1.EnvVar {
 	environment := []corev1.EnvVar{{Name: side.environmentPrefix() + "STORAGE_CONTAINER", Value: s.Container}}
 	if s.SecretName == "" {
@@ -86,7 +86,7 @@ func (s Store) Environment(side Side) []corev1.EnvVar {
 	return environment
 }
 
-// credentialsDirectory is where the Secret is mounted.
+// credentialsDirectory is the directory at which the Secret is mounted.
 func (s Store) credentialsDirectory(side Side) string {
 	source := ""
 	if side == Source {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Copy is a way for snapshots from one store to another, as a container sees it.
+// Copy describes how a container copies snapshots from one store to another.
 type Copy struct {
 	// Source is read, Target is written.
 	Source, Target Store
@@ -20,16 +20,18 @@ type Copy struct {
 	Home string
 }
 
-// sourceDirectory is where, below the home directory, a Local source lies whose container has the name of the target's.
+// sourceDirectory is the parent directory, relative to the home directory, of a Local source whose container has the same name
+// as that of the target.
 const sourceDirectory = "source"
 
-// Names of the volumes of a copy.
+// Names of the volumes of a container that copies.
 var (
 	sourceVolumes = VolumeNames{Credentials: "source-etcd-backup-secret", Local: "source-host-storage"}
 	targetVolumes = VolumeNames{Credentials: VolumeNameCredentials, Local: "host-storage"}
 )
 
-// Validate finds what etcd-backup-restore cannot do with these two. The errors are about the fields below source and target.
+// Validate returns an error for each combination that etcd-backup-restore does not support. The errors are for the fields
+// below source and target.
 func (c Copy) Validate(source, target *field.Path) field.ErrorList {
 	var errs field.ErrorList
 
@@ -39,21 +41,21 @@ func (c Copy) Validate(source, target *field.Path) field.ErrorList {
 	if c.Source.Provider == ProviderECS && c.Target.Provider == ProviderECS && c.Source.SecretName != c.Target.SecretName {
 		errs = append(errs, field.Invalid(source.Child("secretRef", "name"), c.Source.SecretName, "both stores are of the provider ECS, for which there is one set of credentials: name the same Secret as in "+target.Child("secretRef", "name").String()))
 	}
-	if c.Source.isSamePlace(c.Target) {
+	if c.Source.isSameLocation(c.Target) {
 		errs = append(errs, field.Invalid(target, c.Target.Container+"/"+c.Target.Prefix, "is the source itself: there is nothing to copy"))
 	}
 
 	return errs
 }
 
-func (s Store) isSamePlace(other Store) bool {
+func (s Store) isSameLocation(other Store) bool {
 	return s.Provider == other.Provider && s.Container == other.Container && s.Prefix == other.Prefix &&
 		s.EndpointOverride == other.EndpointOverride && s.SecretName == other.SecretName && s.hostPath() == other.hostPath()
 }
 
-// Flags are the flags that name both stores.
+// Flags are the flags for both stores.
 func (c Copy) Flags() []string {
-	source := c.seenSource()
+	source := c.mountedSource()
 
 	return slices.Concat(
 		c.Target.Flags(Primary), []string{c.Target.ContainerFlag(Primary)},
@@ -61,10 +63,10 @@ func (c Copy) Flags() []string {
 	)
 }
 
-// Environment are the variables that name both containers and their credentials, each once.
+// Environment are the variables for both containers and their credentials, each once.
 func (c Copy) Environment() []corev1.EnvVar {
 	var environment []corev1.EnvVar
-	for _, variable := range slices.Concat(c.Target.Environment(Primary), c.seenSource().Environment(Source)) {
+	for _, variable := range slices.Concat(c.Target.Environment(Primary), c.mountedSource().Environment(Source)) {
 		if !slices.ContainsFunc(environment, func(other corev1.EnvVar) bool { return other.Name == variable.Name }) {
 			environment = append(environment, variable)
 		}
@@ -73,7 +75,7 @@ func (c Copy) Environment() []corev1.EnvVar {
 	return environment
 }
 
-// Mounts are the volumes through which the container reaches both stores.
+// Mounts are the volumes of both stores, and where the container mounts them.
 func (c Copy) Mounts() []Mount {
 	var mounts []Mount
 	target := c.Target.Mount(Primary, targetVolumes, c.Home)
@@ -88,13 +90,13 @@ func (c Copy) Mounts() []Mount {
 		return mounts
 	}
 	if c.Source.Provider == ProviderLocal {
-		source.VolumeMount.MountPath = path.Join(c.Home, c.seenSource().Container)
+		source.VolumeMount.MountPath = path.Join(c.Home, c.mountedSource().Container)
 	}
 
 	return append(mounts, *source)
 }
 
-// TargetDirectory is where the snapshots of a Local target lie in the container; empty for other providers.
+// TargetDirectory is the directory of a Local target in the container. Empty for other providers.
 func (c Copy) TargetDirectory() string {
 	if c.Target.Provider != ProviderLocal {
 		return ""
@@ -103,14 +105,15 @@ func (c Copy) TargetDirectory() string {
 	return path.Join(c.Home, c.Target.Container)
 }
 
-// sharesDirectory is true when both stores lie in the same directory of the node.
+// sharesDirectory is true if both stores are in the same directory of the node.
 func (c Copy) sharesDirectory() bool {
 	return c.Source.Provider == ProviderLocal && c.Target.Provider == ProviderLocal &&
 		c.Source.Container == c.Target.Container && c.Source.hostPath() == c.Target.hostPath()
 }
 
-// seenSource is the source as the container has to name it: two Local stores with containers of the same name lie side by side.
-func (c Copy) seenSource() Store {
+// mountedSource is the source with its container as mounted. If two Local stores have containers of the same name, that of the
+// source is in sourceDirectory.
+func (c Copy) mountedSource() Store {
 	source := c.Source
 	if source.Provider == ProviderLocal && c.Target.Provider == ProviderLocal && source.Container == c.Target.Container && !c.sharesDirectory() {
 		source.Container = path.Join(sourceDirectory, source.Container)

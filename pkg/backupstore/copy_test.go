@@ -37,7 +37,7 @@ var _ = Describe("Copy", func() {
 		return all
 	}
 
-	DescribeTable("gives each provider credentials on both sides",
+	DescribeTable("sets the credentials of each provider on both sides",
 		func(provider backupstore.Provider, variable, sourcePath, targetPath string) {
 			c := backupstore.Copy{Source: store(provider, "from", "source-secret"), Target: store(provider, "to", "target-secret"), Home: home}
 			Expect(c.Validate(field.NewPath("s"), field.NewPath("t"))).To(BeEmpty())
@@ -55,7 +55,7 @@ var _ = Describe("Copy", func() {
 		Entry("OCS", backupstore.ProviderOCS, "OPENSHIFT_APPLICATION_CREDENTIALS", "/var/source-etcd-backup", "/var/etcd-backup"),
 	)
 
-	It("gives ECS its one set of credentials once", func() {
+	It("sets the shared credentials of ECS once", func() {
 		c := backupstore.Copy{Source: store(backupstore.ProviderECS, "from", "secret"), Target: store(backupstore.ProviderECS, "to", "secret"), Home: home}
 		Expect(c.Validate(field.NewPath("s"), field.NewPath("t"))).To(BeEmpty())
 		Expect(names(c.Environment())).To(ConsistOf("STORAGE_CONTAINER", "SOURCE_STORAGE_CONTAINER", "ECS_ENDPOINT", "ECS_ACCESS_KEY_ID", "ECS_SECRET_ACCESS_KEY"))
@@ -82,13 +82,13 @@ var _ = Describe("Copy", func() {
 			map[string]string{"host-storage": "/home/nonroot/to", "source-host-storage": "/home/nonroot/from"}, "from"),
 		Entry("in one container are mounted once", backupstore.Copy{Source: store("Local", "to", ""), Target: backupstore.Store{Provider: "Local", Container: "to", Prefix: "other"}},
 			map[string]string{"host-storage": "/home/nonroot/to"}, "to"),
-		Entry("with containers of one name in two directories lie side by side", backupstore.Copy{Source: backupstore.Store{Provider: "Local", Container: "to", HostPath: "/mnt/old"}, Target: store("Local", "to", "")},
+		Entry("with containers of one name in two directories are mounted next to each other", backupstore.Copy{Source: backupstore.Store{Provider: "Local", Container: "to", HostPath: "/mnt/old"}, Target: store("Local", "to", "")},
 			map[string]string{"host-storage": "/home/nonroot/to", "source-host-storage": "/home/nonroot/source/to"}, "source/to"),
 		Entry("can be the target of another provider", backupstore.Copy{Source: store("S3", "from", "secret"), Target: store("Local", "to", "")},
 			map[string]string{"host-storage": "/home/nonroot/to", "source-etcd-backup-secret": "/var/source-etcd-backup"}, "from"),
 	)
 
-	DescribeTable("refuses what cannot work, naming the field and the way out",
+	DescribeTable("refuses unsupported combinations, naming the field and the remedy",
 		func(c backupstore.Copy, message string) {
 			Expect(c.Validate(field.NewPath("spec", "sourceStore"), field.NewPath("spec", "targetStore")).ToAggregate()).To(MatchError(ContainSubstring(message)))
 		},

@@ -14,24 +14,27 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// AnnotationCreatedBy is the key, on a Secret with credentials, of the name of the BackupEntry that it was made for.
+// AnnotationCreatedBy is the key of an annotation on a Secret with credentials. Its value is the name of the BackupEntry for
+// which the Secret was created.
 const AnnotationCreatedBy = "backup.gardener.cloud/created-by"
 
-// sourcePrefix begins the names of entries, and of their Secrets, from which a control plane that moves takes its snapshots.
+// sourcePrefix is the prefix of the names of source BackupEntries and of their Secrets. During a control plane migration
+// snapshots are copied from them.
 const sourcePrefix = v1beta1constants.BackupSourcePrefix + "-"
 
-// uid is how Gardener ends the name of an entry.
+// uid matches the UID at the end of the name of a BackupEntry.
 var uid = regexp.MustCompile("^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
-// EntryNamespace is the namespace that the name of a BackupEntry tells: that of the control plane that it belongs to.
+// EntryNamespace returns the namespace of the control plane to which the BackupEntry belongs, taken from its name.
 func EntryNamespace(entryName string) string {
 	namespace, _ := backupentry.ExtractShootDetailsFromBackupEntryName(entryName)
 
 	return namespace
 }
 
-// NamedEntry is the name of the BackupEntry that the store of an Etcd in the namespace names: by reference, or by a prefix
-// whose first segment looks like the name of one. Empty: it names none, so that the namespace decides.
+// NamedEntry returns the name of the BackupEntry that the store of an Etcd in the namespace references. The store references
+// it with backupEntryRef, or with a prefix whose first segment is such a name. Empty: the store references none, and the
+// namespace decides.
 func NamedEntry(spec druidv1alpha1.StoreSpec, namespace string) string {
 	if spec.BackupEntryRef != nil {
 		return spec.BackupEntryRef.Name
@@ -48,17 +51,17 @@ func NamedEntry(spec druidv1alpha1.StoreSpec, namespace string) string {
 	return ""
 }
 
-// NeedsEntry is false when the store is complete without any BackupEntry.
+// NeedsEntry is false if the store is complete without a BackupEntry.
 func NeedsEntry(spec druidv1alpha1.StoreSpec) bool {
 	return spec.SecretRef == nil || spec.SecretRef.Name == "" || isOmitted(spec)
 }
 
-// isOmitted is true when the entry has to tell provider or container.
+// isOmitted is true if the spec omits the provider or the container.
 func isOmitted(spec druidv1alpha1.StoreSpec) bool {
 	return spec.Provider == nil || *spec.Provider == "" || spec.Container == nil || *spec.Container == ""
 }
 
-// ConventionalSecretName is the name of the Secret in which Gardener keeps the credentials of an entry.
+// ConventionalSecretName is the name that Gardener gives to the Secret with the credentials of a BackupEntry.
 func ConventionalSecretName(entryName string) string {
 	if strings.HasPrefix(entryName, sourcePrefix) {
 		return sourcePrefix + v1beta1constants.BackupSecretName

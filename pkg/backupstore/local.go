@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// LocalRoots are the directories of nodes in which Local stores may keep their folders, as absolute paths without trailing slash.
-// Empty: Local stores are refused.
+// LocalRoots are the directories of nodes that may contain the folders of Local stores, as absolute paths without trailing
+// slash. Empty: Local stores are refused.
 type LocalRoots []string
 
-// RootsKey is the key of the operator's configuration that lists the LocalRoots.
+// RootsKey is the key of the LocalRoots in the configuration of the operator.
 const RootsKey = "localStore.roots"
 
-// Directory returns the directory of the node in which the folder of a Local store is, of which a pod mounts the folder. Empty: the folder
-// is not that of the store.
+// Directory returns the parent directory on the node of the folder that a pod mounts. Empty: the folder does not belong to the
+// store.
 func (s Store) Directory(folder string) string {
 	directory, isFolder := strings.CutSuffix(folder, "/"+s.Container)
 	if s.Provider != ProviderLocal || !isFolder {
@@ -30,9 +30,10 @@ func (s Store) Directory(folder string) string {
 	return directory
 }
 
-// Locate returns a Local store with its directory of the node, and any other store as it is. The directory is the HostPath of the store;
-// else hostPath, which the Secret of the store has under KeyHostPath; else DefaultHostPath. The error says why the operator does not mount
-// the folder: its directory is none of the roots, or the container is not exactly one path segment.
+// Locate sets the HostPath of a Local store and returns other stores unchanged. The first value that is not empty wins: the
+// HostPath of the store, hostPath, which is the value of KeyHostPath in the Secret of the store, or DefaultHostPath. The error
+// states why the operator does not mount the folder: its directory is not one of the roots, or the container is not exactly
+// one path segment.
 func (r LocalRoots) Locate(store Store, hostPath string) (Store, error) {
 	if store.Provider != ProviderLocal {
 		return store, nil

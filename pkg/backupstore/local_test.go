@@ -24,25 +24,25 @@ var _ = Describe("LocalRoots", func() {
 		Expect(store.HostPath).To(Equal(expected))
 		Expect(store.Container).To(Equal(container))
 	},
-		Entry("the usual directory", roots, "bucket", "", "/etc/gardener/local-backupbuckets", ""),
+		Entry("the default directory", roots, "bucket", "", "/etc/gardener/local-backupbuckets", ""),
 		Entry("a listed directory", roots, "bucket", "/srv/backups", "/srv/backups", ""),
 		Entry("no directory listed", nil, "bucket", "", "", `the Local store is in directory "/etc/gardener/local-backupbuckets" on the node, but localStore.roots of the operator's configuration lists no directory`),
 		Entry("no directory listed, one named", nil, "bucket", "/srv", "", `key hostPath of Secret local names directory "/srv" on the node, but localStore.roots of the operator's configuration lists no directory`),
-		Entry("the usual directory, not listed", backupstore.LocalRoots{"/srv/backups"}, "bucket", "", "", "lists only /srv/backups: name one of these under key hostPath"),
+		Entry("the default directory, not listed", backupstore.LocalRoots{"/srv/backups"}, "bucket", "", "", "lists only /srv/backups: name one of these under key hostPath"),
 		Entry("the parent of a root", roots, "local-backupbuckets", "/etc/gardener", "", `key hostPath of Secret local names directory "/etc/gardener" on the node, but localStore.roots of the operator's configuration lists only`),
 		Entry("a directory below a root", roots, "victim", "/srv/backups/other", "", "lists only"),
-		Entry("a way out of a root", roots, "victim", "/srv/backups/..", "", "not an absolute path in its shortest form"),
-		Entry("a way through a root and back", roots, "victim", "/srv/x/../backups", "", "not an absolute path in its shortest form"),
+		Entry("a path that leaves a root", roots, "victim", "/srv/backups/..", "", "not an absolute path in its shortest form"),
+		Entry("a path that leaves a root and returns", roots, "victim", "/srv/x/../backups", "", "not an absolute path in its shortest form"),
 		Entry("a trailing slash", roots, "victim", "/srv/backups/", "", "not an absolute path in its shortest form"),
 		Entry("a relative path", roots, "victim", "srv/backups", "", "not an absolute path in its shortest form"),
 		Entry("a line feed at the end", roots, "victim", "/srv/backups\n", "", `names directory "/srv/backups\n"`),
 		Entry("a container of two segments", roots, "a/b", "", "", `container "a/b" of the Local store is not the name of a single folder`),
-		Entry("a container that leads out", roots, "..", "", "", `container ".."`),
+		Entry("a container that leaves the root", roots, "..", "", "", `container ".."`),
 		Entry("the root itself", roots, ".", "", "", `container "."`),
 		Entry("no container", roots, "", "", "", `container ""`),
 	)
 
-	It("should prefer the directory that the store has already", func() {
+	It("should prefer the directory of the store", func() {
 		store, err := roots.Locate(backupstore.Store{Provider: "Local", Container: "bucket", HostPath: "/srv/backups"}, "/etc")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(store.HostPath).To(Equal("/srv/backups"))
@@ -59,7 +59,7 @@ var _ = Describe("LocalRoots", func() {
 		Entry("another provider", backupstore.Provider("S3"), "/srv/backups/bucket", ""),
 	)
 
-	DescribeTable("the directory as part of the pinned place", func(pinned, now string, expected bool) {
+	DescribeTable("the directory as part of the pinned location", func(pinned, now string, expected bool) {
 		Expect(backupstore.IsLocationOf(backupstore.RecordFor(backupstore.Store{Provider: "Local", HostPath: pinned}), backupstore.Store{Provider: "Local", HostPath: now})).To(Equal(expected))
 	},
 		Entry("the same", "/srv/a", "/srv/a", true),
@@ -68,7 +68,7 @@ var _ = Describe("LocalRoots", func() {
 		Entry("not located yet", "/srv/a", "", true),
 	)
 
-	It("should leave other stores alone", func() {
+	It("should return other stores unchanged", func() {
 		store := backupstore.Store{Provider: "S3", Container: "bucket"}
 		Expect(backupstore.LocalRoots(nil).Locate(store, "/etc")).To(Equal(store))
 	})

@@ -11,10 +11,10 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Provider is the kind of an object store, by the name that etcd-backup-restore knows.
+// Provider is the type of an object store, with the name that etcd-backup-restore uses.
 type Provider string
 
-// The providers that there are.
+// The supported providers.
 const (
 	ProviderS3    Provider = "S3"
 	ProviderABS   Provider = "ABS"
@@ -26,7 +26,7 @@ const (
 	ProviderLocal Provider = "Local"
 )
 
-// names are the names under which the API accepts a provider, exactly as they are written.
+// names are the provider names that the API accepts. They are case-sensitive.
 var names = map[druidv1alpha1.StorageProvider]Provider{
 	"aws": ProviderS3, "stackit": ProviderS3, "S3": ProviderS3, "s3": ProviderS3,
 	"azure": ProviderABS, "ABS": ProviderABS, "abs": ProviderABS,
@@ -38,14 +38,14 @@ var names = map[druidv1alpha1.StorageProvider]Provider{
 	"Local": ProviderLocal, "local": ProviderLocal,
 }
 
-// Canonical returns the provider for a name of the API, and false for a name that there is not.
+// Canonical returns the provider for a name of the API, and false for an unknown name.
 func Canonical(name druidv1alpha1.StorageProvider) (Provider, bool) {
 	provider, ok := names[name]
 
 	return provider, ok
 }
 
-// knownNames lists the names of the API, for messages.
+// knownNames lists the names that the API accepts, for messages.
 func knownNames() string {
 	known := make([]string, 0, len(names))
 	for name := range names {
@@ -56,17 +56,17 @@ func knownNames() string {
 	return strings.Join(known, ", ")
 }
 
-// traits are what sets the providers apart.
+// traits are the properties in which providers differ.
 type traits struct {
-	// credentials is the name, without the side's prefix, of the environment variable with the path of the credentials.
+	// credentials is the name of the environment variable with the path of the credentials, without the prefix of the side.
 	// Empty: there is none.
 	credentials string
-	// credentialsFile is the file in the mount that the variable names. Empty: the variable names the mount.
+	// credentialsFile is the file in the mount to which the variable refers. Empty: the variable refers to the mount.
 	credentialsFile string
-	// ambient is true when the sidecar can use an identity that the infrastructure gives to the pod.
+	// ambient is true if the sidecar can use an identity that the infrastructure gives to the pod.
 	ambient bool
-	// keys are environment variables, and the keys of the Secret that they are taken from. They have no prefix on either
-	// side: etcd-backup-restore knows one set, so that a copy reaches both of its stores with it. Nil: the Secret is mounted.
+	// keys are environment variables with the keys of the Secret from which they are set. They have no prefix on either side:
+	// etcd-backup-restore supports one set, which must be valid for both stores of a copy. Nil: the Secret is mounted.
 	keys []environmentKey
 }
 

@@ -8,13 +8,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// RecordFor returns what is to be remembered of a store.
+// RecordFor returns the record of a store for the ManagedResource.
 func RecordFor(store Store) state.Store {
 	return state.Store{Provider: string(store.Provider), Container: store.Container, Prefix: store.Prefix, HostPath: store.HostPath, SecretName: store.SecretName}
 }
 
-// IsLocationOf is true when the store is the remembered place, whatever its credentials. It does not compare directories of which one is
-// not known.
+// IsLocationOf is true if the store is at the recorded location, regardless of its credentials. It ignores the directory if
+// either one is empty.
 func IsLocationOf(p state.Store, store Store) bool {
 	isDirectory := p.HostPath == "" || store.HostPath == "" || p.HostPath == store.HostPath
 

@@ -17,187 +17,187 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// Resolution is how the search for the store of an Etcd ended.
+// Resolution is the result of Resolve.
 type Resolution struct {
-	// Store is the store. Nil: it is not known, see Reason.
+	// Store is the resolved store. Nil: it is unknown, see Reason.
 	Store *Store
-	// Reason is one of the reasons of the condition StoreResolved. With a store it is StoreResolved, or why the store is the one that was
-	// used until now although Gardener or the spec names another place.
+	// Reason is a reason of the condition StoreResolved. With a Store it is StoreResolved, or the reason why the pinned store
+	// is kept although Gardener or the spec names another location.
 	Reason string
-	// Message names the object and what has to happen to it, or says which store it is.
+	// Message names the object that needs a change and the remedy, or the resolved store.
 	Message string
-	// Refused is true when the author of the spec, or of what the entry says, has to act; else what is missing is waited
-	// for.
+	// Refused is true if the author of the spec or of the BackupEntry must act. Otherwise Resolve waits for what is missing.
 	Refused bool
 }
 
-// Question is what the answer depends on.
-type Question struct {
-	// Etcd in its canonical form. Its spec names a store.
+// ResolveInput is the input of Resolve.
+type ResolveInput struct {
+	// Etcd is in its canonical form. Its spec has a store.
 	Etcd *druidv1alpha1.Etcd
-	// Gardener is what was seen of entries, their Secrets and the Cluster.
+	// Gardener are the observed BackupEntries, their Secrets and the Cluster.
 	Gardener etcdcluster.Gardener
-	// Pinned is the place that was used until now. Nil: none.
+	// Pinned is the location used until now. Nil: none.
 	Pinned *state.Store
-	// Keeps is true where the question is what the cluster has, and not what it is to have: what is refused is not used, and the
-	// place that was used until now is, as long as it can be.
-	Keeps bool
-	// Path is the field that answers are about. Nil: the store of an Etcd.
+	// FallBackOnRefusal makes Resolve return the pinned store, as long as it is usable, if it refuses the spec. Callers set it
+	// to find the store that the cluster uses, not the one that the spec requests.
+	FallBackOnRefusal bool
+	// Path is the field for messages. Nil: the store of an Etcd.
 	Path *field.Path
 }
 
-// Resolve finds out where the snapshots of an Etcd lie and with which credentials:
+// Resolve returns the location of the snapshots of an Etcd, and their credentials:
 //
-//  1. An explicit secretRef has the credentials. With provider and container beside it nothing else is looked at.
-//  2. Else a BackupEntry has them, and provider and container where the spec omits them: the entry that backupEntryRef
-//     names, or the first segment of the prefix, or the only one of the namespace.
-//  3. Else the identity that the infrastructure gives to pods is used, where neither of these nor a Cluster is there.
+//  1. An explicit secretRef names the credentials. If the spec has provider and container too, nothing else is read.
+//  2. Otherwise a BackupEntry provides them, with provider and container if the spec omits these. It is the entry in
+//     backupEntryRef, or in the first segment of the prefix, or the only one of the namespace.
+//  3. Otherwise the identity of the infrastructure is used, if neither such an entry nor a Cluster exists.
 //
-// A place other than the pinned one is refused: the sidecar of a single member restores over local data when the store looks
-// newer. A cluster that runs keeps its store while its entry is in trouble.
-func Resolve(q Question) Resolution {
-	resolution := q.resolve()
-	if resolution.Store != nil && q.Pinned != nil && !IsLocationOf(*q.Pinned, *resolution.Store) {
-		resolution = refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(q.path(), fmt.Sprintf(
+// Resolve refuses a location other than the pinned one: the sidecar of a single member restores over local data if the store
+// appears newer. A running cluster keeps its store while its BackupEntry has a problem.
+func Resolve(in ResolveInput) Resolution {
+	resolution := in.resolve()
+	if resolution.Store != nil && in.Pinned != nil && !IsLocationOf(*in.Pinned, *resolution.Store) {
+		resolution = refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(in.path(), fmt.Sprintf(
 			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
-			*q.Pinned, RecordFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
+			*in.Pinned, RecordFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
 	}
-	if resolution.Store == nil && (!resolution.Refused || q.Keeps) {
-		if store := q.keep(); store != nil {
-			return resolution.asBefore(*store)
+	if resolution.Store == nil && (!resolution.Refused || in.FallBackOnRefusal) {
+		if store := in.pinnedStore(); store != nil {
+			return resolution.withPinnedStore(*store)
 		}
 	}
 
 	return resolution
 }
 
-// asBefore is the resolution where the store stays the one that was used until now, whatever the new resolution would be.
-func (r Resolution) asBefore(store Store) Resolution {
-	kept := resolved(store)
-	kept.Message += ", as before: " + r.Message
+// withPinnedStore is the resolution with the store that was used until now, regardless of the new resolution.
+func (r Resolution) withPinnedStore(store Store) Resolution {
+	pinned := resolved(store)
+	pinned.Message += ", as before: " + r.Message
 	if r.Refused {
-		kept.Reason = r.Reason
+		pinned.Reason = r.Reason
 	}
 
-	return kept
+	return pinned
 }
 
-// path is the field that answers are about.
-func (q Question) path() *field.Path {
-	if q.Path != nil {
-		return q.Path
+// path is the field for messages.
+func (in ResolveInput) path() *field.Path {
+	if in.Path != nil {
+		return in.Path
 	}
 
 	return field.NewPath("spec", "backup", "store")
 }
 
-func (q Question) spec() druidv1alpha1.StoreSpec { return *q.Etcd.Spec.Backup.Store }
+func (in ResolveInput) spec() druidv1alpha1.StoreSpec { return *in.Etcd.Spec.Backup.Store }
 
-func (q Question) resolve() Resolution {
-	spec := q.spec()
+func (in ResolveInput) resolve() Resolution {
+	spec := in.spec()
 	if !NeedsEntry(spec) {
-		return q.fromSpec(spec, "")
+		return in.fromSpec(spec, "")
 	}
-	if name := NamedEntry(spec, q.Etcd.Namespace); name != "" {
-		return q.fromNamed(name)
+	if name := NamedEntry(spec, in.Etcd.Namespace); name != "" {
+		return in.fromNamed(name)
 	}
 
-	return q.fromNamespace()
+	return in.fromNamespace()
 }
 
-// fromNamespace uses the only entry of the namespace. Entries of a control plane that moves are sources to copy from, and
-// not the store.
-func (q Question) fromNamespace() Resolution {
+// fromNamespace uses the only BackupEntry of the namespace. It skips source entries, which exist during a control plane
+// migration.
+func (in ResolveInput) fromNamespace() Resolution {
 	var candidates []etcdcluster.BackupEntry
-	for _, entry := range q.Gardener.BackupEntries {
-		if entry.Namespace == q.Etcd.Namespace && !strings.HasPrefix(entry.Name, sourcePrefix) && !entry.Deleting {
+	for _, entry := range in.Gardener.BackupEntries {
+		if entry.Namespace == in.Etcd.Namespace && !strings.HasPrefix(entry.Name, sourcePrefix) && !entry.Deleting {
 			candidates = append(candidates, entry)
 		}
 	}
-	spec := q.spec()
+	spec := in.spec()
 	switch {
 	case len(candidates) > 1:
-		return refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(q.path(), fmt.Sprintf(
-			"the namespace has more than one BackupEntry (%s): name one in %s", entryNames(candidates), q.path().Child("backupEntryRef"))))
-	case len(candidates) == 1 && (isOmitted(spec) || q.Gardener.Cluster != nil || tells(candidates[0], spec)):
-		return q.fromEntry(candidates[0])
-	case len(candidates) == 0 && q.Gardener.Cluster != nil:
-		return waiting(druidv1alpha1.ReasonBackupEntryNotFound, fmt.Sprintf("Namespace %s has a Cluster, and no BackupEntry yet", q.Etcd.Namespace))
+		return refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(in.path(), fmt.Sprintf(
+			"the namespace has more than one BackupEntry (%s): name one in %s", entryNames(candidates), in.path().Child("backupEntryRef"))))
+	case len(candidates) == 1 && (isOmitted(spec) || in.Gardener.Cluster != nil || matches(candidates[0], spec)):
+		return in.fromEntry(candidates[0])
+	case len(candidates) == 0 && in.Gardener.Cluster != nil:
+		return waiting(druidv1alpha1.ReasonBackupEntryNotFound, fmt.Sprintf("Namespace %s has a Cluster, and no BackupEntry yet", in.Etcd.Namespace))
 	default:
-		return q.fromSpec(spec, "")
+		return in.fromSpec(spec, "")
 	}
 }
 
-func (q Question) fromNamed(name string) Resolution {
-	entry := q.Gardener.Entry(name)
+func (in ResolveInput) fromNamed(name string) Resolution {
+	entry := in.Gardener.Entry(name)
 	if entry == nil {
-		if spec := q.spec(); !isOmitted(spec) && hasSecretRef(spec) {
-			return q.fromSpec(spec, name)
+		if spec := in.spec(); !isOmitted(spec) && hasSecretRef(spec) {
+			return in.fromSpec(spec, name)
 		}
 
 		return waiting(druidv1alpha1.ReasonBackupEntryNotFound, fmt.Sprintf("BackupEntry %s does not exist", name))
 	}
 
-	return q.fromEntry(*entry)
+	return in.fromEntry(*entry)
 }
 
-// fromEntry completes the spec by an entry.
-func (q Question) fromEntry(entry etcdcluster.BackupEntry) Resolution {
-	spec := q.spec()
-	if err := complete(&spec, entry, q.path()); err != nil {
+// fromEntry completes the spec from a BackupEntry.
+func (in ResolveInput) fromEntry(entry etcdcluster.BackupEntry) Resolution {
+	spec := in.spec()
+	if err := complete(&spec, entry, in.path()); err != nil {
 		return refused(druidv1alpha1.ReasonStoreInvalid, err)
 	}
 	if !hasSecretRef(spec) {
-		secretName, answer := q.secretOf(entry)
+		secretName, answer := in.secretOf(entry)
 		if secretName == "" {
 			return answer
 		}
 		spec.SecretRef = &corev1.SecretReference{Name: secretName}
 	}
 
-	return q.fromSpec(spec, entry.Name)
+	return in.fromSpec(spec, entry.Name)
 }
 
-// complete fills in what the spec omits, and refuses what contradicts it.
+// complete sets the fields that the spec omits. It returns an error if the BackupEntry contradicts the spec.
 func complete(spec *druidv1alpha1.StoreSpec, entry etcdcluster.BackupEntry, path *field.Path) *field.Error {
 	provider, known := Canonical(druidv1alpha1.StorageProvider(entry.Type))
 	if !known {
 		return field.Invalid(path.Child("provider"), entry.Type, fmt.Sprintf("is the type of BackupEntry %s, and no object store that snapshots can lie in", entry.Name))
 	}
-	if given := ptr.Deref(spec.Provider, ""); given == "" {
+	if specified := ptr.Deref(spec.Provider, ""); specified == "" {
 		spec.Provider = new(druidv1alpha1.StorageProvider(provider))
-	} else if canonical, known := Canonical(given); known && canonical != provider {
-		return field.Invalid(path.Child("provider"), given, fmt.Sprintf("BackupEntry %s is of type %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.Type, path.Child("secretRef")))
+	} else if canonical, known := Canonical(specified); known && canonical != provider {
+		return field.Invalid(path.Child("provider"), specified, fmt.Sprintf("BackupEntry %s is of type %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.Type, path.Child("secretRef")))
 	}
-	if given := ptr.Deref(spec.Container, ""); given == "" {
+	if specified := ptr.Deref(spec.Container, ""); specified == "" {
 		spec.Container = new(entry.BucketName)
-	} else if given != entry.BucketName {
-		return field.Invalid(path.Child("container"), given, fmt.Sprintf("BackupEntry %s is in bucket %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.BucketName, path.Child("secretRef")))
+	} else if specified != entry.BucketName {
+		return field.Invalid(path.Child("container"), specified, fmt.Sprintf("BackupEntry %s is in bucket %s: omit provider and container, or name the Secret of the other store in %s", entry.Name, entry.BucketName, path.Child("secretRef")))
 	}
 
 	return nil
 }
 
-// secretOf returns the Secret of an entry, or why there is none to be used. The Secret has to say that it was made for the
-// entry: otherwise whoever writes the status of entries could hand out other Secrets of the namespace.
-func (q Question) secretOf(entry etcdcluster.BackupEntry) (string, Resolution) {
+// secretOf returns the Secret of a BackupEntry, or a Resolution with the reason why it cannot be used. An annotation of the
+// Secret must name the entry. Otherwise a user with write access to the status of entries could use other Secrets of the
+// namespace.
+func (in ResolveInput) secretOf(entry etcdcluster.BackupEntry) (string, Resolution) {
 	namespace, name := entry.Namespace, ConventionalSecretName(entry.Name)
 	if published := entry.PublishedSecret; published != nil {
 		name = published.Name
 		if namespace = published.Namespace; namespace == "" {
-			namespace = q.Etcd.Namespace
+			namespace = in.Etcd.Namespace
 		}
 	}
-	if namespace != q.Etcd.Namespace {
-		return "", refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(q.path(), fmt.Sprintf(
-			"the credentials of BackupEntry %s lie in namespace %s, and pods can use those of their own namespace only: name a Secret of namespace %s in %s", entry.Name, namespace, q.Etcd.Namespace, q.path().Child("secretRef"))))
+	if namespace != in.Etcd.Namespace {
+		return "", refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(in.path(), fmt.Sprintf(
+			"the credentials of BackupEntry %s lie in namespace %s, and pods can use those of their own namespace only: name a Secret of namespace %s in %s", entry.Name, namespace, in.Etcd.Namespace, in.path().Child("secretRef"))))
 	}
 	if answer, ready := ready(entry); !ready {
 		return "", answer
 	}
-	secret := q.Gardener.StoreSecret(name)
+	secret := in.Gardener.StoreSecret(name)
 	switch {
-	case secret == nil && q.Gardener.NamespaceTerminating:
+	case secret == nil && in.Gardener.NamespaceTerminating:
 		return "", waiting(druidv1alpha1.ReasonStoreSecretMissing, fmt.Sprintf("Secret %s of BackupEntry %s does not exist, and is not made while namespace %s is being deleted", name, entry.Name, namespace))
 	case secret == nil:
 		return "", waiting(druidv1alpha1.ReasonStoreSecretMissing, fmt.Sprintf("Secret %s of BackupEntry %s does not exist", name, entry.Name))
@@ -221,35 +221,36 @@ func ready(entry etcdcluster.BackupEntry) (Resolution, bool) {
 	}
 }
 
-// fromSpec takes a complete spec. entry, where there is one, gives the prefix its default.
-func (q Question) fromSpec(spec druidv1alpha1.StoreSpec, entry string) Resolution {
+// fromSpec resolves a complete spec. entry provides the default of the prefix. Empty: the name of the Etcd does.
+func (in ResolveInput) fromSpec(spec druidv1alpha1.StoreSpec, entry string) Resolution {
 	if spec.Prefix == "" && entry != "" {
-		spec.Prefix = strings.TrimPrefix(entry, sourcePrefix) + "/" + q.Etcd.Name
+		spec.Prefix = strings.TrimPrefix(entry, sourcePrefix) + "/" + in.Etcd.Name
 	}
-	store, errs := FromSpec(spec, q.Etcd.Namespace, q.Etcd.Name, q.path())
+	store, errs := FromSpec(spec, in.Etcd.Namespace, in.Etcd.Name, in.path())
 	if len(errs) == 0 {
 		return resolved(store)
 	}
 	resolution := refused(druidv1alpha1.ReasonStoreInvalid, errs.ToAggregate())
-	if q.Keeps && q.Pinned != nil && IsLocationOf(*q.Pinned, store) {
-		return resolution.asBefore(store)
+	if in.FallBackOnRefusal && in.Pinned != nil && IsLocationOf(*in.Pinned, store) {
+		return resolution.withPinnedStore(store)
 	}
 
 	return resolution
 }
 
-// keep returns the pinned store while it can still be used: its Secret exists and was made for an entry. Nil: there is none.
-func (q Question) keep() *Store {
-	if q.Pinned == nil || q.Pinned.SecretName == "" {
+// pinnedStore returns the pinned store if it can still be used: its Secret exists and was created for a BackupEntry. Nil: it
+// cannot.
+func (in ResolveInput) pinnedStore() *Store {
+	if in.Pinned == nil || in.Pinned.SecretName == "" {
 		return nil
 	}
-	if secret := q.Gardener.StoreSecret(q.Pinned.SecretName); secret == nil || secret.CreatedBy == "" {
+	if secret := in.Gardener.StoreSecret(in.Pinned.SecretName); secret == nil || secret.CreatedBy == "" {
 		return nil
 	}
-	spec := q.spec()
+	spec := in.spec()
 
 	return &Store{
-		Provider: Provider(q.Pinned.Provider), Container: q.Pinned.Container, Prefix: q.Pinned.Prefix, SecretName: q.Pinned.SecretName,
+		Provider: Provider(in.Pinned.Provider), Container: in.Pinned.Container, Prefix: in.Pinned.Prefix, SecretName: in.Pinned.SecretName,
 		EndpointOverride: ptr.Deref(spec.EndpointOverride, ""),
 	}
 }
@@ -258,8 +259,8 @@ func hasSecretRef(spec druidv1alpha1.StoreSpec) bool {
 	return spec.SecretRef != nil && spec.SecretRef.Name != ""
 }
 
-// tells is true when an entry is about the store that the spec describes.
-func tells(entry etcdcluster.BackupEntry, spec druidv1alpha1.StoreSpec) bool {
+// matches is true if a BackupEntry is for the store that the spec describes.
+func matches(entry etcdcluster.BackupEntry, spec druidv1alpha1.StoreSpec) bool {
 	return complete(&spec, entry, nil) == nil
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
-// The sources of etcd-backup-restore, in the version of the local seed, are the judges of what it understands.
+// Compares names with the source code of etcd-backup-restore, in the version of the local seed.
 var _ = Describe("The sidecar's own code", Ordered, func() {
 	var module string
 
@@ -80,7 +80,7 @@ var _ = Describe("The sidecar's own code", Ordered, func() {
 		Expect(literals("pkg", "types", "snapstore.go")).To(ContainElement("Local"))
 	})
 
-	It("knows the flags that name a store", func() {
+	It("knows the flags of a store", func() {
 		store := backupstore.Store{Provider: backupstore.ProviderS3, Container: "bucket", Prefix: "prefix"}
 		known := literals("pkg", "types", "snapstore.go")
 		for _, flag := range append(store.Flags(backupstore.Source), store.ContainerFlag(backupstore.Source)) {

@@ -14,31 +14,30 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 )
 
-// DefaultHostPath is the directory of the node below which the containers of the Local store lie, where the Secret names
-// none.
+// DefaultHostPath is the directory of the node that contains the folders of Local stores if their Secret names none.
 const DefaultHostPath = "/etc/gardener/local-backupbuckets"
 
-// KeyHostPath is the key, in the Secret of a Local store, of the directory that replaces DefaultHostPath.
+// KeyHostPath is the key in the Secret of a Local store whose value replaces DefaultHostPath.
 const KeyHostPath = "hostPath"
 
-// Store is a place for snapshots: complete, and independent of what the Etcd left out.
+// Store is the complete location of snapshots, with the values that the Etcd omits.
 type Store struct {
-	// Provider is the kind of the store.
+	// Provider is the type of the store.
 	Provider Provider
-	// Container is the bucket or container, or for Local the directory below HostPath. Never empty.
+	// Container is the bucket or container. For the provider Local it is the folder below HostPath. Never empty.
 	Container string
-	// Prefix is the path below the container. Never empty.
+	// Prefix is the path in the container. Never empty.
 	Prefix string
-	// EndpointOverride is the URL of the store. Empty: the provider's, or the one in the credentials.
+	// EndpointOverride is the URL of the store. Empty: the default of the provider, or the URL in the credentials.
 	EndpointOverride string
 	// SecretName is the Secret with the credentials. Empty: the identity that the infrastructure gives to the pod.
 	SecretName string
-	// HostPath is the directory of the node below which Container lies. Only for Local. Empty: DefaultHostPath.
+	// HostPath is the directory of the node that contains the folder Container. Only for Local. Empty: DefaultHostPath.
 	HostPath string
 }
 
-// FromSpec returns the store that a spec names completely. An empty prefix becomes `<namespace>/<name>`, of the Etcd.
-// HostPath stays empty, since it is in the Secret. Each error names the field below path, and the way out.
+// FromSpec returns the store of a complete spec. An empty prefix becomes `<namespace>/<name>` of the Etcd. HostPath stays
+// empty, since the Secret contains it. Each error names the field below path, and the remedy.
 func FromSpec(spec druidv1alpha1.StoreSpec, namespace, name string, path *field.Path) (Store, field.ErrorList) {
 	store := Store{
 		Container:        ptr.Deref(spec.Container, ""),
@@ -64,7 +63,7 @@ func FromSpec(spec druidv1alpha1.StoreSpec, namespace, name string, path *field.
 	return store, store.validate(path)
 }
 
-// validate finds what would keep the sidecar from starting, or from keeping snapshots.
+// validate returns an error for each setting with which the sidecar does not start or does not keep snapshots.
 func (s Store) validate(path *field.Path) field.ErrorList {
 	errs := validation.ValidateStoreEndpoint(&s.EndpointOverride, path)
 

@@ -63,7 +63,7 @@ var _ = Describe("FromSpec", func() {
 		Expect(store.Prefix).To(Equal("ns/name"))
 	})
 
-	DescribeTable("needs no Secret where the infrastructure gives an identity",
+	DescribeTable("needs no Secret if the infrastructure provides an identity",
 		func(provider string, needed bool) {
 			_, errs := backupstore.FromSpec(spec(func(s *druidv1alpha1.StoreSpec) {
 				s.Provider, s.SecretRef = new(druidv1alpha1.StorageProvider(provider)), nil
@@ -79,7 +79,7 @@ var _ = Describe("FromSpec", func() {
 		Entry("ECS", "dell", true), Entry("OCS", "openshift", true),
 	)
 
-	DescribeTable("refusals name the field and the way out",
+	DescribeTable("refusals name the field and the remedy",
 		func(option func(*druidv1alpha1.StoreSpec), message string) {
 			_, errs := backupstore.FromSpec(spec(option), "ns", "name", path)
 			Expect(errs.ToAggregate()).To(MatchError(ContainSubstring(message)))
@@ -91,7 +91,7 @@ var _ = Describe("FromSpec", func() {
 		Entry("an endpoint with user info", func(s *druidv1alpha1.StoreSpec) { s.EndpointOverride = new("https://user:hunter2@s3.example.com") }, "spec.backup.store.endpointOverride: Forbidden: must not have user info: remove what is before the @ of the host, and put credentials into the Secret in spec.backup.store.secretRef"),
 		Entry("an endpoint with user info that is not valid", func(s *druidv1alpha1.StoreSpec) { s.EndpointOverride = new("https://us%er:hunter2@s3.example.com") }, "spec.backup.store.endpointOverride: Forbidden: must not have user info"),
 		Entry("no container", func(s *druidv1alpha1.StoreSpec) { s.Container = nil }, "spec.backup.store.container: Required value"),
-		Entry("no container of a Local store, whose snapshots would go with the pod", func(s *druidv1alpha1.StoreSpec) {
+		Entry("no container of a Local store, whose snapshots would be deleted with the pod", func(s *druidv1alpha1.StoreSpec) {
 			s.Provider, s.Container = new(druidv1alpha1.StorageProvider("Local")), nil
 		}, "spec.backup.store.container: Required value"),
 	)
@@ -158,11 +158,11 @@ var _ = Describe("What a container needs", func() {
 			Expect(mount.VolumeMount).To(Equal(corev1.VolumeMount{Name: "local", MountPath: "/root/bucket"}))
 			Expect(s.Environment(backupstore.Primary)).To(Equal([]corev1.EnvVar{{Name: "STORAGE_CONTAINER", Value: "bucket"}}))
 		},
-		Entry("lies below the usual one", "", "/etc/gardener/local-backupbuckets/bucket"),
-		Entry("lies below the one of the Secret", "/mnt/backups/", "/mnt/backups/bucket"),
+		Entry("is in the default directory", "", "/etc/gardener/local-backupbuckets/bucket"),
+		Entry("is in the directory of the Secret", "/mnt/backups/", "/mnt/backups/bucket"),
 	)
 
-	It("should name the store by flags, and the endpoint only where there is one", func() {
+	It("should name the store by flags, and the endpoint only if there is an override", func() {
 		s := store(backupstore.ProviderS3)
 		Expect(s.Flags(backupstore.Primary)).To(Equal([]string{"--storage-provider=S3", "--store-prefix=prefix"}))
 		Expect(s.ContainerFlag(backupstore.Primary)).To(Equal("--store-container=bucket"))

@@ -28,14 +28,14 @@ type VolumeNames struct {
 
 // Mount is a volume and where a container mounts it.
 type Mount struct {
-	// Volume of the pod.
+	// Volume is the volume of the pod.
 	Volume corev1.Volume
-	// VolumeMount of the container.
+	// VolumeMount is the mount of the container.
 	VolumeMount corev1.VolumeMount
 }
 
-// Mount returns the volume that a container needs to reach the store, or nil when it needs none: for ECS, whose
-// credentials are in the environment, and without a Secret. home is the home directory of the container: there the sidecar
+// Mount returns the volume that a container needs to reach the store. Nil: it needs none, because there is no Secret, or
+// because the credentials of ECS are in the environment. home is the home directory of the container, in which the sidecar
 // looks for the snapshots of a Local store.
 func (s Store) Mount(side Side, names VolumeNames, home string) *Mount {
 	if s.Provider == ProviderLocal {

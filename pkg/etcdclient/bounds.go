@@ -10,25 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what is taken from a member, which is not trusted. Members of a real cluster stay far below them: a list of seven members has
-// about a kilobyte.
+// Limits for the data of a member, which is not trusted. Members of a real cluster stay far below them: a list of seven
+// members has about one kilobyte.
 const (
-	// largestMessage bounds a response, in bytes.
-	largestMessage = 1 << 20
-	// largestHeaders bounds the headers of a response, in bytes. An error comes in a header.
-	largestHeaders = 64 << 10
-	// mostItems bounds members, their URLs, and errors of a status.
-	mostItems = 64
-	// longestVersion, longestText and longestURL bound texts, in bytes.
-	longestVersion = 64
-	longestText    = 512
-	longestURL     = 2048
+	// maxMessageSize is the maximum size of a response, in bytes.
+	maxMessageSize = 1 << 20
+	// maxHeaderSize is the maximum size of the headers of a response, in bytes. gRPC sends errors in headers.
+	maxHeaderSize = 64 << 10
+	// maxItems is the maximum number of members, of URLs of a member, and of errors in a status.
+	maxItems = 64
+	// maxVersionLength, maxTextLength and maxURLLength are the maximum lengths of texts, in bytes.
+	maxVersionLength = 64
+	maxTextLength    = 512
+	maxURLLength     = 2048
 )
 
-// bounded is the text up to a number of bytes, with a replacement character for each that does not print.
-func bounded(text string, longest int) string {
-	if len(text) > longest {
-		text = text[:longest]
+// truncate returns at most limit bytes of the text. It replaces each character that is not printable by the replacement
+// character.
+func truncate(text string, limit int) string {
+	if len(text) > limit {
+		text = text[:limit]
 	}
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -37,7 +38,7 @@ func bounded(text string, longest int) string {
 
 		return utf8.RuneError
 	}, strings.ToValidUTF8(text, ""))
-	for len(text) > longest { // a replacement character is longer than what it replaces
+	for len(text) > limit { // a replacement character can be longer than the original
 		_, size := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-size]
 	}
@@ -45,19 +46,19 @@ func bounded(text string, longest int) string {
 	return text
 }
 
-// allBounded are the first of the texts, each bounded. Nil for none.
-func allBounded(texts []string, longest int) []string {
+// truncateAll truncates each text, and returns at most maxItems of them. Nil if there are none.
+func truncateAll(texts []string, limit int) []string {
 	var all []string
-	for _, text := range texts[:min(len(texts), mostItems)] {
-		all = append(all, bounded(text, longest))
+	for _, text := range texts[:min(len(texts), maxItems)] {
+		all = append(all, truncate(text, limit))
 	}
 
 	return all
 }
 
-// boundedError is an error with a bounded text.
+// boundedError is an error whose text is truncated.
 type boundedError struct{ error }
 
-func (e boundedError) Error() string { return bounded(e.error.Error(), longestText) }
+func (e boundedError) Error() string { return truncate(e.error.Error(), maxTextLength) }
 
 func (e boundedError) Unwrap() error { return e.error }

@@ -47,7 +47,7 @@ var _ = Describe("A hostile member", func() {
 		Expect(err).To(MatchError(ContainSubstring("received message larger than max")))
 	})
 
-	It("cannot name more members than a cluster has", func(ctx SpecContext) {
+	It("cannot list more members than a cluster has", func(ctx SpecContext) {
 		for id := range uint64(200) {
 			s.members = append(s.members, &etcdserverpb.Member{ID: id})
 		}
@@ -85,11 +85,11 @@ var _ = Describe("A hostile member", func() {
 		Expect(errors.Is(err, etcdclient.ErrUnreachable)).To(BeFalse())
 	})
 
-	It("cannot make the operator keep more connections than it needs", func(ctx SpecContext) {
+	It("cannot make the operator keep more connections than the limit", func(ctx SpecContext) {
 		clock := testclock.NewFakeClock(time.Now())
 		pool := etcdclient.NewPool(2*time.Second, clock)
 		DeferCleanup(pool.Close)
-		pool.SetMostConnections(3)
+		pool.SetMaxConnections(3)
 		connect := func(address string) etcdclient.Client {
 			GinkgoHelper()
 			clock.Step(time.Second)
@@ -103,6 +103,6 @@ var _ = Describe("A hostile member", func() {
 		connect("127.0.0.1:3")
 		connect("127.0.0.1:4")
 		Expect(connect("127.0.0.1:1")).To(BeIdenticalTo(first))
-		Expect(connect("127.0.0.1:2")).NotTo(BeIdenticalTo(second), "the connection that was used the longest time ago was kept")
+		Expect(connect("127.0.0.1:2")).NotTo(BeIdenticalTo(second), "the least recently used connection was kept")
 	})
 })

@@ -11,67 +11,67 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// ErrUnreachable is in the chain of each error of a member that did not answer in time or not at all. An error without it
-// is an answer: the member is there and refuses.
+// ErrUnreachable is in the chain of each error of a member that did not respond before the timeout. An error without it is a
+// response: the member is reachable and rejects the call.
 var ErrUnreachable = errors.New("member does not answer")
 
-// Client asks one member. Each call ends after the timeout of the Connector or with its context, whichever is first.
+// Client calls one member. Each call ends after the timeout of the Connector or with its context, whichever is first.
 type Client interface {
-	// Status returns what the member says of itself, and whether it serves linearizable reads; Ordinal and Endpoint are
-	// left for the caller. A member without a leader answers: Serves is false then, and Error says why.
-	// The error has ErrUnreachable in its chain, or says what the member refused.
+	// Status returns the status of the endpoint and the alarms, and whether a linearizable read succeeds. The caller sets
+	// Ordinal and Endpoint. A member without a leader responds too: it is not healthy, and Error states the cause. The
+	// returned error has ErrUnreachable in its chain, or states what the member rejected.
 	Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error)
-	// MemberList returns the cluster's list. Members of etcd 3.5 and newer answer by a quorum read; older ones and, at any
-	// version, learners do not: a learner refuses. Errors as for Status.
+	// MemberList returns the member list of the cluster. Members of etcd 3.5 and newer use a quorum read. Older members do
+	// not. Learners of any version reject the call. Errors as for Status.
 	MemberList(ctx context.Context) ([]etcdcluster.ListedMember, error)
-	// Revision returns the revision of the newest write that anybody was told to be done, by a quorum read: learners and members
-	// without a leader fail. Errors as for Status.
+	// Revision returns the revision of the newest acknowledged write. It uses a quorum read, which fails on learners and on
+	// members without a leader. Errors as for Status.
 	Revision(ctx context.Context) (int64, error)
-	// MoveLeader makes the member with the id the leader. Only the leader can do this; others refuse. Errors as for Status.
+	// MoveLeader transfers the leadership to the member with the ID. Only the leader accepts the call. Errors as for Status.
 	MoveLeader(ctx context.Context, to uint64) error
-	// Promote gives the learner with the id its vote. Any member can be asked that has a leader; the cluster refuses a learner
-	// that has not caught up. Errors as for Status.
+	// Promote promotes the learner with the ID to a voting member. Each member that has a leader accepts the call. The cluster
+	// rejects a learner that has not caught up. Errors as for Status.
 	Promote(ctx context.Context, learner uint64) error
-	// UpdatePeerURLs has the cluster know the member with the id by these URLs. Any member can be asked that has a leader. Errors as
-	// for Status.
+	// UpdatePeerURLs replaces the registered peer URLs of the member with the ID. Each member that has a leader accepts the
+	// call. Errors as for Status.
 	UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error
-	// Defragment gives space of the database that holds no data back to the file system. Until it is over the member does not
-	// serve; it lasts as long as the context does, and no time limit of the connection ends it before. Errors as for Status.
+	// Defragment returns unused space of the database to the file system. The member does not serve client requests meanwhile.
+	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	Defragment(ctx context.Context) error
 }
 
-// Connector makes Clients.
+// Connector creates Clients.
 type Connector interface {
-	// Connect returns a Client for the member behind the target, without talking to it yet. Clients are shared and are not
-	// closed by the caller. The error says which part of the credentials cannot be used.
+	// Connect returns a Client for the member of the target. It opens no connection yet. Clients are shared: the caller does
+	// not close them. The error names the part of the credentials that cannot be used.
 	Connect(ctx context.Context, target Target) (Client, error)
-	// Forget closes the connection to the target, so that the next Connect begins anew. It is called for members that
-	// stopped answering. A Defragment that runs on the connection is not broken off.
-	Forget(target Target)
+	// Disconnect closes the connection to the target, so that the next Connect opens a new one. Callers use it for members
+	// that stop responding. It does not interrupt a running Defragment.
+	Disconnect(target Target)
 }
 
 // Target is the client endpoint of one member.
 type Target struct {
-	// Address is host:port, the pod's IP where there is a pod.
+	// Address is host:port. The host is the IP address of the pod if the pod exists.
 	Address string
-	// ServerName is the name that the member's certificate has to carry. Empty: the host of Address.
+	// ServerName is the name that the certificate of the member must contain. Empty: the host of Address.
 	ServerName string
-	// Credentials for TLS. Nil: plaintext.
+	// Credentials are the TLS credentials. Nil: plaintext.
 	Credentials *Credentials
 }
 
-// Credentials are loaded only when a connection is made, so that they need not be kept.
+// Credentials load TLS data only when a connection is opened, so that no caller keeps keys in memory.
 type Credentials struct {
-	// Version changes whenever Load would return something else. A connection is shared by targets of the same version.
+	// Version changes whenever the result of Load changes. Targets with the same version share a connection.
 	Version string
 	// Load returns the credentials.
 	Load func(ctx context.Context) (TLS, error)
 }
 
-// TLS is PEM data as Secrets hold it.
+// TLS is PEM data in the form of the Secrets.
 type TLS struct {
-	// CA are the certificates that the member's certificate may be signed by.
+	// CA are the certificates of the CAs that may have signed the certificate of the member.
 	CA []byte
-	// Certificate and Key of the client. Both empty: the client presents none.
+	// Certificate and Key are those of the client. Both empty: the client presents no certificate.
 	Certificate, Key []byte
 }

@@ -14,6 +14,6 @@ import (
 
 func TestEtcdClient(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(time.Minute) // on a busy machine a second is short
+	SetDefaultEventuallyTimeout(time.Minute) // one second is too short on a busy machine
 	RunSpecs(t, "etcdclient Suite")
 }

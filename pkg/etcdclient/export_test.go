@@ -4,5 +4,5 @@
 
 package etcdclient
 
-// SetMostConnections replaces the bound of connections.
-func (p *Pool) SetMostConnections(most int) { p.most = most }
+// SetMaxConnections sets the maximum number of connections.
+func (p *Pool) SetMaxConnections(limit int) { p.maxConnections = limit }

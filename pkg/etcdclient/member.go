@@ -28,10 +28,10 @@ type member struct {
 	callTimeout time.Duration
 
 	lock sync.Mutex
-	// long is how many calls run that no timeout ends. They outlive the Pool's interest in the connection: a member that defragments
-	// answers nobody meanwhile, so that whoever looks at it has it forgotten.
-	long   int
-	closed bool
+	// unbounded is the number of running calls without a timeout. They can outlive the connection in the Pool: a member
+	// responds to no other call during a defragmentation, so that the observer disconnects it.
+	unbounded int
+	closed    bool
 }
 
 var _ Client = (*member)(nil)
@@ -45,8 +45,8 @@ func (m *member) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcl
 	if err != nil {
 		return etcdcluster.MemberAnswer{}, nil, explain("status", err)
 	}
-	answer := answerFor(response)
-	if err := m.checkServes(ctx, answer); err != nil {
+	answer := statusFor(response)
+	if err := m.checkHealth(ctx, answer); err != nil {
 		answer.Error = err.Error()
 	} else {
 		answer.Serves = true
@@ -55,7 +55,7 @@ func (m *member) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcl
 	return answer, alarmsFor(answer.Errors), nil
 }
 
-func answerFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
+func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
 	return etcdcluster.MemberAnswer{
 		Reachable:        true,
 		MemberID:         response.GetHeader().GetMemberId(),
@@ -68,13 +68,13 @@ func answerFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
 		RaftIndex:        response.RaftIndex,
 		RaftAppliedIndex: response.RaftAppliedIndex,
 		Revision:         response.GetHeader().GetRevision(),
-		Version:          bounded(response.Version, longestVersion),
-		Errors:           allBounded(response.Errors, longestText),
+		Version:          truncate(response.Version, maxVersionLength),
+		Errors:           truncateAll(response.Errors, maxTextLength),
 	}
 }
 
-// checkServes returns why the member does not answer linearizable reads; nil when it does.
-func (m *member) checkServes(ctx context.Context, answer etcdcluster.MemberAnswer) error {
+// checkHealth returns the reason why the member does not complete linearizable reads. Nil: it completes them.
+func (m *member) checkHealth(ctx context.Context, answer etcdcluster.MemberAnswer) error {
 	switch {
 	case answer.Learner:
 		return errors.New("the member is a learner")
@@ -86,8 +86,8 @@ func (m *member) checkServes(ctx context.Context, answer etcdcluster.MemberAnswe
 	return err
 }
 
-// read does a linearizable read of a key that nobody writes, and returns the revision that it was answered at. 0 without an
-// error: the member refuses for lack of permission, which is decided after the read.
+// read completes a linearizable read of a key that no client writes, and returns the revision of the response. 0 without an
+// error: the member denies permission, which it decides after the read.
 func (m *member) read(ctx context.Context) (int64, error) {
 	response, err := m.etcd.Get(ctx, "health", clientv3.WithCountOnly())
 	switch {
@@ -108,7 +108,7 @@ func (m *member) Revision(ctx context.Context) (int64, error) {
 	if err != nil || revision > 0 {
 		return revision, err
 	}
-	// The member has applied by now what the quorum had agreed on when it was asked.
+	// The member has applied all writes that were committed when the read started.
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
 		return 0, explain("status", err)
@@ -125,14 +125,14 @@ func (m *member) MemberList(ctx context.Context) ([]etcdcluster.ListedMember, er
 	if err != nil {
 		return nil, explain("member list", err)
 	}
-	if count := len(response.Members); count > mostItems {
-		return nil, fmt.Errorf("member list: the response names %d members, and at most %d are read", count, mostItems)
+	if count := len(response.Members); count > maxItems {
+		return nil, fmt.Errorf("member list: the response names %d members, and at most %d are read", count, maxItems)
 	}
 	members := make([]etcdcluster.ListedMember, 0, len(response.Members))
 	for _, listed := range response.Members {
 		members = append(members, etcdcluster.ListedMember{
-			ID: listed.ID, Name: bounded(listed.Name, longestText), Learner: listed.IsLearner,
-			PeerURLs: allBounded(listed.PeerURLs, longestURL), ClientURLs: allBounded(listed.ClientURLs, longestURL),
+			ID: listed.ID, Name: truncate(listed.Name, maxTextLength), Learner: listed.IsLearner,
+			PeerURLs: truncateAll(listed.PeerURLs, maxURLLength), ClientURLs: truncateAll(listed.ClientURLs, maxURLLength),
 		})
 	}
 
@@ -186,33 +186,33 @@ func (m *member) Defragment(ctx context.Context) error {
 func (m *member) begin() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.long++
+	m.unbounded++
 }
 
 func (m *member) end() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
-	m.long--
-	if m.closed && m.long == 0 {
-		_ = m.etcd.Close() // the connection is given up in any case
+	m.unbounded--
+	if m.closed && m.unbounded == 0 {
+		_ = m.etcd.Close() // the connection is not used again
 	}
 }
 
-// close closes the connection, or has the last of the long calls on it do so.
+// close closes the connection. If unbounded calls are running, the last of them closes it.
 func (m *member) close() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.closed = true
-	if m.long == 0 {
-		_ = m.etcd.Close() // the connection is given up in any case
+	if m.unbounded == 0 {
+		_ = m.etcd.Close() // the connection is not used again
 	}
 }
 
-// alarmPattern is how a member names an alarm among its errors: in the text form of the alarm's message.
+// alarmPattern matches an alarm in the errors of a status: the text form of the alarm message.
 var alarmPattern = regexp.MustCompile(`memberID:(\d+)\s+alarm:(\w+)`)
 
-// alarmsFor finds the alarms among the errors of a member's status. Asking for alarms themselves would be an entry in the
-// raft log of every member each time.
+// alarmsFor returns the alarms in the errors of a status. The alarm API is not used, since each of its calls adds an entry to
+// the raft log of every member.
 func alarmsFor(statusErrors []string) []etcdcluster.Alarm {
 	var alarms []etcdcluster.Alarm
 	for _, text := range statusErrors {
@@ -222,7 +222,7 @@ func alarmsFor(statusErrors []string) []etcdcluster.Alarm {
 		}
 		id, err := strconv.ParseUint(match[1], 10, 64)
 		if err != nil {
-			continue // more digits than an id has: not an alarm
+			continue // too many digits for a member ID: not an alarm
 		}
 		alarms = append(alarms, etcdcluster.Alarm{MemberID: id, Type: etcdcluster.AlarmType(match[2])})
 	}
@@ -230,19 +230,19 @@ func alarmsFor(statusErrors []string) []etcdcluster.Alarm {
 	return alarms
 }
 
-// explain names the call, and puts ErrUnreachable into the chain where nobody answered.
+// explain adds the name of the call, and ErrUnreachable if the member sent no response.
 func explain(call string, err error) error {
 	code := status.Code(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
-		code == codes.DeadlineExceeded || code == codes.Unavailable && !isAnswer(err) {
+		code == codes.DeadlineExceeded || code == codes.Unavailable && !isEtcdError(err) {
 		return fmt.Errorf("%s: %w: %w", call, ErrUnreachable, boundedError{err})
 	}
 
 	return fmt.Errorf("%s: %w", call, boundedError{err})
 }
 
-// isAnswer is true for errors that etcd itself sends with the code Unavailable, e.g. that it has no leader.
-func isAnswer(err error) bool {
+// isEtcdError is true for errors that etcd itself sends with the code Unavailable, for example that it has no leader.
+func isEtcdError(err error) bool {
 	var etcdError rpctypes.EtcdError
 
 	return errors.As(rpctypes.Error(err), &etcdError)

@@ -20,20 +20,20 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// idleLimit is how long a connection that nobody asked for is kept.
-const idleLimit = 5 * time.Minute
+// idleTimeout is the time after which the Pool closes an unused connection.
+const idleTimeout = 5 * time.Minute
 
-// mostConnections bounds the connections of a Pool: seven members of each of 585 Etcds. Beyond it the one that was used the longest time ago is
-// closed.
-const mostConnections = 4096
+// maxConnections is the maximum number of connections of a Pool: seven members of each of 585 Etcds. A new connection beyond
+// it closes the least recently used one.
+const maxConnections = 4096
 
-// Pool is the Connector to real members. It keeps connections, since a new one costs a TLS handshake and the reading of
-// three Secrets for every look at a member.
+// Pool is the Connector to real members. It keeps connections open, since a new one costs a TLS handshake and reads three
+// Secrets.
 type Pool struct {
-	callTimeout time.Duration
-	clock       clock.PassiveClock
-	dialer      Dialer
-	most        int
+	callTimeout    time.Duration
+	clock          clock.PassiveClock
+	dialer         Dialer
+	maxConnections int
 
 	lock        sync.Mutex
 	connections map[poolKey]*pooled
@@ -51,23 +51,23 @@ var _ Connector = (*Pool)(nil)
 // Dialer opens a connection to an address of the form host:port.
 type Dialer func(ctx context.Context, address string) (net.Conn, error)
 
-// NewPool returns an empty Pool whose connections go straight to the members. callTimeout bounds each call to a member and has
-// to be above 0.
+// NewPool returns an empty Pool that connects directly to the members. callTimeout limits each call to a member and must be
+// greater than 0.
 func NewPool(callTimeout time.Duration, clock clock.PassiveClock) *Pool {
 	return NewPoolThrough(func(ctx context.Context, address string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	}, callTimeout, clock)
 }
 
-// NewPoolThrough is NewPool for who cannot reach the members by their addresses.
+// NewPoolThrough is NewPool for callers that cannot reach the members by their addresses. dialer opens the connections.
 func NewPoolThrough(dialer Dialer, callTimeout time.Duration, clock clock.PassiveClock) *Pool {
-	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, most: mostConnections, connections: map[poolKey]*pooled{}}
+	return &Pool{dialer: dialer, callTimeout: callTimeout, clock: clock, maxConnections: maxConnections, connections: map[poolKey]*pooled{}}
 }
 
 // Connect implements Connector.
 func (p *Pool) Connect(ctx context.Context, target Target) (Client, error) {
 	key := keyOf(target)
-	if found := p.use(key); found != nil {
+	if found := p.lookup(key); found != nil {
 		return found, nil
 	}
 	made, err := p.dial(ctx, target)
@@ -75,14 +75,14 @@ func (p *Pool) Connect(ctx context.Context, target Target) (Client, error) {
 		return nil, err
 	}
 
-	return p.keep(key, made), nil
+	return p.add(key, made), nil
 }
 
-// Forget implements Connector.
-func (p *Pool) Forget(target Target) {
+// Disconnect implements Connector.
+func (p *Pool) Disconnect(target Target) {
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	p.drop(keyOf(target))
+	p.remove(keyOf(target))
 }
 
 // Close closes every connection. The Pool can be used again afterwards.
@@ -90,7 +90,7 @@ func (p *Pool) Close() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	for key := range p.connections {
-		p.drop(key)
+		p.remove(key)
 	}
 }
 
@@ -103,8 +103,8 @@ func keyOf(target Target) poolKey {
 	return key
 }
 
-// use returns the connection of the key, nil when there is none, and closes those that have been idle for long.
-func (p *Pool) use(key poolKey) *member {
+// lookup returns the connection of the key, or nil, and closes all connections that reached the idleTimeout.
+func (p *Pool) lookup(key poolKey) *member {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	now := p.clock.Now()
@@ -112,8 +112,8 @@ func (p *Pool) use(key poolKey) *member {
 		found.lastUsed = now
 	}
 	for other, connection := range p.connections {
-		if now.Sub(connection.lastUsed) > idleLimit {
-			p.drop(other)
+		if now.Sub(connection.lastUsed) > idleTimeout {
+			p.remove(other)
 		}
 	}
 	if found := p.connections[key]; found != nil {
@@ -123,8 +123,9 @@ func (p *Pool) use(key poolKey) *member {
 	return nil
 }
 
-// keep adds a connection, unless somebody else was faster: then it is closed and theirs is returned.
-func (p *Pool) keep(key poolKey, made *member) *member {
+// add adds a connection. If another caller has added one for the key, add closes the new connection and returns the existing
+// one.
+func (p *Pool) add(key poolKey, made *member) *member {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	if found := p.connections[key]; found != nil {
@@ -132,15 +133,15 @@ func (p *Pool) keep(key poolKey, made *member) *member {
 
 		return found.member
 	}
-	if len(p.connections) >= p.most {
-		p.drop(p.oldest())
+	if len(p.connections) >= p.maxConnections {
+		p.remove(p.oldest())
 	}
 	p.connections[key] = &pooled{member: made, lastUsed: p.clock.Now()}
 
 	return made
 }
 
-// oldest is the key of the connection that was used the longest time ago.
+// oldest is the key of the least recently used connection.
 func (p *Pool) oldest() poolKey {
 	var (
 		oldest poolKey
@@ -155,7 +156,7 @@ func (p *Pool) oldest() poolKey {
 	return oldest
 }
 
-func (p *Pool) drop(key poolKey) {
+func (p *Pool) remove(key poolKey) {
 	if found := p.connections[key]; found != nil {
 		found.close()
 		delete(p.connections, key)
@@ -178,14 +179,14 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 		Endpoints: []string{scheme + nameOf(target)},
 		TLS:       tlsConfig,
 		Logger:    zap.NewNop(), // errors are returned
-		// The calls of clientv3 have a limit of their own, those past it have that of the connection.
-		MaxCallRecvMsgSize: largestMessage,
-		// The host of the endpoint is what the member's certificate is verified for, so that it has to be its name; this is
-		// what leads to its address.
+		// This limits the calls of clientv3. The call option below limits calls that bypass it.
+		MaxCallRecvMsgSize: maxMessageSize,
+		// The client verifies the certificate of the member for the host of the endpoint, which is therefore the server name.
+		// The dialer connects to the address.
 		DialOptions: []grpc.DialOption{
 			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.dialer(ctx, target.Address) }),
-			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)),
-			grpc.WithMaxHeaderListSize(largestHeaders),
+			grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageSize)),
+			grpc.WithMaxHeaderListSize(maxHeaderSize),
 		},
 	})
 	if err != nil {
@@ -195,7 +196,7 @@ func (p *Pool) dial(ctx context.Context, target Target) (*member, error) {
 	return &member{etcd: etcd, callTimeout: p.callTimeout}, nil
 }
 
-// nameOf is the target's address with the host replaced by its server name, where it has one.
+// nameOf is the target's address. If the target has a server name, it replaces the host.
 func nameOf(target Target) string {
 	_, port, err := net.SplitHostPort(target.Address)
 	if target.ServerName == "" || err != nil {

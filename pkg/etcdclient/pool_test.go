@@ -42,7 +42,7 @@ var _ = Describe("Pool", func() {
 		return client
 	}
 
-	It("tells what a member says of itself, and that it serves", func() {
+	It("returns the status of a member, and that it is healthy", func() {
 		s := serve(nil)
 		answer, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -54,7 +54,7 @@ var _ = Describe("Pool", func() {
 		Expect(s.ranges[0].Serializable).To(BeFalse())
 	})
 
-	DescribeTable("tells that a member does not serve",
+	DescribeTable("reports that a member is not healthy",
 		func(change func(*server), reason string) {
 			s := serve(nil)
 			change(s)
@@ -69,7 +69,7 @@ var _ = Describe("Pool", func() {
 		Entry("when it refuses to read", func(s *server) { s.rangeError = status.Error(codes.DataLoss, "etcdserver: corrupt cluster") }, "corrupt cluster"),
 	)
 
-	It("counts a read that is refused for lack of permission as an answer", func() {
+	It("counts a read without permission as healthy", func() {
 		s := serve(nil)
 		s.rangeError = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 		answer, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
@@ -77,7 +77,7 @@ var _ = Describe("Pool", func() {
 		Expect(answer.Serves).To(BeTrue())
 	})
 
-	It("finds alarms among the errors that a member reports", func() {
+	It("finds alarms in the errors of a status", func() {
 		s := serve(nil)
 		s.status.Errors = []string{"etcdserver: no leader", (&etcdserverpb.AlarmMember{MemberID: 10276657743932975437, Alarm: etcdserverpb.AlarmType_NOSPACE}).String()}
 		_, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
@@ -94,7 +94,7 @@ var _ = Describe("Pool", func() {
 		Expect(s.linearized).To(BeTrue())
 	})
 
-	DescribeTable("reads the revision by a quorum",
+	DescribeTable("reads the revision with a quorum",
 		func(rangeError error) {
 			s := serve(nil)
 			s.rangeError = rangeError
@@ -102,11 +102,11 @@ var _ = Describe("Pool", func() {
 			Expect(s.ranges).To(HaveLen(1))
 			Expect(s.ranges[0].Serializable).To(BeFalse())
 		},
-		Entry("from the answer", nil),
-		Entry("from what the member has applied by then, where keys need a user", status.Error(codes.PermissionDenied, "etcdserver: permission denied")),
+		Entry("from the response", nil),
+		Entry("from the applied revision, if keys require a user", status.Error(codes.PermissionDenied, "etcdserver: permission denied")),
 	)
 
-	It("reads no revision from a member that refuses", func() {
+	It("reads no revision from a member that rejects the call", func() {
 		s := serve(nil)
 		s.rangeError = status.Error(codes.DataLoss, "etcdserver: corrupt cluster")
 		_, err := connect(etcdclient.Target{Address: s.address}).Revision(ctx)
@@ -119,27 +119,27 @@ var _ = Describe("Pool", func() {
 		Expect(s.movedTo).To(BeEquivalentTo(5))
 	})
 
-	It("gives a learner its vote", func() {
+	It("promotes a learner", func() {
 		s := serve(nil)
 		Expect(connect(etcdclient.Target{Address: s.address}).Promote(ctx, 6)).To(Succeed())
 		Expect(s.promoted).To(BeEquivalentTo(6))
 	})
 
-	It("has a member known by other peer URLs", func() {
+	It("updates the registered peer URLs of a member", func() {
 		s := serve(nil)
 		Expect(connect(etcdclient.Target{Address: s.address}).UpdatePeerURLs(ctx, 7, []string{"http://main-0.main-peer.demo.svc:2380"})).To(Succeed())
 		Expect(s.updated).To(BeEquivalentTo(7))
 		Expect(s.peerURLs).To(Equal([]string{"http://main-0.main-peer.demo.svc:2380"}))
 	})
 
-	It("defragments, for longer than other calls may take", func() {
+	It("lets a defragmentation exceed the timeout of other calls", func() {
 		s := serve(nil)
 		pool = etcdclient.NewPool(time.Nanosecond, clock)
 		Expect(connect(etcdclient.Target{Address: s.address}).Defragment(ctx)).To(Succeed())
 		Expect(s.defragmented).To(Equal(1))
 	})
 
-	DescribeTable("lets a defragmentation end on a connection that is given up meanwhile",
+	DescribeTable("lets a defragmentation complete after its connection was removed",
 		func(giveUp func(etcdclient.Target)) {
 			s := serve(nil)
 			s.defragments = make(chan struct{})
@@ -154,14 +154,14 @@ var _ = Describe("Pool", func() {
 			_, _, err := client.Status(ctx)
 			Expect(err).To(MatchError(etcdclient.ErrUnreachable), "closed by now")
 		},
-		Entry("since the member does not answer", func(target etcdclient.Target) { pool.Forget(target) }),
-		Entry("since nobody else has used it for long", func(etcdclient.Target) {
+		Entry("because the member does not respond", func(target etcdclient.Target) { pool.Disconnect(target) }),
+		Entry("because it was idle", func(etcdclient.Target) {
 			clock.Step(6 * time.Minute)
 			connect(etcdclient.Target{Address: "127.0.0.1:1"})
 		}),
 	)
 
-	It("gives up on a member that hangs", func() {
+	It("ends a call to a member that hangs", func() {
 		s := serve(nil)
 		s.hang = true
 		pool = etcdclient.NewPool(100*time.Millisecond, clock)
@@ -169,7 +169,7 @@ var _ = Describe("Pool", func() {
 		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
 	})
 
-	It("gives up on an address where nobody listens", func() {
+	It("ends a call to an address without a listener", func() {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		address := listener.Addr().String()
@@ -180,7 +180,7 @@ var _ = Describe("Pool", func() {
 	})
 
 	Describe("with TLS", func() {
-		It("verifies the member by the name that was given, whatever its address is", func() {
+		It("verifies the certificate for the server name, not for the address", func() {
 			ca, loads := newPKI(), 0
 			s := serve(ca.serverConfig("main-local"))
 			client := connect(etcdclient.Target{Address: s.address, ServerName: "main-local", Credentials: ca.credentials("1", &loads)})
@@ -188,7 +188,7 @@ var _ = Describe("Pool", func() {
 			Expect(err).NotTo(HaveOccurred())
 		})
 
-		DescribeTable("does not talk to a member",
+		DescribeTable("does not send requests to a member",
 			func(ofServer, trusted func() *pki, name string) {
 				loads := 0
 				pool = etcdclient.NewPool(300*time.Millisecond, clock)
@@ -201,7 +201,7 @@ var _ = Describe("Pool", func() {
 			Entry("of another name", func() *pki { return shared }, func() *pki { return shared }, "other-local"),
 		)
 
-		It("shares a connection until the credentials change, it is forgotten, or it idles for long", func() {
+		It("shares a connection until the credentials change, it is disconnected, or it is idle", func() {
 			ca, loads := newPKI(), 0
 			s := serve(ca.serverConfig("main-local"))
 			target := etcdclient.Target{Address: s.address, ServerName: "main-local", Credentials: ca.credentials("1", &loads)}
@@ -217,7 +217,7 @@ var _ = Describe("Pool", func() {
 			target.Credentials.Version = "2"
 			ask()
 			Expect(loads).To(Equal(2))
-			pool.Forget(target)
+			pool.Disconnect(target)
 			ask()
 			Expect(loads).To(Equal(3))
 			clock.Step(6 * time.Minute)
@@ -231,7 +231,7 @@ var _ = Describe("Pool", func() {
 			Expect(loads).To(Equal(4), "a connection in use is kept")
 		})
 
-		DescribeTable("names what cannot be used",
+		DescribeTable("names the part that cannot be used",
 			func(load func() (etcdclient.TLS, error), message string) {
 				_, err := pool.Connect(ctx, etcdclient.Target{Address: "a:1", Credentials: &etcdclient.Credentials{
 					Load: func(context.Context) (etcdclient.TLS, error) { return load() },
@@ -245,7 +245,7 @@ var _ = Describe("Pool", func() {
 	})
 })
 
-// shared is a CA for tests that need the same one twice.
+// shared is a CA for tests that use the same one twice.
 var shared *pki
 
 var _ = BeforeSuite(func() { shared = newPKI() })

@@ -27,7 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-// server speaks etcd's protocol and answers what the test says.
+// server implements the API of etcd. Its responses are set by the test.
 type server struct {
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcdserverpb.UnimplementedKVServer
@@ -43,14 +43,14 @@ type server struct {
 	peerURLs     []string
 	promoted     uint64
 	defragmented int
-	// defragments, where it is not nil, is what a defragmentation lasts until; nothing else is answered meanwhile.
+	// defragments, if it is not nil, ends a defragmentation. Until then the server responds to no other call.
 	defragments chan struct{}
 	connections int
 	ranges      []*etcdserverpb.RangeRequest
 	linearized  bool
 }
 
-// serve starts a server that stops with the test; nil credentials: plaintext.
+// serve starts a server that stops with the test. Nil credentials: plaintext.
 func serve(tlsConfig *tls.Config) *server {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +135,7 @@ func (s *server) MemberUpdate(_ context.Context, request *etcdserverpb.MemberUpd
 	return &etcdserverpb.MemberUpdateResponse{}, nil
 }
 
-// pki makes a CA, and certificates signed by it.
+// pki creates a CA, and certificates that it signs.
 type pki struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
@@ -159,7 +159,7 @@ func newPKI() *pki {
 	return p
 }
 
-// issue returns certificate and key, PEM, for a server of that name and for any client.
+// issue returns a PEM certificate and its key, for a server with that name and for any client.
 func (p *pki) issue(name string) ([]byte, []byte) {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

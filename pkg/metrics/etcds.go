@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics tells Prometheus how each Etcd is, from what stands in its status. Nothing is remembered: each scrape reads the
-// Etcds anew, and an Etcd that is gone has no metrics any more.
+// Package metrics exports the state of each Etcd to Prometheus, from its status. It keeps no state: each scrape reads the
+// Etcds again, and a deleted Etcd has no metrics.
 //
-// What may not live here: metrics of what a controller does, which are beside it, and judgement, which is in the conditions and
-// in the alerts of the chart.
+// What may not live here: metrics of the actions of a controller, which are in its package, and evaluation, which is in the
+// conditions and in the alerts of the chart.
 package metrics
 
 import (
@@ -21,7 +21,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// timeout bounds one scrape, which reads from a cache.
+// timeout limits one scrape, which reads from a cache.
 const timeout = 5 * time.Second
 
 var (
@@ -36,20 +36,20 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("etcd_druid_"+name, help, append([]string{"etcd_namespace", "etcd"}, labels...), nil)
 }
 
-// Etcds collects the metrics of all Etcds.
+// Etcds is the collector of the metrics of all Etcds.
 type Etcds struct {
 	// Reader reads Etcds, from a cache.
 	Reader client.Reader
 }
 
-// Describe names the metrics.
+// Describe implements prometheus.Collector.
 func (*Etcds) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{membersDesired, membersReady, condition, operation, lastError} {
 		descriptions <- description
 	}
 }
 
-// Collect reads all Etcds and measures them. While they cannot be read, the scrape fails, and says why.
+// Collect implements prometheus.Collector. It reads all Etcds. If it cannot read them, the scrape fails with the error.
 func (e *Etcds) Collect(measured chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (e *Etcds) Collect(measured chan<- prometheus.Metric) {
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := e.Reader.List(ctx, etcds); err != nil {
 		if notStarted := (*cache.ErrCacheNotStarted)(nil); errors.As(err, &notStarted) {
-			return // the process has just begun, and has metrics of its own
+			return // the process is starting, and its own metrics must be available
 		}
 
 		measured <- prometheus.NewInvalidMetric(membersDesired, err)
@@ -78,12 +78,12 @@ func measure(etcd *druidv1alpha1.Etcd, measured chan<- prometheus.Metric) {
 	gauge(membersDesired, float64(etcd.Spec.Replicas))
 	gauge(membersReady, float64(etcd.Status.ReadyReplicas))
 
-	// Metrics are told apart by their labels, and what others wrote may hold a type twice.
-	seen := map[string]bool{}
+	// A metric must be unique by its labels, but a status that another component wrote may contain a type twice.
+	emitted := map[string]bool{}
 	once := func(description *prometheus.Desc, labels ...string) {
 		key := description.String() + labels[0]
-		if !seen[key] {
-			seen[key] = true
+		if !emitted[key] {
+			emitted[key] = true
 			gauge(description, 1, labels...)
 		}
 	}

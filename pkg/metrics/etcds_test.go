@@ -21,7 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// cached are the Etcds that there are, or why nobody knows.
+// cached returns the Etcds or the error.
 type cached struct {
 	client.Reader
 	etcds []druidv1alpha1.Etcd
@@ -34,8 +34,8 @@ func (c *cached) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 	return c.err
 }
 
-// served is what Prometheus would read.
-func served(collector prometheus.Collector) (string, error) {
+// scrape returns what Prometheus would read.
+func scrape(collector prometheus.Collector) (string, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collector)
 
@@ -52,7 +52,7 @@ func served(collector prometheus.Collector) (string, error) {
 }
 
 var _ = Describe("The metrics of Etcds", func() {
-	It("say how each Etcd is, and nothing about one that is gone", func() {
+	It("contain the state of each Etcd, and nothing for a deleted one", func() {
 		failing := fixture.Etcd(fixture.WithReplicas(3))
 		failing.Status.ReadyReplicas = 1
 		failing.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: "False", Reason: "QuorumLost"}, {Type: "BackupReady", Status: "Unknown"}, {Type: "Ready", Status: "True"}}
@@ -61,7 +61,7 @@ var _ = Describe("The metrics of Etcds", func() {
 		reader := &cached{etcds: []druidv1alpha1.Etcd{*failing, *fixture.Etcd(fixture.WithName("new"), fixture.WithReplicas(0))}}
 		collector := &metrics.Etcds{Reader: reader}
 
-		Expect(served(collector)).To(Equal(`# HELP etcd_druid_condition 1 for the status that each condition of an Etcd has, and the reason for it.
+		Expect(scrape(collector)).To(Equal(`# HELP etcd_druid_condition 1 for the status that each condition of an Etcd has, and the reason for it.
 # TYPE etcd_druid_condition gauge
 etcd_druid_condition{condition="BackupReady",etcd="test",etcd_namespace="test-ns",reason="",status="Unknown"} 1
 etcd_druid_condition{condition="Ready",etcd="test",etcd_namespace="test-ns",reason="QuorumLost",status="False"} 1
@@ -82,15 +82,15 @@ etcd_druid_operation{etcd="test",etcd_namespace="test-ns",state="Error",type="Re
 `))
 
 		reader.etcds = nil
-		Expect(served(collector)).To(BeEmpty())
+		Expect(scrape(collector)).To(BeEmpty())
 	})
 
-	It("are not there yet while the operator starts", func() {
-		Expect(served(&metrics.Etcds{Reader: &cached{err: &cache.ErrCacheNotStarted{}}})).To(BeEmpty())
+	It("are missing while the operator starts", func() {
+		Expect(scrape(&metrics.Etcds{Reader: &cached{err: &cache.ErrCacheNotStarted{}}})).To(BeEmpty())
 	})
 
-	It("fail a scrape while Etcds cannot be read, rather than say that there are none", func() {
-		_, err := served(&metrics.Etcds{Reader: &cached{err: errors.New("no cache")}})
+	It("fail a scrape while Etcds cannot be read, instead of reporting none", func() {
+		_, err := scrape(&metrics.Etcds{Reader: &cached{err: errors.New("no cache")}})
 		Expect(err).To(MatchError(ContainSubstring("no cache")))
 	})
 })

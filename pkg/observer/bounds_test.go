@@ -43,7 +43,7 @@ func (s *silent) Connect(_ context.Context, target etcdclient.Target) (etcdclien
 	return silentClient{silent: s}, nil
 }
 
-func (*silent) Forget(etcdclient.Target) {}
+func (*silent) Disconnect(etcdclient.Target) {}
 
 type silentClient struct {
 	etcdclient.Client

@@ -179,7 +179,7 @@ func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
 	}
 	answer, alarms, err := client.Status(ctx)
 	if err != nil {
-		p.Etcd.Forget(target) // whoever comes back at this address is met at once, without the delays of a lost connection
+		p.Etcd.Disconnect(target) // whoever comes back at this address is met at once, without the delays of a lost connection
 
 		return silent(err)
 	}

@@ -474,6 +474,6 @@ type forgetful struct {
 	forgotten []string
 }
 
-func (f *forgetful) Forget(target etcdclient.Target) {
+func (f *forgetful) Disconnect(target etcdclient.Target) {
 	f.forgotten = append(f.forgotten, target.Address)
 }

@@ -20,7 +20,7 @@ import (
 // readRehearsal reads the Job that rehearses a restore, and its pods.
 func (p *pass) readRehearsal(ctx context.Context) {
 	job := &batchv1.Job{}
-	if err := p.Reader.Get(ctx, p.key(helper.RehearsalJobName(p.etcd)), job); err != nil {
+	if err := p.Reader.Get(ctx, p.key(helper.RestoreVerificationJobName(p.etcd)), job); err != nil {
 		if !apierrors.IsNotFound(err) {
 			p.failed(etcdcluster.SectionRehearsal, err)
 		}

@@ -294,7 +294,7 @@ func planRehearsal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Pla
 	}
 	switch {
 	case !rehearsal.Exists:
-		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: helper.RehearsalJobName(etcd), UID: etcd.UID}}
+		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: helper.RestoreVerificationJobName(etcd), UID: etcd.UID}}
 	case rehearsal.Deleting:
 		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", rehearsal.Name)
 	case !isFor(rehearsal, etcd, o):

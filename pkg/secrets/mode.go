@@ -42,15 +42,15 @@ func shownMode(mounted, config string) state.TLSMode {
 // Decide says how the connections of a canonical Etcd are to be secured, given how those of its cluster are secured now. boundPeers
 // says whether members have to talk to each other with TLS or without it for the time being; nil: as the spec says. The errors are
 // final, and name the field and the way out.
-func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, boundPeers *bool) (state.TLSModes, field.ErrorList) {
+func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *bool) (state.TLSModes, field.ErrorList) {
 	spec := field.NewPath("spec")
 	clientPath, peerPath, backupPath := spec.Child("etcd", "clientUrlTls"), spec.Child("etcd", "peerUrlTls"), spec.Child("backup", "tls")
 	client, peer, backup := etcd.Spec.Etcd.ClientUrlTLS != nil, etcd.Spec.Etcd.PeerUrlTLS != nil, etcd.Spec.Backup.TLS != nil
 
-	question := question{enableTLS: etcd.Spec.Etcd.EnableTLS, isNew: !running.IsKnown(), ownsPKI: client || peer || backup}
+	input := modeInput{enableTLS: etcd.Spec.Etcd.EnableTLS, isNew: !running.IsKnown(), hasSecretRefs: client || peer || backup}
 	var errs field.ErrorList
 	decide := func(path *field.Path, referenced bool, running state.TLSMode, hint string) state.TLSMode {
-		mode := question.modeFor(referenced, running)
+		mode := input.modeFor(referenced, running)
 		if mode == state.ModeUnknown {
 			errs = append(errs, field.Required(path, "the cluster serves TLS with Secrets that it named, and names them no longer: name them again, or set spec.etcd.enableTLS to true to have certificates issued, or to false to serve plaintext"+hint))
 		}
@@ -59,17 +59,17 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, boundPeers *bool) 
 	}
 	modes := state.TLSModes{Client: decide(clientPath, client, running.Client, "")}
 	isOff := etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff
-	if isOff && running.Peer == state.ModeUserProvided && !peer && question.enableTLS == nil { // the field says more than the annotation
+	if isOff && running.Peer == state.ModeUserProvided && !peer && input.enableTLS == nil { // the field says more than the annotation
 		modes.Peer = state.ModePlaintext
 	} else {
 		modes.Peer = decide(peerPath, peer, running.Peer, "; members alone do without where the annotation "+druidv1alpha1.PeerTLSAnnotation+" is "+druidv1alpha1.PeerTLSOff)
 	}
-	if question.isNew && modes.Client == state.ModePlaintext && backup {
+	if input.isNew && modes.Client == state.ModePlaintext && backup {
 		errs = append(errs, field.Required(clientPath, backupPath.String()+" is set, and etcd and its sidecar must both serve with TLS, or neither: name Secrets here too, or set spec.etcd.enableTLS to true to have them issued"))
 	}
 
-	if boundPeers != nil && hasCertificates(modes.Peer) != *boundPeers {
-		modes.Peer = boundMode(*boundPeers, peer, running.Peer)
+	if pinnedPeerTLS != nil && hasCertificates(modes.Peer) != *pinnedPeerTLS {
+		modes.Peer = pinnedPeerMode(*pinnedPeerTLS, peer, running.Peer)
 	}
 
 	return modes, errs
@@ -77,15 +77,15 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, boundPeers *bool) 
 
 // IsPeerChangePending is true where the spec asks for TLS between members, or for none, and boundPeers keeps that from being rendered now.
 // A spec that Decide refuses asks for nothing.
-func IsPeerChangePending(etcd *druidv1alpha1.Etcd, running state.TLSModes, boundPeers *bool) bool {
+func IsPeerChangePending(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *bool) bool {
 	modes, errs := Decide(etcd, running, nil)
 
-	return boundPeers != nil && len(errs) == 0 && hasCertificates(modes.Peer) != *boundPeers
+	return pinnedPeerTLS != nil && len(errs) == 0 && hasCertificates(modes.Peer) != *pinnedPeerTLS
 }
 
-// boundMode is how members are connected that have to do with TLS, or without, until they can be told otherwise. Of certificates
+// pinnedPeerMode is how members are connected that have to do with TLS, or without, until they can be told otherwise. Of certificates
 // any will do that all of them share.
-func boundMode(tls, referenced bool, running state.TLSMode) state.TLSMode {
+func pinnedPeerMode(tls, referenced bool, running state.TLSMode) state.TLSMode {
 	switch {
 	case !tls && running == state.ModeDisabled:
 		return state.ModeDisabled
@@ -103,28 +103,28 @@ func hasCertificates(m state.TLSMode) bool {
 	return m == state.ModeUserProvided || m == state.ModeManaged
 }
 
-// question is what the mode of every kind of connection depends on.
-type question struct {
+// modeInput is what the mode of every kind of connection depends on.
+type modeInput struct {
 	enableTLS *bool
 	isNew     bool
-	// ownsPKI is true when the spec names Secrets for any kind: then its author decides about all.
-	ownsPKI bool
+	// hasSecretRefs is true when the spec names Secrets for any kind: then its author decides about all.
+	hasSecretRefs bool
 }
 
 // modeFor returns ModeUnknown where the spec says too little.
-func (q question) modeFor(referenced bool, running state.TLSMode) state.TLSMode {
+func (in modeInput) modeFor(referenced bool, running state.TLSMode) state.TLSMode {
 	switch {
-	case q.enableTLS != nil && !*q.enableTLS:
+	case in.enableTLS != nil && !*in.enableTLS:
 		return state.ModeDisabled
-	case referenced && q.enableTLS == nil && running == state.ModeDisabled:
+	case referenced && in.enableTLS == nil && running == state.ModeDisabled:
 		return state.ModeDisabled // enableTLS was lost, not changed
 	case referenced:
 		return state.ModeUserProvided
-	case q.enableTLS != nil:
+	case in.enableTLS != nil:
 		return state.ModeManaged
-	case q.isNew && q.ownsPKI:
+	case in.isNew && in.hasSecretRefs:
 		return state.ModePlaintext
-	case q.isNew:
+	case in.isNew:
 		return state.ModeManaged
 	case running == state.ModeUserProvided:
 		return state.ModeUnknown

@@ -23,21 +23,21 @@ type question struct {
 	running               string
 }
 
-func (q question) etcd() *druidv1alpha1.Etcd {
+func (in question) etcd() *druidv1alpha1.Etcd {
 	etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Name: "main", Namespace: "garden"}}
-	etcd.Spec.Etcd.EnableTLS = q.enableTLS
+	etcd.Spec.Etcd.EnableTLS = in.enableTLS
 	tls := druidv1alpha1.TLSConfig{}
 	tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name = "given-ca", "given-server", "given-client"
-	if q.client {
+	if in.client {
 		etcd.Spec.Etcd.ClientUrlTLS = tls.DeepCopy()
 	}
-	if q.peer {
+	if in.peer {
 		etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{TLSConfig: tls}
 	}
-	if q.sidecar {
+	if in.sidecar {
 		etcd.Spec.Backup.TLS = tls.DeepCopy()
 	}
-	if q.peerOff {
+	if in.peerOff {
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/peer-tls": "off"}
 	}
 
@@ -46,8 +46,8 @@ func (q question) etcd() *druidv1alpha1.Etcd {
 
 var _ = Describe("Decide", func() {
 	DescribeTable("decides who owns the PKI",
-		func(q question, expected string) {
-			modes, errs := secrets.Decide(q.etcd(), state.ParseTLSModes(q.running), nil)
+		func(in question, expected string) {
+			modes, errs := secrets.Decide(in.etcd(), state.ParseTLSModes(in.running), nil)
 			Expect(errs).To(BeEmpty())
 			Expect(modes.String()).To(Equal(expected))
 		},
@@ -85,8 +85,8 @@ var _ = Describe("Decide", func() {
 	)
 
 	DescribeTable("refuses what cannot work, with the way out",
-		func(q question, field, hint string) {
-			_, errs := secrets.Decide(q.etcd(), state.ParseTLSModes(q.running), nil)
+		func(in question, field, hint string) {
+			_, errs := secrets.Decide(in.etcd(), state.ParseTLSModes(in.running), nil)
 			Expect(errs).To(HaveLen(1))
 			Expect(errs[0].Field).To(Equal(field))
 			Expect(errs[0].Detail).To(ContainSubstring(hint))
@@ -99,8 +99,8 @@ var _ = Describe("Decide", func() {
 })
 
 var _ = DescribeTable("Decide about members that cannot be told of other peer URLs",
-	func(q question, bound bool, expected string) {
-		modes, errs := secrets.Decide(q.etcd(), state.ParseTLSModes(q.running), &bound)
+	func(in question, bound bool, expected string) {
+		modes, errs := secrets.Decide(in.etcd(), state.ParseTLSModes(in.running), &bound)
 		Expect(errs).To(BeEmpty())
 		Expect(modes.String()).To(Equal(expected))
 	},
@@ -115,8 +115,8 @@ var _ = DescribeTable("Decide about members that cannot be told of other peer UR
 )
 
 var _ = DescribeTable("IsPeerChangePending",
-	func(q question, bound *bool, expected bool) {
-		Expect(secrets.IsPeerChangePending(q.etcd(), state.ParseTLSModes(q.running), bound)).To(Equal(expected))
+	func(in question, bound *bool, expected bool) {
+		Expect(secrets.IsPeerChangePending(in.etcd(), state.ParseTLSModes(in.running), bound)).To(Equal(expected))
 	},
 	Entry("is true where TLS is switched off, and members keep it", question{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, new(true), true),
 	Entry("is true where TLS is switched on, and members stay without", question{enableTLS: new(true), running: "client=disabled,peer=disabled"}, new(false), true),

@@ -16,8 +16,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// automaticPause is how long a rotation that began by itself rests before it is completed by itself.
-const automaticPause = 7 * 24 * time.Hour
+// automaticCompletionDelay is how long a rotation that began by itself rests before it is completed by itself.
+const automaticCompletionDelay = 7 * 24 * time.Hour
 
 // serverCA signs what members present to clients.
 func serverCA(s state.RotationStage) secretsmanager.SignedByCAOption {
@@ -102,20 +102,20 @@ type CA struct {
 // Next returns the rotation to render now. It begins a rotation that is requested, and completes one that is prepared. recorded is the
 // rotation in the record of the ManagedResource. Nil: none is recorded. Then no rotation begins, since it must be recorded first. AdvanceRotation
 // ends the stages in which members have to be observed.
-func Next(recorded *state.Rotation, asked RotationInput) state.Rotation {
-	if recorded == nil || len(asked.CAs) == 0 {
-		return reconstructRotation(asked)
+func Next(recorded *state.Rotation, input RotationInput) state.Rotation {
+	if recorded == nil || len(input.CAs) == 0 {
+		return reconstructRotation(input)
 	}
 	rotation := *recorded
 	switch rotation.Stage {
 	case state.StageIdle:
-		if rotation = adoptRotation(rotation, asked); rotation.Stage != state.StageIdle {
+		if rotation = adoptRotation(rotation, input); rotation.Stage != state.StageIdle {
 			return rotation
 		}
 
-		return beginRotation(rotation, asked)
+		return beginRotation(rotation, input)
 	case state.StagePrepared:
-		if shouldComplete(rotation, asked) {
+		if shouldComplete(rotation, input) {
 			rotation.Stage = state.StageCompleteLeaves
 		}
 	}
@@ -131,24 +131,24 @@ func Begins(r state.Rotation, recorded *state.Rotation) bool {
 }
 
 // adoptRotation returns the rotation for which there is a CA already, though it is not remembered; the same where there is none.
-func adoptRotation(r state.Rotation, asked RotationInput) state.Rotation {
-	before := asked
-	before.CAs = slices.DeleteFunc(slices.Clone(asked.CAs), func(ca CA) bool { return ca.RotationStartedAt.After(r.StartedAt) })
-	if len(before.CAs) == len(asked.CAs) {
+func adoptRotation(r state.Rotation, input RotationInput) state.Rotation {
+	before := input
+	before.CAs = slices.DeleteFunc(slices.Clone(input.CAs), func(ca CA) bool { return ca.RotationStartedAt.After(r.StartedAt) })
+	if len(before.CAs) == len(input.CAs) {
 		return r
 	}
-	taken := reconstructRotation(asked)
-	taken.Automatic = taken.Stage != state.StageIdle && asked.Gardener == nil && asked.Annotation != druidv1alpha1.RotateCAStart && expires(before)
+	adopted := reconstructRotation(input)
+	adopted.Automatic = adopted.Stage != state.StageIdle && input.Gardener == nil && input.Annotation != druidv1alpha1.RotateCAStart && expires(before)
 
-	return taken
+	return adopted
 }
 
 // reconstructRotation finds out from the CAs themselves what was forgotten. Where an old CA exists nobody knows who trusts which, so
 // that the rotation begins again with the trust in both.
-func reconstructRotation(asked RotationInput) state.Rotation {
+func reconstructRotation(input RotationInput) state.Rotation {
 	var rotation state.Rotation
 	perConfig := map[string]int{}
-	for _, ca := range asked.CAs {
+	for _, ca := range input.CAs {
 		perConfig[ca.ConfigName]++
 		if ca.RotationStartedAt.After(rotation.StartedAt) {
 			rotation.StartedAt = ca.RotationStartedAt
@@ -159,25 +159,25 @@ func reconstructRotation(asked RotationInput) state.Rotation {
 			rotation.Stage = state.StagePrepareBundle
 		}
 	}
-	if len(asked.CAs) == 0 && asked.Gardener != nil {
-		rotation.StartedAt = asked.Gardener.InitiatedAt // a new CA has nothing to be rotated for
+	if len(input.CAs) == 0 && input.Gardener != nil {
+		rotation.StartedAt = input.Gardener.InitiatedAt // a new CA has nothing to be rotated for
 	}
 
 	return rotation
 }
 
-func beginRotation(r state.Rotation, asked RotationInput) state.Rotation {
-	begun := state.Rotation{StartedAt: asked.Now.UTC().Truncate(time.Second), Stage: state.StagePrepareBundle}
+func beginRotation(r state.Rotation, input RotationInput) state.Rotation {
+	begun := state.Rotation{StartedAt: input.Now.UTC().Truncate(time.Second), Stage: state.StagePrepareBundle}
 	switch {
-	case len(asked.CAs) == 0:
+	case len(input.CAs) == 0:
 		return r
-	case asked.Gardener != nil:
-		begun.StartedAt = asked.Gardener.InitiatedAt
-		if !asked.Gardener.InitiatedAt.After(r.StartedAt) {
+	case input.Gardener != nil:
+		begun.StartedAt = input.Gardener.InitiatedAt
+		if !input.Gardener.InitiatedAt.After(r.StartedAt) {
 			return r
 		}
-	case asked.Annotation == druidv1alpha1.RotateCAStart:
-	case expires(asked):
+	case input.Annotation == druidv1alpha1.RotateCAStart:
+	case expires(input):
 		begun.Automatic = true
 	default:
 		return r
@@ -187,15 +187,15 @@ func beginRotation(r state.Rotation, asked RotationInput) state.Rotation {
 }
 
 // expires is true when the newest CA of a kind has lived four fifths of its time.
-func expires(asked RotationInput) bool {
+func expires(input RotationInput) bool {
 	newest := map[string]CA{}
-	for _, ca := range asked.CAs {
+	for _, ca := range input.CAs {
 		if known, found := newest[ca.ConfigName]; !found || ca.CreatedAt.After(known.CreatedAt) {
 			newest[ca.ConfigName] = ca
 		}
 	}
 	for _, ca := range newest {
-		if !ca.NotAfter.IsZero() && asked.Now.After(RenewAt(ca.NotBefore, ca.NotAfter)) {
+		if !ca.NotAfter.IsZero() && input.Now.After(RenewAt(ca.NotBefore, ca.NotAfter)) {
 			return true
 		}
 	}
@@ -214,14 +214,14 @@ func RenewAt(notBefore, notAfter time.Time) time.Time {
 	return renewAt
 }
 
-func shouldComplete(r state.Rotation, asked RotationInput) bool {
+func shouldComplete(r state.Rotation, input RotationInput) bool {
 	switch {
-	case asked.Gardener != nil:
-		return asked.Gardener.Phase == gardencorev1beta1.RotationCompleting || asked.Gardener.Phase == gardencorev1beta1.RotationCompleted
-	case asked.Annotation == druidv1alpha1.RotateCAComplete:
+	case input.Gardener != nil:
+		return input.Gardener.Phase == gardencorev1beta1.RotationCompleting || input.Gardener.Phase == gardencorev1beta1.RotationCompleted
+	case input.Annotation == druidv1alpha1.RotateCAComplete:
 		return true
 	default:
-		return r.Automatic && !asked.Now.Before(CompletesAt(r))
+		return r.Automatic && !input.Now.Before(CompletesAt(r))
 	}
 }
 
@@ -231,7 +231,7 @@ func CompletesAt(r state.Rotation) time.Time {
 		return time.Time{}
 	}
 
-	return r.PreparedAt.Add(automaticPause)
+	return r.PreparedAt.Add(automaticCompletionDelay)
 }
 
 // AdvanceRotation returns the rotation after all members were seen to run what the stage renders and, where it NeedsHandshake, after

@@ -27,11 +27,11 @@ var _ = Describe("Rotation", func() {
 	}
 
 	DescribeTable("is begun and completed",
-		func(remembered string, asked secrets.RotationInput, stage string, startedAt time.Time) {
-			if asked.Now.IsZero() {
-				asked.Now = now
+		func(remembered string, input secrets.RotationInput, stage string, startedAt time.Time) {
+			if input.Now.IsZero() {
+				input.Now = now
 			}
-			rotation := secrets.Next(recorded(remembered), asked)
+			rotation := secrets.Next(recorded(remembered), input)
 			Expect(string(rotation.Stage)).To(Equal(stage))
 			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
 		},
@@ -69,12 +69,12 @@ var _ = Describe("Rotation", func() {
 	)
 
 	It("has to be remembered before a CA is generated for it", func() {
-		asked := secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
-		begun := secrets.Next(&state.Rotation{}, asked)
+		input := secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
+		begun := secrets.Next(&state.Rotation{}, input)
 		Expect(secrets.Begins(begun, &state.Rotation{})).To(BeTrue())
 
-		asked.Now = now.Add(2 * time.Second)
-		again := secrets.Next(&begun, asked)
+		input.Now = now.Add(2 * time.Second)
+		again := secrets.Next(&begun, input)
 		Expect(secrets.Begins(again, &begun)).To(BeFalse())
 		Expect(again).To(Equal(begun))
 		Expect(secrets.Begins(secrets.Next(&state.Rotation{}, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Now: now}), &state.Rotation{})).To(BeFalse(), "nobody asked")
@@ -82,10 +82,10 @@ var _ = Describe("Rotation", func() {
 	})
 
 	DescribeTable("knows whether nobody asked for the one that has a CA already, though it is not remembered",
-		func(asked secrets.RotationInput, automatic bool) {
-			asked.Now = now
-			asked.CAs = append(asked.CAs, secrets.CA{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before, NotBefore: before, NotAfter: now.Add(1000 * time.Hour)})
-			rotation := secrets.Next(&state.Rotation{}, asked)
+		func(input secrets.RotationInput, automatic bool) {
+			input.Now = now
+			input.CAs = append(input.CAs, secrets.CA{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before, NotBefore: before, NotAfter: now.Add(1000 * time.Hour)})
+			rotation := secrets.Next(&state.Rotation{}, input)
 			Expect(rotation).To(And(HaveField("Stage", BeEquivalentTo("PrepareBundle")), HaveField("StartedAt", BeTemporally("==", before)), HaveField("Automatic", automatic)))
 		},
 		Entry("where the CA before it expires", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),

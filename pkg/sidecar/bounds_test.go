@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// connectTo returns a client of a sidecar that serves with the handler.
+// connectTo returns a client of a sidecar that uses the handler.
 func connectTo(handler http.HandlerFunc) sidecar.Client {
 	GinkgoHelper()
 	server := httptest.NewServer(handler)
@@ -36,7 +36,7 @@ var _ = Describe("A hostile sidecar", func() {
 		var reached atomic.Bool
 		victim := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			reached.Store(true)
-			_, _ = w.Write([]byte(fullAnswer))
+			_, _ = w.Write([]byte(fullResponse))
 		}))
 		DeferCleanup(victim.Close)
 		client := connectTo(func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, victim.URL, http.StatusFound) })
@@ -59,16 +59,16 @@ var _ = Describe("A hostile sidecar", func() {
 		Entry("a secret instead of JSON", 200, "secretaccesskey", "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
 		Entry("a value of another type", 200, `{"lastRevision":"secretaccesskey"}`, "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
 		Entry("terminal escapes in a name", 200, `{"kind":"Full","snapName":"Full-\u001b[2J"}`, "taking a full snapshot: sidecar refuses: the response names a snapshot with a name that is too long or not printable"),
-		Entry("a name without end", 200, `{"kind":"Full","snapName":"`+strings.Repeat("x", 5000)+`"}`, "taking a full snapshot: sidecar refuses: the response names a snapshot with a name that is too long or not printable"),
-		Entry("something after the JSON", 200, fullAnswer+"secretaccesskey", "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
+		Entry("an endless name", 200, `{"kind":"Full","snapName":"`+strings.Repeat("x", 5000)+`"}`, "taking a full snapshot: sidecar refuses: the response names a snapshot with a name that is too long or not printable"),
+		Entry("data after the JSON", 200, fullResponse+"secretaccesskey", "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
 	)
 
 	It("cannot fill the memory of the operator with a list of snapshots", func(ctx SpecContext) {
 		const chunk = 1000
-		deltas := strings.Repeat(incrAnswer+",", chunk)
+		deltas := strings.Repeat(incrementalResponse+",", chunk)
 		var sent atomic.Int64
 		client := connectTo(func(w http.ResponseWriter, _ *http.Request) {
-			_, _ = fmt.Fprintf(w, `{"fullSnapshot":%s,"deltaSnapshots":[`, fullAnswer)
+			_, _ = fmt.Fprintf(w, `{"fullSnapshot":%s,"deltaSnapshots":[`, fullResponse)
 			for {
 				written, err := w.Write([]byte(deltas))
 				if sent.Add(int64(written)); err != nil {
@@ -84,16 +84,16 @@ var _ = Describe("A hostile sidecar", func() {
 		Expect(after.HeapAlloc).To(BeNumerically("<", before.HeapAlloc+32<<20), "the heap grew from %d to %d bytes", before.HeapAlloc, after.HeapAlloc)
 	})
 
-	It("cannot send headers without end", func(ctx SpecContext) {
+	It("cannot send endless headers", func(ctx SpecContext) {
 		client := connectTo(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("X-Padding", strings.Repeat("x", 512<<10))
-			_, _ = w.Write([]byte(fullAnswer))
+			_, _ = w.Write([]byte(fullResponse))
 		})
 		_, err := client.FullSnapshot(ctx)
 		Expect(err).To(MatchError("taking a full snapshot: sidecar does not answer: the response is too large"))
 	})
 
-	It("is given up at the end of the context where it sends byte by byte", func(ctx SpecContext) {
+	It("cannot keep a call open beyond its context by sending single bytes", func(ctx SpecContext) {
 		client := connectTo(func(w http.ResponseWriter, r *http.Request) {
 			for r.Context().Err() == nil {
 				_, _ = w.Write([]byte(" "))

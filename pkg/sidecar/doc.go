@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sidecar is the only door to the HTTP interface of etcd-backup-restore, which runs beside each member: snapshots on
-// demand, and what the store holds. The package fake below it is a sidecar in memory behind the same door.
+// Package sidecar is the client of the HTTP API of etcd-backup-restore, which runs as the sidecar of each member. The API
+// takes on-demand snapshots and lists the newest snapshots of the store. No other package uses this API. The package fake
+// implements the same client in memory.
 //
 // What may not live here: decisions, and knowledge of Kubernetes objects.
 package sidecar

@@ -17,7 +17,8 @@ import (
 	"syscall"
 )
 
-// explain maps an error of reading a response to its class. A response that cannot be used is an answer, one that ends early is none.
+// explain classifies an error of reading a response. A response that is complete but not usable is refused. A response that
+// ends early counts as unreachable.
 func explain(err error) error {
 	var (
 		syntax    *json.SyntaxError
@@ -35,8 +36,8 @@ func explain(err error) error {
 	}
 }
 
-// classOf is the class of an error of a connection. The text of the error itself is not used: it has the address, which changes, and may have
-// what the other side sent, such as names in a certificate or the beginning of a response.
+// classOf returns the class of a connection error. It does not return the text of the error. That text contains the address,
+// which changes, and possibly data that the other side sent, for example names in a certificate.
 func classOf(err error) string {
 	var (
 		timeout     net.Error

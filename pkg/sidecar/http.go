@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// dialTimeout bounds connecting and, again, the TLS handshake. The response itself may take as long as the context lasts, since
-	// the sidecar answers when the snapshot is stored.
+	// dialTimeout limits the connection and, separately, the TLS handshake. Only the context limits the response, since the
+	// sidecar responds after it has stored the snapshot.
 	dialTimeout = 5 * time.Second
-	// largestHeader bounds the headers of a response, in bytes.
-	largestHeader = 64 << 10
+	// maxHeaderSize is the maximum size of the headers of a response, in bytes.
+	maxHeaderSize = 64 << 10
 )
 
-// HTTP is the Connector to real sidecars. A sidecar is not trusted: its Clients follow no redirect, read a bounded part of a response,
-// and return error classes instead of what the sidecar sends.
+// HTTP is the Connector to real sidecars. A sidecar is not trusted: a Client follows no redirect, limits the size of a
+// response, and returns error classes instead of data that the sidecar sends.
 type HTTP struct{}
 
 var _ Connector = HTTP{}
@@ -35,12 +35,12 @@ func (HTTP) Connect(target Target) (Client, error) {
 	transport := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
-		MaxResponseHeaderBytes: largestHeader,
-		// A small response must not become a large one.
+		MaxResponseHeaderBytes: maxHeaderSize,
+		// A compressed response could expand beyond the limits.
 		DisableCompression: true,
-		// Requests are rare, and one that is sent again because a kept connection broke would take a second snapshot.
+		// Requests are rare. A retry on a broken keep-alive connection would take a second snapshot.
 		DisableKeepAlives: true,
-		Proxy:             nil, // the address is that of a pod
+		Proxy:             nil, // Address is the address of a pod
 	}
 	if target.CA != nil {
 		pool := x509.NewCertPool()
@@ -63,7 +63,7 @@ type client struct {
 	http *http.Client
 }
 
-// FullSnapshot implements Client. The parameter "final" is left out, which means no.
+// FullSnapshot implements Client. Without the parameter "final" the snapshot is not final.
 func (c *client) FullSnapshot(ctx context.Context) (Snapshot, error) { return c.full(ctx, "") }
 
 // FinalSnapshot implements Client.
@@ -118,7 +118,7 @@ func (c *client) LatestSnapshots(ctx context.Context) (LatestSnapshots, error) {
 	return latest, nil
 }
 
-// get requests a path and hands the response to read.
+// get requests a path and passes the response to read.
 func (c *client) get(ctx context.Context, path, query string, read func(*response) error) error {
 	target := c.base.JoinPath(path)
 	target.RawQuery = query
@@ -126,12 +126,12 @@ func (c *client) get(ctx context.Context, path, query string, read func(*respons
 	if err != nil {
 		return fmt.Errorf("%w: the address is not valid", ErrUnreachable)
 	}
-	answer, err := c.http.Do(request)
+	answered, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("%w: %s", ErrUnreachable, classOf(err))
 	}
-	defer func() { _ = answer.Body.Close() }()
-	switch code := answer.StatusCode; {
+	defer func() { _ = answered.Body.Close() }()
+	switch code := answered.StatusCode; {
 	case code == http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w: it has no store, or does not reach the sidecar of the leader", ErrRefused)
 	case code >= 300 && code < 400:
@@ -140,5 +140,5 @@ func (c *client) get(ctx context.Context, path, query string, read func(*respons
 		return fmt.Errorf("%w: HTTP %d", ErrRefused, code)
 	}
 
-	return explain(read(newResponse(answer.Body)))
+	return explain(read(newResponse(answered.Body)))
 }

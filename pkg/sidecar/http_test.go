@@ -18,17 +18,17 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// What etcd-backup-restore answers, taken from its own types.
+// Responses of etcd-backup-restore, derived from its own types.
 const (
-	fullAnswer = `{"kind":"Full","startRevision":0,"lastRevision":42,"createdOn":"2026-01-01T12:00:00Z","snapDir":"","snapName":"Full-00000000-00000042-1767268800.gz","isChunk":false,"prefix":"p/v2","compressionSuffix":".gz","isFinal":false,"immutabilityExpriyTime":"0001-01-01T00:00:00Z","versionID":null}`
-	incrAnswer = `{"kind":"Incr","startRevision":43,"lastRevision":50,"createdOn":"2026-01-01T12:01:00Z","snapDir":"","snapName":"Incr-00000043-00000050-1767268860.gz"}`
+	fullResponse        = `{"kind":"Full","startRevision":0,"lastRevision":42,"createdOn":"2026-01-01T12:00:00Z","snapDir":"","snapName":"Full-00000000-00000042-1767268800.gz","isChunk":false,"prefix":"p/v2","compressionSuffix":".gz","isFinal":false,"immutabilityExpriyTime":"0001-01-01T00:00:00Z","versionID":null}`
+	incrementalResponse = `{"kind":"Incr","startRevision":43,"lastRevision":50,"createdOn":"2026-01-01T12:01:00Z","snapDir":"","snapName":"Incr-00000043-00000050-1767268860.gz"}`
 )
 
 var _ = Describe("HTTP", func() {
 	var (
-		ctx     = context.Background()
-		asked   []string
-		handler http.HandlerFunc
+		ctx      = context.Background()
+		requests []string
+		handler  http.HandlerFunc
 
 		full = sidecar.Snapshot{
 			Name: "Full-00000000-00000042-1767268800.gz", Kind: "Full", LastRevision: 42, CreatedAt: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
@@ -39,16 +39,16 @@ var _ = Describe("HTTP", func() {
 	)
 
 	serve := func(start func(http.Handler) *httptest.Server) *httptest.Server {
-		asked = nil
+		requests = nil
 		server := start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked = append(asked, r.URL.String())
+			requests = append(requests, r.URL.String())
 			handler(w, r)
 		}))
 		DeferCleanup(server.Close)
 
 		return server
 	}
-	answers := func(status int, body string) {
+	respondWith := func(status int, body string) {
 		handler = func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(body))
@@ -68,45 +68,45 @@ var _ = Describe("HTTP", func() {
 	}
 
 	It("takes a full snapshot that is not the final one", func() {
-		answers(200, fullAnswer)
+		respondWith(200, fullResponse)
 		Expect(plain().FullSnapshot(ctx)).To(Equal(full))
-		Expect(asked).To(Equal([]string{"/snapshot/full"}))
+		Expect(requests).To(Equal([]string{"/snapshot/full"}))
 	})
 
-	It("takes a final one where it is asked for", func() {
-		answers(200, strings.Replace(fullAnswer, `"isFinal":false`, `"isFinal":true`, 1))
+	It("takes a final snapshot on request", func() {
+		respondWith(200, strings.Replace(fullResponse, `"isFinal":false`, `"isFinal":true`, 1))
 		snapshot, err := plain().FinalSnapshot(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(snapshot.Final).To(BeTrue())
-		Expect(asked).To(Equal([]string{"/snapshot/full?final=true"}))
+		Expect(requests).To(Equal([]string{"/snapshot/full?final=true"}))
 	})
 
 	It("takes a delta snapshot", func() {
-		answers(200, incrAnswer)
+		respondWith(200, incrementalResponse)
 		Expect(plain().DeltaSnapshot(ctx)).To(Equal(&incr))
-		Expect(asked).To(Equal([]string{"/snapshot/delta"}))
+		Expect(requests).To(Equal([]string{"/snapshot/delta"}))
 	})
 
-	It("takes no delta snapshot where nothing was written", func() {
-		answers(200, "null")
+	It("takes no delta snapshot if etcd has no new revision", func() {
+		respondWith(200, "null")
 		Expect(plain().DeltaSnapshot(ctx)).To(BeNil())
 	})
 
-	It("does not take nothing for a full snapshot", func() {
-		answers(200, "null")
+	It("rejects a response without a full snapshot", func() {
+		respondWith(200, "null")
 		_, err := plain().FullSnapshot(ctx)
 		Expect(err).To(MatchError(sidecar.ErrRefused))
 	})
 
-	It("reads what the store holds", func() {
-		answers(200, `{"fullSnapshot":`+fullAnswer+`,"deltaSnapshots":[`+incrAnswer+`]}`)
+	It("reads the newest snapshots of the store", func() {
+		respondWith(200, `{"fullSnapshot":`+fullResponse+`,"deltaSnapshots":[`+incrementalResponse+`]}`)
 		latest, err := plain().LatestSnapshots(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(latest).To(Equal(sidecar.LatestSnapshots{Full: &full, LastDelta: &incr, DeltaCount: 1}))
 		Expect(latest.LastRevision()).To(Equal(int64(50)))
 	})
 
-	DescribeTable("knows what is in the store since a revision",
+	DescribeTable("finds the snapshots that contain a revision",
 		func(revision int64, final bool, full, whichever string) {
 			latest := sidecar.LatestSnapshots{Full: &sidecar.Snapshot{Name: "full", LastRevision: 40, Final: final}, LastDelta: &sidecar.Snapshot{Name: "delta", LastRevision: 50}, DeltaCount: 1}
 			name := func(snapshot *sidecar.Snapshot) string {
@@ -126,34 +126,34 @@ var _ = Describe("HTTP", func() {
 		Entry("nothing", int64(51), false, "", ""),
 	)
 
-	It("knows that an empty store holds nothing", func() {
+	It("finds nothing in an empty store", func() {
 		Expect(sidecar.LatestSnapshots{}.Since(0)).To(BeNil())
 		Expect(sidecar.LatestSnapshots{}.FullSince(0, false)).To(BeNil())
 	})
 
 	It("reads an empty store", func() {
-		answers(200, `{"fullSnapshot":null,"deltaSnapshots":null}`)
+		respondWith(200, `{"fullSnapshot":null,"deltaSnapshots":null}`)
 		latest, err := plain().LatestSnapshots(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(latest.Full).To(BeNil())
 		Expect(latest.LastRevision()).To(BeZero())
 	})
 
-	DescribeTable("tells a sidecar that refuses from one that is not there",
+	DescribeTable("distinguishes a sidecar that refuses from one that is unreachable",
 		func(status int, body, message string) {
-			answers(status, body)
+			respondWith(status, body)
 			_, err := plain().FullSnapshot(ctx)
 			Expect(err).To(MatchError(sidecar.ErrRefused))
 			Expect(err).NotTo(MatchError(sidecar.ErrUnreachable))
 			Expect(err).To(MatchError(message))
 		},
 		Entry("without a store", 405, "", "taking a full snapshot: sidecar refuses: it has no store, or does not reach the sidecar of the leader"),
-		Entry("with a store that fails", 500, "", "taking a full snapshot: sidecar refuses: HTTP 500"),
+		Entry("with a failing store", 500, "", "taking a full snapshot: sidecar refuses: HTTP 500"),
 		Entry("with a reason", 400, "no", "taking a full snapshot: sidecar refuses: HTTP 400"),
-		Entry("with something else", 200, "<html>", "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
+		Entry("with a response that is not JSON", 200, "<html>", "taking a full snapshot: sidecar refuses: the response is not valid JSON"),
 	)
 
-	It("says that nobody answers, without the address", func() {
+	It("reports an unreachable sidecar without its address", func() {
 		server := serve(httptest.NewServer)
 		address := server.Listener.Addr().String()
 		server.Close()
@@ -162,7 +162,7 @@ var _ = Describe("HTTP", func() {
 		Expect(err.Error()).NotTo(ContainSubstring("http://"))
 	})
 
-	It("ends with its context", func() {
+	It("ends a call with its context", func() {
 		ended := make(chan struct{})
 		handler = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done(); close(ended) }
 		client := plain()
@@ -180,24 +180,24 @@ var _ = Describe("HTTP", func() {
 		)
 
 		BeforeEach(func() {
-			answers(200, fullAnswer)
+			respondWith(200, fullResponse)
 			server = serve(httptest.NewTLSServer)
 			bundle = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 		})
 
-		It("verifies the name, and not the address", func() {
+		It("verifies the server name, not the address", func() {
 			client := connect(sidecar.Target{Address: server.Listener.Addr().String(), ServerName: "example.com", CA: bundle})
 			Expect(client.FullSnapshot(ctx)).To(Equal(full))
 		})
 
-		It("does not talk to a sidecar of another name", func() {
+		It("does not send requests to a sidecar with another name", func() {
 			client := connect(sidecar.Target{Address: server.Listener.Addr().String(), ServerName: "main-local", CA: bundle})
 			_, err := client.FullSnapshot(ctx)
 			Expect(err).To(MatchError(sidecar.ErrUnreachable))
-			Expect(asked).To(BeEmpty())
+			Expect(requests).To(BeEmpty())
 		})
 
-		It("does not connect with a bundle that holds nothing", func() {
+		It("does not connect with a bundle without certificates", func() {
 			_, err := sidecar.HTTP{}.Connect(sidecar.Target{Address: "10.0.0.1:8080", CA: []byte("nothing")})
 			Expect(err).To(MatchError("connecting to the sidecar at 10.0.0.1:8080: the CA bundle holds no certificate"))
 		})

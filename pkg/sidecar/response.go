@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// largestResponse bounds the body of a response, in bytes: the delta snapshots of one and a half months, one every 20 seconds.
-	// A list is never held in memory as a whole.
-	largestResponse = 64 << 20
-	// largestValue bounds one value in a body, in bytes: a snapshot has about 300.
-	largestValue = 64 << 10
-	// longestText bounds a text of a snapshot, in bytes. It is the longest name of an object in a store.
-	longestText = 1024
+	// maxResponseSize is the maximum size of a response body, in bytes. It is enough for the delta snapshots of one and a half
+	// months at one per 20 seconds. The whole list is never in memory.
+	maxResponseSize = 64 << 20
+	// maxValueSize is the maximum size of one value in a body, in bytes. A snapshot has about 300 bytes.
+	maxValueSize = 64 << 10
+	// maxTextLength is the maximum length of a text of a snapshot, in bytes. It equals the maximum length of an object name in
+	// a store.
+	maxTextLength = 1024
 )
 
 var (
@@ -30,20 +31,20 @@ var (
 	errBadName  = errors.New("the response names a snapshot with a name that is too long or not printable")
 )
 
-// response decodes a body value by value.
+// response decodes a body one value at a time.
 type response struct {
 	body    *boundedReader
 	decoder *json.Decoder
 }
 
 func newResponse(body io.Reader) *response {
-	bounded := &boundedReader{reader: body, total: largestResponse, value: largestValue}
+	bounded := &boundedReader{reader: body, total: maxResponseSize, value: maxValueSize}
 
 	return &response{body: bounded, decoder: json.NewDecoder(bounded)}
 }
 
-// snapshotAnswer is a snapshot as the sidecar writes it.
-type snapshotAnswer struct {
+// snapshotResponse is the JSON form of a snapshot in a response of the sidecar.
+type snapshotResponse struct {
 	Kind          string    `json:"kind"`
 	StartRevision int64     `json:"startRevision"`
 	LastRevision  int64     `json:"lastRevision"`
@@ -53,7 +54,7 @@ type snapshotAnswer struct {
 	IsFinal       bool      `json:"isFinal"`
 }
 
-// snapshot reads a body that is one snapshot. Nil without an error: it is null.
+// snapshot decodes a body that is one snapshot. Nil without an error: the body is null.
 func (r *response) snapshot() (*Snapshot, error) {
 	snapshot, err := r.nextSnapshot()
 	if err != nil {
@@ -63,7 +64,7 @@ func (r *response) snapshot() (*Snapshot, error) {
 	return snapshot, r.end()
 }
 
-// latestSnapshots reads a body that says what the store holds at its end. Of the delta snapshots it keeps the last one only.
+// latestSnapshots decodes a body that lists the newest snapshots. It keeps only the last delta snapshot.
 func (r *response) latestSnapshots() (LatestSnapshots, error) {
 	var latest LatestSnapshots
 	if err := r.delimiter('{'); err != nil {
@@ -93,7 +94,7 @@ func (r *response) latestSnapshots() (LatestSnapshots, error) {
 	return latest, r.end()
 }
 
-// deltas reads a list of snapshots or null.
+// deltas decodes a list of snapshots or null.
 func (r *response) deltas(latest *LatestSnapshots) error {
 	switch opening, err := r.token(); {
 	case err != nil || opening == nil:
@@ -115,40 +116,40 @@ func (r *response) deltas(latest *LatestSnapshots) error {
 	return r.delimiter(']')
 }
 
-// nextSnapshot reads a snapshot or null. Nil without an error: it is null, or has no name.
+// nextSnapshot decodes a snapshot or null. Nil without an error: the value is null or has no name.
 func (r *response) nextSnapshot() (*Snapshot, error) {
-	var answer *snapshotAnswer
-	if err := r.value(&answer); err != nil {
+	var answered *snapshotResponse
+	if err := r.value(&answered); err != nil {
 		return nil, err
 	}
-	if answer == nil || answer.Name == "" {
+	if answered == nil || answered.Name == "" {
 		return nil, nil
 	}
-	name := answer.Name
-	if answer.Directory != "" { // the oldest layout of stores
-		name = answer.Directory + "/" + answer.Name
+	name := answered.Name
+	if answered.Directory != "" { // layout of the first versions of etcd-backup-restore
+		name = answered.Directory + "/" + answered.Name
 	}
-	if !isText(name) || !isText(answer.Kind) {
+	if !isPrintable(name) || !isPrintable(answered.Kind) {
 		return nil, errBadName
 	}
 
 	return &Snapshot{
-		Name: name, Kind: answer.Kind, StartRevision: answer.StartRevision, LastRevision: answer.LastRevision, CreatedAt: answer.CreatedOn, Final: answer.IsFinal,
+		Name: name, Kind: answered.Kind, StartRevision: answered.StartRevision, LastRevision: answered.LastRevision, CreatedAt: answered.CreatedOn, Final: answered.IsFinal,
 	}, nil
 }
 
-func isText(text string) bool {
-	return len(text) <= longestText && utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+func isPrintable(text string) bool {
+	return len(text) <= maxTextLength && utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 func (r *response) value(into any) error {
-	r.body.value = largestValue
+	r.body.value = maxValueSize
 
 	return r.decoder.Decode(into)
 }
 
 func (r *response) token() (json.Token, error) {
-	r.body.value = largestValue
+	r.body.value = maxValueSize
 
 	return r.decoder.Token()
 }
@@ -162,7 +163,7 @@ func (r *response) delimiter(expected json.Delim) error {
 	return err
 }
 
-// end makes sure that nothing follows.
+// end returns an error if the body continues after the JSON value.
 func (r *response) end() error {
 	switch _, err := r.token(); {
 	case errors.Is(err, io.EOF):
@@ -174,10 +175,10 @@ func (r *response) end() error {
 	}
 }
 
-// boundedReader fails with errTooLarge where more is read than a response, or one value in it, may have.
+// boundedReader fails with errTooLarge if a response or one of its values exceeds its maximum size.
 type boundedReader struct {
 	reader io.Reader
-	// total and value are how many bytes may still be read, of the response and of the value at hand.
+	// total and value are the remaining bytes of the response and of its current value.
 	total, value int64
 }
 

@@ -9,9 +9,9 @@ import (
 	"fmt"
 )
 
-// VerifiedFullSnapshot takes a full snapshot and verifies it: revision is a quorum read of etcd's revision, done before the
-// snapshot is asked for, and the newest full snapshot that the store holds afterwards has to reach as far. That one is
-// returned, usually the one that was taken.
+// VerifiedFullSnapshot takes a full snapshot and verifies it. It calls revision, a quorum read of the etcd revision, before it
+// requests the snapshot. Afterwards the newest full snapshot in the store must contain that revision. It returns this
+// snapshot, which is usually the one that it took.
 func VerifiedFullSnapshot(ctx context.Context, client Client, revision func(context.Context) (int64, error)) (Snapshot, error) {
 	acknowledged, err := revision(ctx)
 	if err != nil {

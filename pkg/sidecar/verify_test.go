@@ -15,8 +15,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// told answers what the test says.
-type told struct {
+// fakeClient returns what the test sets.
+type fakeClient struct {
 	sidecar.Client
 
 	taken    sidecar.Snapshot
@@ -26,16 +26,16 @@ type told struct {
 	calls    []string
 }
 
-func (t *told) FullSnapshot(context.Context) (sidecar.Snapshot, error) {
-	t.calls = append(t.calls, "full")
+func (c *fakeClient) FullSnapshot(context.Context) (sidecar.Snapshot, error) {
+	c.calls = append(c.calls, "full")
 
-	return t.taken, t.takenErr
+	return c.taken, c.takenErr
 }
 
-func (t *told) LatestSnapshots(context.Context) (sidecar.LatestSnapshots, error) {
-	t.calls = append(t.calls, "latest")
+func (c *fakeClient) LatestSnapshots(context.Context) (sidecar.LatestSnapshots, error) {
+	c.calls = append(c.calls, "latest")
 
-	return t.latest, t.failure
+	return c.latest, c.failure
 }
 
 var _ = Describe("VerifiedFullSnapshot", func() {
@@ -43,12 +43,12 @@ var _ = Describe("VerifiedFullSnapshot", func() {
 		ctx      = context.Background()
 		now      = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		full     = sidecar.Snapshot{Name: "Full-42", LastRevision: 42, CreatedAt: now}
-		client   *told
+		client   *fakeClient
 		revision func(context.Context) (int64, error)
 	)
 
 	BeforeEach(func() {
-		client = &told{taken: full, latest: sidecar.LatestSnapshots{Full: &full}}
+		client = &fakeClient{taken: full, latest: sidecar.LatestSnapshots{Full: &full}}
 		revision = func(context.Context) (int64, error) {
 			client.calls = append(client.calls, "revision")
 
@@ -61,13 +61,13 @@ var _ = Describe("VerifiedFullSnapshot", func() {
 		Expect(client.calls).To(Equal([]string{"revision", "full", "latest"}))
 	})
 
-	It("is content with a newer one that somebody else took", func() {
+	It("accepts a newer snapshot of another caller", func() {
 		newer := sidecar.Snapshot{Name: "Full-50", LastRevision: 50, CreatedAt: now.Add(time.Second)}
 		client.latest.Full = &newer
 		Expect(sidecar.VerifiedFullSnapshot(ctx, client, revision)).To(Equal(newer))
 	})
 
-	DescribeTable("does not believe",
+	DescribeTable("fails",
 		func(change func(), message string) {
 			change()
 			_, err := sidecar.VerifiedFullSnapshot(ctx, client, revision)
@@ -76,13 +76,13 @@ var _ = Describe("VerifiedFullSnapshot", func() {
 		Entry("without a quorum", func() {
 			revision = func(context.Context) (int64, error) { return 0, errors.New("no leader") }
 		}, "reading etcd's revision: no leader"),
-		Entry("a call that failed", func() { client.takenErr = errors.New("refused") }, "refused"),
-		Entry("a store that cannot be read", func() { client.failure = errors.New("refused") }, "verifying full snapshot Full-42: refused"),
-		Entry("a store that is empty", func() { client.latest.Full = nil }, "verifying full snapshot Full-42: the store holds none"),
-		Entry("a store that has only an older one", func() {
+		Entry("if the call fails", func() { client.takenErr = errors.New("refused") }, "refused"),
+		Entry("if the store cannot be read", func() { client.failure = errors.New("refused") }, "verifying full snapshot Full-42: refused"),
+		Entry("if the store is empty", func() { client.latest.Full = nil }, "verifying full snapshot Full-42: the store holds none"),
+		Entry("if the store has only an older snapshot", func() {
 			client.latest.Full = &sidecar.Snapshot{Name: "Full-40", LastRevision: 60, CreatedAt: now.Add(-time.Second)}
 		}, "verifying full snapshot Full-42: the newest in the store is Full-40"),
-		Entry("a snapshot that lacks what was acknowledged", func() {
+		Entry("if the snapshot lacks acknowledged writes", func() {
 			revision = func(context.Context) (int64, error) { return 43, nil }
 		}, "verifying full snapshot Full-42: it ends with revision 42, and etcd was at 43 before"),
 	)

@@ -32,7 +32,7 @@ var _ = Describe("A cluster that etcd-druid created", func() {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(int32(replicas)), fixture.WithAnnotation(suspendAnnotation, "")) // #nosec G115 -- 1 or 3
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		ns.Create(ctx, etcd)
-		etcdDruid := fixture.Predecessor{
+		etcdDruid := fixture.EtcdDruid{
 			Etcd: etcd, WrapperImage: "seed.local/etcd-wrapper:1", SidecarImage: "seed.local/etcd-backup-restore:v0.33.0", Home: "/home/nonroot",
 		}
 		ns.Create(ctx, etcdDruid.Objects()...)

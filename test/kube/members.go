@@ -267,7 +267,7 @@ func (c connector) Connect(ctx context.Context, target etcdclient.Target) (etcdc
 	return member{Client: client, connector: c}, err
 }
 
-func (connector) Forget(etcdclient.Target) {}
+func (connector) Disconnect(etcdclient.Target) {}
 
 type member struct {
 	etcdclient.Client

@@ -48,11 +48,11 @@ func guardElection(ctx context.Context, o *Options, config *rest.Config, options
 		Hostname: hostname,
 		TakeOver: o.Config.Predecessor == configv1alpha1.PredecessorTakeOver,
 	}
-	if err := guard.Look(ctx); err != nil {
+	if err := guard.Check(ctx); err != nil {
 		return nil, err
 	}
 	if !options.LeaderElection {
-		if reason := guard.StandingBy(); reason != "" {
+		if reason := guard.StandbyReason(); reason != "" {
 			return nil, fmt.Errorf("this operator must not act, and without an election it cannot stand by: %s", reason)
 		}
 
@@ -79,7 +79,7 @@ func addOwnership(mgr manager.Manager, guard *ownership.Guard, policy configv1al
 		return nil
 	}
 
-	return mgr.Add(&ownership.GiveBack{
+	return mgr.Add(&ownership.HandBack{
 		Client:   guard.Client,
 		Observer: &observer.Observer{Reader: mgr.GetAPIReader(), APIReader: mgr.GetAPIReader()},
 		Recorder: guard.Recorder,

@@ -55,7 +55,7 @@ func rendererFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults s
 	if o.State.StoreError != "" {
 		return nil, fmt.Errorf("the store that ManagedResource %s records: %s", o.ManagedResource.Name, o.State.StoreError)
 	}
-	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: o.Gardener, Pinned: o.State.Store})
+	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: etcd, Gardener: o.Gardener, Pinned: o.State.Store})
 	if resolution.Store == nil {
 		return nil, errors.New(resolution.Message)
 	}

@@ -100,7 +100,7 @@ func rehearsalFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
 	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
 	Expect(errs).To(BeEmpty())
 
-	return compaction.Rehearsal(compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", InitImage: "example.com/init:v1", Deadline: 3 * time.Hour})
+	return compaction.RestoreVerificationJob(compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", InitImage: "example.com/init:v1", Deadline: 3 * time.Hour})
 }
 
 func manifest(job *batchv1.Job) string {

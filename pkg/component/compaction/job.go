@@ -100,8 +100,8 @@ type kind struct {
 }
 
 var (
-	compactor = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
-	rehearsal = kind{helper.RehearsalJobName, druidv1alpha1.ComponentNameRehearsalJob}
+	compactor           = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
+	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRehearsalJob}
 )
 
 func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {

@@ -30,8 +30,8 @@ const (
 	ReasonOver = "Over"
 )
 
-// Seen is what was seen of a copy.
-type Seen struct {
+// Observation is what was seen of a copy.
+type Observation struct {
 	// Task that is carried out.
 	Task *druidv1alpha1.EtcdCopyBackupsTask
 	// Job that carries it out.
@@ -40,28 +40,28 @@ type Seen struct {
 	Pods []corev1.Pod
 }
 
-// IsOver is true when the Job has ended, well or not.
-func IsOver(job *batchv1.Job) bool {
+// IsFinished is true when the Job has ended, well or not.
+func IsFinished(job *batchv1.Job) bool {
 	return find(job, batchv1.JobComplete) != nil || find(job, batchv1.JobFailed) != nil
 }
 
 // Conditions say how far a copy is: Succeeded or Failed once the Job says so, and Progressing all the while. Messages name
 // times, never ages.
-func Conditions(seen Seen) []druidv1alpha1.Condition {
-	if complete := find(seen.Job, batchv1.JobComplete); complete != nil {
+func Conditions(obs Observation) []druidv1alpha1.Condition {
+	if complete := find(obs.Job, batchv1.JobComplete); complete != nil {
 		return []druidv1alpha1.Condition{
-			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(complete, "JobComplete"), Message: "What the source held and the target lacked was copied; the log of the Job says what that was" + seen.inVain() + seen.afterFailures()},
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskSucceeded, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(complete, "JobComplete"), Message: "What the source held and the target lacked was copied; the log of the Job says what that was" + obs.waitTimedOut() + obs.afterFailures()},
 			Progressing(druidv1alpha1.ConditionFalse, ReasonOver, "The copy has ended at "+utc(complete.LastTransitionTime.Time)),
 		}
 	}
-	if failed := find(seen.Job, batchv1.JobFailed); failed != nil {
+	if failed := find(obs.Job, batchv1.JobFailed); failed != nil {
 		return []druidv1alpha1.Condition{
-			{Type: druidv1alpha1.EtcdCopyBackupsTaskFailed, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(failed, "JobFailed"), Message: failed.Message + seen.lastFailure() + ". Create the task anew to try again; what was copied is not copied twice"},
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskFailed, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(failed, "JobFailed"), Message: failed.Message + obs.lastFailure() + ". Create the task anew to try again; what was copied is not copied twice"},
 			Progressing(druidv1alpha1.ConditionFalse, ReasonOver, "The copy has ended at "+utc(failed.LastTransitionTime.Time)),
 		}
 	}
 
-	return []druidv1alpha1.Condition{Progressing(druidv1alpha1.ConditionTrue, ReasonCopying, seen.running()+seen.lastFailure())}
+	return []druidv1alpha1.Condition{Progressing(druidv1alpha1.ConditionTrue, ReasonCopying, obs.running()+obs.lastFailure())}
 }
 
 // Progressing is the condition that says what is done now.
@@ -70,7 +70,7 @@ func Progressing(status druidv1alpha1.ConditionStatus, reason, message string) d
 }
 
 // running says what the newest pod does.
-func (s Seen) running() string {
+func (s Observation) running() string {
 	attempt := fmt.Sprintf("Attempt %d of %d", s.Job.Status.Failed+1, ptr.Deref(s.Job.Spec.BackoffLimit, retries)+1)
 	for _, pod := range s.Pods {
 		switch {
@@ -78,7 +78,7 @@ func (s Seen) running() string {
 		case pod.Status.Phase == corev1.PodRunning:
 			return attempt + " runs since " + utc(pod.CreationTimestamp.Time) + s.waiting(pod.CreationTimestamp.Time)
 		case pod.Status.Phase == corev1.PodPending:
-			return attempt + " waits for pod " + pod.Name + " to start" + trouble(pod)
+			return attempt + " waits for pod " + pod.Name + " to start" + problemOf(pod)
 		}
 	}
 
@@ -86,7 +86,7 @@ func (s Seen) running() string {
 }
 
 // waiting says for how long the copy may wait for the final snapshot.
-func (s Seen) waiting(since time.Time) string {
+func (s Observation) waiting(since time.Time) string {
 	wait := s.Task.Spec.WaitForFinalSnapshot
 	switch {
 	case wait == nil || !wait.Enabled:
@@ -98,8 +98,8 @@ func (s Seen) waiting(since time.Time) string {
 	}
 }
 
-// inVain says when the pod that copied ran for at least as long as it may wait for the final snapshot: it goes on without one then.
-func (s Seen) inVain() string {
+// waitTimedOut says when the pod that copied ran for at least as long as it may wait for the final snapshot: it goes on without one then.
+func (s Observation) waitTimedOut() string {
 	wait := s.Task.Spec.WaitForFinalSnapshot
 	if wait == nil || !wait.Enabled || wait.Timeout == nil || wait.Timeout.Duration == 0 {
 		return ""
@@ -117,7 +117,7 @@ func (s Seen) inVain() string {
 }
 
 // afterFailures says how often it went wrong before.
-func (s Seen) afterFailures() string {
+func (s Observation) afterFailures() string {
 	if s.Job.Status.Failed == 0 {
 		return ""
 	}
@@ -126,7 +126,7 @@ func (s Seen) afterFailures() string {
 }
 
 // lastFailure says how the newest pod that failed ended.
-func (s Seen) lastFailure() string {
+func (s Observation) lastFailure() string {
 	var (
 		newest *corev1.ContainerStateTerminated
 		name   string
@@ -147,7 +147,7 @@ func (s Seen) lastFailure() string {
 	return fmt.Sprintf("; pod %s ended at %s with code %d: %s", name, utc(newest.FinishedAt.Time), newest.ExitCode, cmp.Or(lastLine(newest.Message), newest.Reason))
 }
 
-func trouble(pod corev1.Pod) string {
+func problemOf(pod corev1.Pod) string {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			return ": " + condition.Message

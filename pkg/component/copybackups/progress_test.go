@@ -43,35 +43,35 @@ var _ = Describe("Conditions", func() {
 	}
 
 	DescribeTable("say what the copy does",
-		func(seen copybackups.Seen, message string) {
-			if seen.Task == nil {
-				seen.Task = task()
+		func(obs copybackups.Observation, message string) {
+			if obs.Task == nil {
+				obs.Task = task()
 			}
-			Expect(copybackups.Conditions(seen)).To(ConsistOf(druidv1alpha1.Condition{Type: "Progressing", Status: "True", Reason: "Copying", Message: message}))
-			Expect(copybackups.IsOver(seen.Job)).To(BeFalse())
+			Expect(copybackups.Conditions(obs)).To(ConsistOf(druidv1alpha1.Condition{Type: "Progressing", Status: "True", Reason: "Copying", Message: message}))
+			Expect(copybackups.IsFinished(obs.Job)).To(BeFalse())
 		},
-		Entry("before there is a pod", copybackups.Seen{Job: job(0)}, "Attempt 1 of 7 is about to start"),
-		Entry("while its pod starts", copybackups.Seen{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending)}}, "Attempt 1 of 7 waits for pod main-worker-x to start"),
-		Entry("while no node has room", copybackups.Seen{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
+		Entry("before there is a pod", copybackups.Observation{Job: job(0)}, "Attempt 1 of 7 is about to start"),
+		Entry("while its pod starts", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending)}}, "Attempt 1 of 7 waits for pod main-worker-x to start"),
+		Entry("while no node has room", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}
 		})}}, "Attempt 1 of 7 waits for pod main-worker-x to start: 0/3 nodes are available"),
-		Entry("while its image cannot be pulled", copybackups.Seen{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
+		Entry("while its image cannot be pulled", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
 			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: "not found"}}}}
 		})}}, "Attempt 1 of 7 waits for pod main-worker-x to start: ErrImagePull: not found"),
-		Entry("while its pod runs", copybackups.Seen{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodRunning)}}, "Attempt 1 of 7 runs since 2026-01-01T12:00:00Z"),
-		Entry("while it may wait for the final snapshot", copybackups.Seen{Task: task(withEverything), Job: job(0), Pods: []corev1.Pod{pod(corev1.PodRunning)}},
+		Entry("while its pod runs", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodRunning)}}, "Attempt 1 of 7 runs since 2026-01-01T12:00:00Z"),
+		Entry("while it may wait for the final snapshot", copybackups.Observation{Task: task(withEverything), Job: job(0), Pods: []corev1.Pod{pod(corev1.PodRunning)}},
 			"Attempt 1 of 7 runs since 2026-01-01T12:00:00Z; it copies when the newest full snapshot in the source is a final one, or at 2026-01-01T13:00:00Z"),
-		Entry("after attempts that failed, with the end of the newest log", copybackups.Seen{Job: job(2), Pods: []corev1.Pod{
+		Entry("after attempts that failed, with the end of the newest log", copybackups.Observation{Job: job(2), Pods: []corev1.Pod{
 			pod(corev1.PodFailed, ended(1, "old")), pod(corev1.PodFailed, ended(2, "level=info\nlevel=fatal msg=\"403\"\n")), pod(corev1.PodRunning),
 		}}, "Attempt 3 of 7 runs since 2026-01-01T12:00:00Z; pod main-worker-failed ended at 2026-01-01T12:02:00Z with code 1: level=fatal msg=\"403\""),
-		Entry("after an attempt that failed without a word", copybackups.Seen{Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, ""))}},
+		Entry("after an attempt that failed without a word", copybackups.Observation{Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, ""))}},
 			"Attempt 2 of 7 is about to start; pod main-worker-failed ended at 2026-01-01T12:01:00Z with code 1: Error"),
 	)
 
 	It("say that it ended well", func() {
-		seen := copybackups.Seen{Task: task(), Job: job(1, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: at(5)})}
-		Expect(copybackups.IsOver(seen.Job)).To(BeTrue())
-		Expect(copybackups.Conditions(seen)).To(ConsistOf(
+		obs := copybackups.Observation{Task: task(), Job: job(1, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: at(5)})}
+		Expect(copybackups.IsFinished(obs.Job)).To(BeTrue())
+		Expect(copybackups.Conditions(obs)).To(ConsistOf(
 			druidv1alpha1.Condition{Type: "Succeeded", Status: "True", Reason: "CompletionsReached", Message: "What the source held and the target lacked was copied; the log of the Job says what that was, after 1 failed attempts"},
 			druidv1alpha1.Condition{Type: "Progressing", Status: "False", Reason: "Over", Message: "The copy has ended at 2026-01-01T12:05:00Z"},
 		))
@@ -82,9 +82,9 @@ var _ = Describe("Conditions", func() {
 			copied := pod(corev1.PodSucceeded, func(pod *corev1.Pod) {
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at(0), FinishedAt: at(minutes)}}}}
 			})
-			seen := copybackups.Seen{Task: task(spec), Pods: []corev1.Pod{copied},
+			obs := copybackups.Observation{Task: task(spec), Pods: []corev1.Pod{copied},
 				Job: job(0, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: at(70)})}
-			Expect(copybackups.Conditions(seen)).To(ContainElement(HaveField("Message", message)))
+			Expect(copybackups.Conditions(obs)).To(ContainElement(HaveField("Message", message)))
 		},
 		Entry("when its pod ran for as long", 60, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was; pod main-worker-x ran for longer than the 1h0m0s that it was to wait for a final snapshot, and may have copied without one"),
 		Entry("not when it took less", 59, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was"),
@@ -92,22 +92,22 @@ var _ = Describe("Conditions", func() {
 	)
 
 	It("say why it failed for good", func() {
-		seen := copybackups.Seen{Task: task(), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(4, "no such bucket"))},
+		obs := copybackups.Observation{Task: task(), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(4, "no such bucket"))},
 			Job: job(7, batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit", LastTransitionTime: at(5)})}
-		Expect(copybackups.IsOver(seen.Job)).To(BeTrue())
-		Expect(copybackups.Conditions(seen)).To(ContainElement(
+		Expect(copybackups.IsFinished(obs.Job)).To(BeTrue())
+		Expect(copybackups.Conditions(obs)).To(ContainElement(
 			druidv1alpha1.Condition{Type: "Failed", Status: "True", Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit; pod main-worker-failed ended at 2026-01-01T12:04:00Z with code 1: no such bucket. Create the task anew to try again; what was copied is not copied twice"},
 		))
 	})
 
 	It("take a condition of the Job for what it is only when it is true", func() {
-		seen := copybackups.Seen{Task: task(), Job: job(0, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionFalse})}
-		Expect(copybackups.IsOver(seen.Job)).To(BeFalse())
-		Expect(copybackups.Conditions(seen)).To(HaveLen(1))
+		obs := copybackups.Observation{Task: task(), Job: job(0, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionFalse})}
+		Expect(copybackups.IsFinished(obs.Job)).To(BeFalse())
+		Expect(copybackups.Conditions(obs)).To(HaveLen(1))
 	})
 
 	It("cut what nobody reads", func() {
-		seen := copybackups.Seen{Task: task(), Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, strings.Repeat("x", 4000)))}}
-		Expect(len(copybackups.Conditions(seen)[0].Message)).To(BeNumerically("<", 500))
+		obs := copybackups.Observation{Task: task(), Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, strings.Repeat("x", 4000)))}}
+		Expect(len(copybackups.Conditions(obs)[0].Message)).To(BeNumerically("<", 500))
 	})
 })

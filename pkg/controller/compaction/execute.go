@@ -89,7 +89,7 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 	if message := observation.State.StoreError; message != "" {
 		return values, "", errors.New(message)
 	}
-	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: observation.Gardener, Pinned: pinned})
+	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: etcd, Gardener: observation.Gardener, Pinned: pinned})
 	if resolution.Store == nil {
 		return values, resolution.Message, nil
 	}

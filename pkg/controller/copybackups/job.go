@@ -45,7 +45,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, task *druidv1alpha1.EtcdC
 	if err := r.Client.List(ctx, pods, client.InNamespace(task.Namespace), client.MatchingLabels{batchv1.ControllerUidLabel: string(job.UID)}); err != nil {
 		return nil, fmt.Errorf("listing the pods of Job %s: %w", job.Name, err)
 	}
-	return copybackups.Conditions(copybackups.Seen{Task: task, Job: job, Pods: pods.Items}), nil
+	return copybackups.Conditions(copybackups.Observation{Task: task, Job: job, Pods: pods.Items}), nil
 }
 
 // job returns the Job with the name that belongs to the task. Nil: there is none.

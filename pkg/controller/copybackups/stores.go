@@ -64,7 +64,7 @@ func (r *Reconciler) resolve(ctx context.Context, task *druidv1alpha1.EtcdCopyBa
 	if err != nil {
 		return backupstore.Store{}, fmt.Errorf("finding the store of %s: %w", path, err)
 	}
-	resolution := backupstore.Resolve(backupstore.Question{Etcd: etcd, Gardener: gardener, Path: path})
+	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: etcd, Gardener: gardener, Path: path})
 	switch {
 	case resolution.Refused:
 		return backupstore.Store{}, terminal("%s", resolution.Message)

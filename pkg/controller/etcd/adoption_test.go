@@ -39,7 +39,7 @@ func predecessors(replicas int32) func(*kube.Cluster) {
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
 		must(c.Create(ctx, etcd))
-		predecessor := fixture.Predecessor{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+		predecessor := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
 		for _, obj := range predecessor.Objects() {
 			must(c.Create(ctx, obj))
 		}

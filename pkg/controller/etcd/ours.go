@@ -43,7 +43,7 @@ func isForeign(err error) bool {
 	return errors.As(err, &foreign)
 }
 
-// isOurs is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
+// runsThisOperator is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
 func isOurs(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	return helper.IsOwned(object, etcd) || helper.IsOwnedByPrevious(object, etcd)
 }

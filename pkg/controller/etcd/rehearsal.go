@@ -30,7 +30,7 @@ func (r *Reconciler) verifyRestore(ctx context.Context, p *pass, reason string) 
 	if err != nil {
 		return err
 	}
-	job := compaction.Rehearsal(values)
+	job := compaction.RestoreVerificationJob(values)
 	switch err := r.Client.Create(ctx, job); {
 	case apierrors.IsAlreadyExists(err):
 		return r.checkOwnership(ctx, p.etcd, nil, []client.Object{job})
@@ -81,5 +81,5 @@ func (r *Reconciler) recordRehearsal(ctx context.Context, p *pass) error {
 }
 
 func rehearsalJob(etcd *druidv1alpha1.Etcd) *batchv1.Job {
-	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.RehearsalJobName(etcd)}}
+	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.RestoreVerificationJobName(etcd)}}
 }

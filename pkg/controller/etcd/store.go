@@ -34,11 +34,11 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, message)
 		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
 	}
-	resolution := backupstore.Resolve(backupstore.Question{
-		Etcd:     p.canonical,
-		Gardener: p.observation.Gardener,
-		Pinned:   pinned,
-		Keeps:    p.keeps,
+	resolution := backupstore.Resolve(backupstore.ResolveInput{
+		Etcd:              p.canonical,
+		Gardener:          p.observation.Gardener,
+		Pinned:            pinned,
+		FallBackOnRefusal: p.keeps,
 	})
 	answer := conditions.StoreResolution{Reason: resolution.Reason, Message: resolution.Message}
 	switch {

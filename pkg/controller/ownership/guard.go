@@ -29,20 +29,20 @@ import (
 )
 
 const (
-	// predecessorName is the name that gardenlet and gardener-operator give to everything of their etcd-druid.
-	predecessorName = "etcd-druid"
+	// etcdDruidName is the name that gardenlet and gardener-operator give to everything of their etcd-druid.
+	etcdDruidName = "etcd-druid"
 	// identityMark is at the end of what our instances call themselves in the Lease of the election. It tells a pod with our
 	// binary from one with etcd-druid's, whatever its Deployment is called.
 	identityMark = "_gardener-extension-etcd-druid"
-	// lookPeriod is the time between two looks.
-	lookPeriod = 5 * time.Second
+	// checkPeriod is the time between two looks.
+	checkPeriod = 5 * time.Second
 )
 
 // Predecessor is the Deployment of the etcd-druid that gardenlet installs.
-var Predecessor = client.ObjectKey{Namespace: v1beta1constants.GardenNamespace, Name: predecessorName}
+var EtcdDruidKey = client.ObjectKey{Namespace: v1beta1constants.GardenNamespace, Name: etcdDruidName}
 
-// ErrPredecessorIsBack ends a process that acts when the etcd-druid is back. The next one stands by.
-var ErrPredecessorIsBack = errors.New("the etcd-druid of gardenlet is at work again, so that this operator has to stop")
+// ErrEtcdDruidActive ends a process that acts when the etcd-druid is back. The next one stands by.
+var ErrEtcdDruidActive = errors.New("the etcd-druid of gardenlet is at work again, so that this operator has to stop")
 
 // Guard looks after the etcd-druid, and says whether this process has to stand by for it.
 type Guard struct {
@@ -61,16 +61,16 @@ type Guard struct {
 	// Clock tells the time between looks. Nil: the real one.
 	Clock clock.Clock
 
-	lock   sync.Mutex
-	reason string
-	looked bool
+	lock    sync.Mutex
+	reason  string
+	checked bool
 }
 
-// StandingBy says why this process must not act. Empty: it may.
-func (g *Guard) StandingBy() string {
+// StandbyReason says why this process must not act. Empty: it may.
+func (g *Guard) StandbyReason() string {
 	g.lock.Lock()
 	defer g.lock.Unlock()
-	if !g.looked {
+	if !g.checked {
 		return "nobody has looked for the etcd-druid of gardenlet yet"
 	}
 
@@ -87,16 +87,16 @@ func (g *Guard) Start(ctx context.Context) error {
 		clock = realClock
 	}
 	for {
-		if err := g.Look(ctx); err != nil {
+		if err := g.Check(ctx); err != nil {
 			logf.FromContext(ctx).Error(err, "Looking for the etcd-druid of gardenlet failed")
 		}
-		if reason := g.StandingBy(); reason != "" && g.isElected() {
-			return fmt.Errorf("%w: %s", ErrPredecessorIsBack, reason)
+		if reason := g.StandbyReason(); reason != "" && g.isElected() {
+			return fmt.Errorf("%w: %s", ErrEtcdDruidActive, reason)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-clock.After(lookPeriod):
+		case <-clock.After(checkPeriod):
 		}
 	}
 }
@@ -110,14 +110,14 @@ func (g *Guard) isElected() bool {
 	}
 }
 
-// Look looks once. What cannot be read changes nothing.
-func (g *Guard) Look(ctx context.Context) error {
+// Check looks once. What cannot be read changes nothing.
+func (g *Guard) Check(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
-	if err := g.Client.Get(ctx, Predecessor, deployment); err != nil {
+	if err := g.Client.Get(ctx, EtcdDruidKey, deployment); err != nil {
 		if !apierrors.IsNotFound(err) {
-			return fmt.Errorf("reading Deployment %s: %w", Predecessor, err)
+			return fmt.Errorf("reading Deployment %s: %w", EtcdDruidKey, err)
 		}
-		g.conclude(ctx, nil, "")
+		g.setReason(ctx, nil, "")
 
 		return nil
 	}
@@ -125,29 +125,29 @@ func (g *Guard) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ours, err := g.isOurs(ctx, pods)
+	isThisOperator, err := g.runsThisOperator(ctx, pods)
 	if err != nil {
 		return err
 	}
 	replicas := ptr.Deref(deployment.Spec.Replicas, 1)
 	switch {
-	case ours, replicas == 0 && len(pods) == 0:
-		g.conclude(ctx, deployment, "")
+	case isThisOperator, replicas == 0 && len(pods) == 0:
+		g.setReason(ctx, deployment, "")
 	case g.TakeOver:
 		isGarden, err := g.isGarden(ctx)
 		if err != nil {
 			return err
 		}
 		if isGarden {
-			g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s is gardener-operator's, which waits for it whenever it reconciles the Garden: it is not taken over; run this operator in place of etcd-druid instead", Predecessor))
+			g.setReason(ctx, deployment, fmt.Sprintf("Deployment %s is gardener-operator's, which waits for it whenever it reconciles the Garden: it is not taken over; run this operator in place of etcd-druid instead", EtcdDruidKey))
 
 			return nil
 		}
-		g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is being switched off, and has %d pods yet", Predecessor, len(pods)))
+		g.setReason(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is being switched off, and has %d pods yet", EtcdDruidKey, len(pods)))
 
 		return g.switchOff(ctx, deployment)
 	default:
-		g.conclude(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is at work with %d replicas and %d pods; set predecessor to TakeOver to take the seed over", Predecessor, replicas, len(pods)))
+		g.setReason(ctx, deployment, fmt.Sprintf("Deployment %s of gardenlet's etcd-druid is at work with %d replicas and %d pods; set predecessor to TakeOver to take the seed over", EtcdDruidKey, replicas, len(pods)))
 	}
 
 	return nil
@@ -173,11 +173,11 @@ func (g *Guard) isGarden(ctx context.Context) (bool, error) {
 func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
-		return nil, fmt.Errorf("reading the selector of Deployment %s: %w", Predecessor, err)
+		return nil, fmt.Errorf("reading the selector of Deployment %s: %w", EtcdDruidKey, err)
 	}
 	pods := &corev1.PodList{}
 	if err := g.Client.List(ctx, pods, client.InNamespace(deployment.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", Predecessor, err)
+		return nil, fmt.Errorf("listing the pods of Deployment %s: %w", EtcdDruidKey, err)
 	}
 
 	return slices.DeleteFunc(pods.Items, func(pod corev1.Pod) bool {
@@ -185,9 +185,9 @@ func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]co
 	}), nil
 }
 
-// isOurs is true when the Deployment runs our binary in place of etcd-druid's: the own pod is one of its pods, or one of them
+// runsThisOperator is true when the Deployment runs our binary in place of etcd-druid's: the own pod is one of its pods, or one of them
 // leads under one of our names. Such instances take part in the one election and need no guard.
-func (g *Guard) isOurs(ctx context.Context, pods []corev1.Pod) (bool, error) {
+func (g *Guard) runsThisOperator(ctx context.Context, pods []corev1.Pod) (bool, error) {
 	lease := &coordinationv1.Lease{}
 	if err := g.Client.Get(ctx, g.Lease, lease); client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("reading Lease %s: %w", g.Lease, err)
@@ -202,15 +202,15 @@ func (g *Guard) isOurs(ctx context.Context, pods []corev1.Pod) (bool, error) {
 	return false, nil
 }
 
-// conclude remembers what a look came to, and tells it when it is news.
-func (g *Guard) conclude(ctx context.Context, deployment *appsv1.Deployment, reason string) {
+// setReason remembers what a look came to, and tells it when it is news.
+func (g *Guard) setReason(ctx context.Context, deployment *appsv1.Deployment, reason string) {
 	g.lock.Lock()
-	isNews := !g.looked && reason != "" || g.looked && (reason == "") != (g.reason == "")
-	g.reason, g.looked = reason, true
+	isChanged := !g.checked && reason != "" || g.checked && (reason == "") != (g.reason == "")
+	g.reason, g.checked = reason, true
 	g.lock.Unlock()
 
 	standingBy.Set(map[bool]float64{true: 1}[reason != ""])
-	if !isNews {
+	if !isChanged {
 		return
 	}
 	if reason == "" {

@@ -69,7 +69,7 @@ var _ = Describe("Guard", func() {
 		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
 		guard.Client = c
 
-		return guard.Look(ctx)
+		return guard.Check(ctx)
 	}
 
 	BeforeEach(func() {
@@ -82,10 +82,10 @@ var _ = Describe("Guard", func() {
 			objects = found
 			Expect(look()).To(Succeed())
 			if standsBy {
-				Expect(guard.StandingBy()).To(ContainSubstring("garden/etcd-druid"))
+				Expect(guard.StandbyReason()).To(ContainSubstring("garden/etcd-druid"))
 				Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
 			} else {
-				Expect(guard.StandingBy()).To(BeEmpty())
+				Expect(guard.StandbyReason()).To(BeEmpty())
 				Expect(recorder.Events).NotTo(Receive())
 			}
 		},
@@ -103,7 +103,7 @@ var _ = Describe("Guard", func() {
 	)
 
 	It("stands by until it has looked", func() {
-		Expect(guard.StandingBy()).NotTo(BeEmpty())
+		Expect(guard.StandbyReason()).NotTo(BeEmpty())
 	})
 
 	It("keeps to what it knows while it cannot look", func() {
@@ -112,7 +112,7 @@ var _ = Describe("Guard", func() {
 			return errors.New("timeout")
 		}
 		Expect(look()).To(MatchError(ContainSubstring("timeout")))
-		Expect(guard.StandingBy()).To(BeEmpty())
+		Expect(guard.StandbyReason()).To(BeEmpty())
 	})
 
 	It("tells whoever asks", func() {
@@ -146,7 +146,7 @@ var _ = Describe("Guard", func() {
 		Eventually(clock.HasWaiters).Should(BeTrue())
 		Expect(c.Create(ctx, deployment(1))).To(Succeed())
 		clock.Step(5 * time.Second)
-		Eventually(ended).Should(Receive(MatchError(ownership.ErrPredecessorIsBack)))
+		Eventually(ended).Should(Receive(MatchError(ownership.ErrEtcdDruidActive)))
 	})
 
 	It("switches the etcd-druid off where it is to be taken over, and stands by until it is gone", func() {
@@ -157,22 +157,22 @@ var _ = Describe("Guard", func() {
 			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}},
 		}
 		Expect(look()).To(Succeed())
-		Expect(guard.StandingBy()).To(ContainSubstring("being switched off"))
+		Expect(guard.StandbyReason()).To(ContainSubstring("being switched off"))
 
 		resource, scaled := &resourcesv1alpha1.ManagedResource{}, &appsv1.Deployment{}
-		Expect(c.Get(ctx, ownership.Predecessor, resource)).To(Succeed())
+		Expect(c.Get(ctx, ownership.EtcdDruidKey, resource)).To(Succeed())
 		Expect(resource.Annotations).To(Equal(map[string]string{"a": "b", "resources.gardener.cloud/ignore": "true"}))
-		Expect(c.Get(ctx, ownership.Predecessor, scaled)).To(Succeed())
+		Expect(c.Get(ctx, ownership.EtcdDruidKey, scaled)).To(Succeed())
 		Expect(scaled.Spec.Replicas).To(HaveValue(BeZero()))
 		webhooks := &admissionregistrationv1.ValidatingWebhookConfigurationList{}
 		Expect(c.List(ctx, webhooks)).To(Succeed())
 		Expect(webhooks.Items).To(BeEmpty())
 
-		Expect(guard.Look(ctx)).To(Succeed())
-		Expect(guard.StandingBy()).NotTo(BeEmpty(), "its pod is still there")
+		Expect(guard.Check(ctx)).To(Succeed())
+		Expect(guard.StandbyReason()).NotTo(BeEmpty(), "its pod is still there")
 		Expect(c.Delete(ctx, pod("etcd-druid-a"))).To(Succeed())
-		Expect(guard.Look(ctx)).To(Succeed())
-		Expect(guard.StandingBy()).To(BeEmpty())
+		Expect(guard.Check(ctx)).To(Succeed())
+		Expect(guard.StandbyReason()).To(BeEmpty())
 	})
 
 	It("does not take over from gardener-operator, which would wait for its etcd-druid for ever, and says what to do instead", func() {
@@ -182,13 +182,13 @@ var _ = Describe("Guard", func() {
 			&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"}},
 		}
 		Expect(look()).To(Succeed())
-		Expect(guard.StandingBy()).To(And(ContainSubstring("gardener-operator"), ContainSubstring("in place of etcd-druid")))
+		Expect(guard.StandbyReason()).To(And(ContainSubstring("gardener-operator"), ContainSubstring("in place of etcd-druid")))
 		Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
 
 		untouched, resource := &appsv1.Deployment{}, &resourcesv1alpha1.ManagedResource{}
-		Expect(c.Get(ctx, ownership.Predecessor, untouched)).To(Succeed())
+		Expect(c.Get(ctx, ownership.EtcdDruidKey, untouched)).To(Succeed())
 		Expect(untouched.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-		Expect(c.Get(ctx, ownership.Predecessor, resource)).To(Succeed())
+		Expect(c.Get(ctx, ownership.EtcdDruidKey, resource)).To(Succeed())
 		Expect(resource.Annotations).To(BeEmpty())
 	})
 
@@ -203,14 +203,14 @@ var _ = Describe("Guard", func() {
 			return c.List(ctx, list, options...)
 		}
 		Expect(look()).To(Succeed())
-		Expect(guard.StandingBy()).To(ContainSubstring("being switched off"))
+		Expect(guard.StandbyReason()).To(ContainSubstring("being switched off"))
 	})
 
 	It("does not touch the etcd-druid otherwise", func() {
 		objects = []client.Object{deployment(1), pod("etcd-druid-a")}
 		Expect(look()).To(Succeed())
 		untouched := &appsv1.Deployment{}
-		Expect(c.Get(ctx, ownership.Predecessor, untouched)).To(Succeed())
+		Expect(c.Get(ctx, ownership.EtcdDruidKey, untouched)).To(Succeed())
 		Expect(untouched.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 	})
 })

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errStandingBy ends the attempt of a process to keep an election that it must not win.
-var errStandingBy = errors.New("this operator stands by")
+// errStandby ends the attempt of a process to keep an election that it must not win.
+var errStandby = errors.New("this operator stands by")
 
 // NewLock returns the lock of the one election that all our instances take part in, whichever way they are installed. Those
 // that stand by take no part. timeout bounds each request; it must be shorter than the time in which a lease is renewed.
@@ -60,7 +60,7 @@ type guardedLock struct {
 
 // Get implements resourcelock.Interface.
 func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	if l.guard.StandingBy() == "" {
+	if l.guard.StandbyReason() == "" {
 		return l.Interface.Get(ctx)
 	}
 	now := metav1.Now()
@@ -77,8 +77,8 @@ func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 
 // Update implements resourcelock.Interface. Whoever has to stand by may still give the election up.
 func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == l.Identity() && l.guard.StandingBy() != "" {
-		return errStandingBy
+	if record.HolderIdentity == l.Identity() && l.guard.StandbyReason() != "" {
+		return errStandby
 	}
 
 	return l.Interface.Update(ctx, record)

@@ -18,7 +18,7 @@ var (
 		Name: "etcd_druid_standing_by",
 		Help: "1 while this instance leaves the Etcds to the etcd-druid that gardenlet installs, 0 while it may act.",
 	})
-	refusedToGiveBack = prometheus.NewGauge(prometheus.GaugeOpts{
+	handBackRefused = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "etcd_druid_give_back_refused",
 		Help: "Number of Etcds that are not given back to the etcd-druid that gardenlet installs, while the operator gives a seed back.",
 	})
@@ -26,7 +26,7 @@ var (
 )
 
 func init() {
-	metrics.Registry.MustRegister(standingBy, refusedToGiveBack)
+	metrics.Registry.MustRegister(standingBy, handBackRefused)
 }
 
 // Path is where ServeHTTP is served, beside the metrics.
@@ -34,7 +34,7 @@ const Path = "/ownership"
 
 // ServeHTTP answers whether this instance stands by, and why.
 func (g *Guard) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
-	if reason := g.StandingBy(); reason != "" {
+	if reason := g.StandbyReason(); reason != "" {
 		_, _ = fmt.Fprintf(response, "standing by: %s\n", reason)
 
 		return

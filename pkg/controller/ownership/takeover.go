@@ -22,19 +22,19 @@ import (
 // applied, its webhook no longer refuses what gardener-resource-manager does for us, its pods go. All is done again as long as
 // there are pods. gardenlet keeps the annotation when it writes the ManagedResource.
 func (g *Guard) switchOff(ctx context.Context, deployment *appsv1.Deployment) error {
-	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: Predecessor.Namespace, Name: Predecessor.Name}}
+	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: EtcdDruidKey.Namespace, Name: EtcdDruidKey.Name}}
 	if err := annotate(ctx, g.Client, resource, resourcesv1alpha1.Ignore, "true"); err != nil {
 		return err
 	}
-	webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: predecessorName}}
+	webhooks := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: etcdDruidName}}
 	if err := client.IgnoreNotFound(g.Client.Delete(ctx, webhooks)); err != nil {
-		return fmt.Errorf("deleting ValidatingWebhookConfiguration %s: %w", predecessorName, err)
+		return fmt.Errorf("deleting ValidatingWebhookConfiguration %s: %w", etcdDruidName, err)
 	}
 	if ptr.Deref(deployment.Spec.Replicas, 1) > 0 {
 		before := deployment.DeepCopy()
 		deployment.Spec.Replicas = new(int32(0))
 		if err := g.Client.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
-			return fmt.Errorf("scaling Deployment %s down: %w", Predecessor, err)
+			return fmt.Errorf("scaling Deployment %s down: %w", EtcdDruidKey, err)
 		}
 		if g.Recorder != nil {
 			g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "TakenOver", "TakeOver", "gardener-extension-etcd-druid takes the seed over and has scaled this etcd-druid down")
@@ -50,7 +50,7 @@ func switchOn(ctx context.Context, c client.Client, resource *resourcesv1alpha1.
 	delete(resource.Annotations, resourcesv1alpha1.Ignore)
 	metav1.SetMetaDataAnnotation(&resource.ObjectMeta, v1beta1constants.GardenerOperation, v1beta1constants.GardenerOperationReconcile)
 	if err := c.Patch(ctx, resource, client.MergeFrom(before)); err != nil {
-		return fmt.Errorf("handing ManagedResource %s back: %w", Predecessor, err)
+		return fmt.Errorf("handing ManagedResource %s back: %w", EtcdDruidKey, err)
 	}
 
 	return nil

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fake is an etcd cluster in memory behind the door of etcdclient, for tests: members stop and start, a leader is
-// elected by those that are left, and without a quorum nobody serves.
+// Package fake implements package etcdclient with an etcd cluster in memory, for tests. Members stop and start, the remaining
+// members elect a leader, and without a quorum no member is healthy.
 //
-// What may not live here: canned answers, and anything that production code imports.
+// What may not live here: canned responses, and anything that production code imports.
 package fake
 
 import (
@@ -23,7 +23,7 @@ import (
 type Cluster struct {
 	// ID of the cluster.
 	ID uint64
-	// Version that the members tell.
+	// Version of etcd that the members report.
 	Version string
 
 	lock     sync.Mutex
@@ -41,7 +41,7 @@ type memberState struct {
 	etcdcluster.ListedMember
 	address string
 	stopped bool
-	// defragmented is true when the database has no holes any more.
+	// defragmented is true if the database has no unused space.
 	defragmented bool
 }
 
@@ -50,7 +50,7 @@ var _ etcdclient.Connector = (*Cluster)(nil)
 // NewCluster returns a cluster without members.
 func NewCluster(id uint64) *Cluster { return &Cluster{ID: id, Version: "3.5.27", revision: 1} }
 
-// AddMember adds a running member that answers at the address, host:port; the first one leads.
+// AddMember adds a running voting member with the client address, host:port. The first member becomes the leader.
 func (c *Cluster) AddMember(id uint64, name, address string) {
 	c.change(func() {
 		c.members = append(c.members, &memberState{
@@ -62,7 +62,7 @@ func (c *Cluster) AddMember(id uint64, name, address string) {
 	})
 }
 
-// AddLearner adds a running member without a vote.
+// AddLearner adds a running learner.
 func (c *Cluster) AddLearner(id uint64, name, address string) {
 	c.change(func() {
 		c.members = append(c.members, &memberState{
@@ -74,12 +74,12 @@ func (c *Cluster) AddLearner(id uint64, name, address string) {
 	})
 }
 
-// SetPeerURLs changes the peer URLs that a member advertises.
+// SetPeerURLs replaces the registered peer URLs of a member.
 func (c *Cluster) SetPeerURLs(id uint64, urls ...string) {
 	c.change(func() { c.find(id).PeerURLs = urls })
 }
 
-// Members are the members as they are listed, running or not.
+// Members returns the member list, with members that are stopped.
 func (c *Cluster) Members() []etcdcluster.ListedMember {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -91,7 +91,7 @@ func (c *Cluster) Members() []etcdcluster.ListedMember {
 	return listed
 }
 
-// Clone is another cluster that is as this one is now.
+// Clone returns a copy of the cluster in its current state.
 func (c *Cluster) Clone() *Cluster {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -103,14 +103,14 @@ func (c *Cluster) Clone() *Cluster {
 	return other
 }
 
-// RemoveMember removes a member from the list; it does not answer any more.
+// RemoveMember removes a member from the list. It does not respond any more.
 func (c *Cluster) RemoveMember(id uint64) {
 	c.change(func() {
 		c.members = slices.DeleteFunc(c.members, func(m *memberState) bool { return m.ID == id })
 	})
 }
 
-// SetLearner takes the vote from a member or gives it back.
+// SetLearner makes a member a learner or a voting member.
 func (c *Cluster) SetLearner(id uint64, learner bool) {
 	c.change(func() { c.find(id).Learner = learner })
 }
@@ -121,7 +121,7 @@ func (c *Cluster) Stop(id uint64) { c.change(func() { c.find(id).stopped = true 
 // Start makes a member reachable again.
 func (c *Cluster) Start(id uint64) { c.change(func() { c.find(id).stopped = false }) }
 
-// Move gives a member another address, as a new pod does.
+// Move changes the address of a member, as a new pod does.
 func (c *Cluster) Move(id uint64, address string) { c.change(func() { c.find(id).address = address }) }
 
 // Raise raises an alarm of a member.
@@ -129,7 +129,7 @@ func (c *Cluster) Raise(alarm etcdcluster.Alarm) {
 	c.change(func() { c.alarms = append(c.alarms, alarm) })
 }
 
-// Write makes a revision, as a client does. It fails without a quorum.
+// Write creates a revision, as a client does. It fails without a quorum.
 func (c *Cluster) Write() error {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -149,13 +149,13 @@ func (c *Cluster) Revision() int64 {
 	return c.revision
 }
 
-// OnDefragment is asked for each member that is to be defragmented, with its id, whether that works. It must not call the
-// cluster. Nil: it always works.
-func (c *Cluster) OnDefragment(works func(id uint64) error) {
-	c.change(func() { c.onDefragment = works })
+// OnDefragment sets the function that each Defragment calls with the ID of its member. The error of the function becomes that
+// of Defragment. The function must not call the cluster. Nil: Defragment succeeds.
+func (c *Cluster) OnDefragment(defragment func(id uint64) error) {
+	c.change(func() { c.onDefragment = defragment })
 }
 
-// databaseSize is the size of the member's database file in bytes: twice what is in use, until it is defragmented.
+// databaseSize is the size of the database file in bytes. It is twice the size in use until the member is defragmented.
 func (m *memberState) databaseSize() int64 {
 	if m.defragmented {
 		return 4096
@@ -164,7 +164,7 @@ func (m *memberState) databaseSize() int64 {
 	return 8192
 }
 
-// Leader is the id of the leader; 0: there is none.
+// Leader is the ID of the leader. 0: there is none.
 func (c *Cluster) Leader() uint64 {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -172,7 +172,7 @@ func (c *Cluster) Leader() uint64 {
 	return c.leader
 }
 
-// Calls counts what members were asked so far.
+// Calls is the number of calls to members so far.
 func (c *Cluster) Calls() int {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -187,7 +187,7 @@ func (c *Cluster) change(apply func()) {
 	c.elect()
 }
 
-// elect keeps the leader while it runs with a quorum, else takes the first running voter.
+// elect keeps the leader if it runs and has a quorum. Otherwise the first running voting member becomes the leader.
 func (c *Cluster) elect() {
 	var running []uint64
 	voters := 0
@@ -209,7 +209,7 @@ func (c *Cluster) elect() {
 	}
 }
 
-// find panics for an unknown id: the test is wrong then.
+// find panics for an unknown ID, which is a mistake in the test.
 func (c *Cluster) find(id uint64) *memberState {
 	for _, m := range c.members {
 		if m.ID == id {
@@ -219,27 +219,27 @@ func (c *Cluster) find(id uint64) *memberState {
 	panic(fmt.Sprintf("no member %x", id))
 }
 
-// Connect implements etcdclient.Connector. An address that no member has gives a client that never gets an answer.
+// Connect implements etcdclient.Connector. Calls to an address without a member fail with ErrUnreachable.
 func (c *Cluster) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
 	return &client{cluster: c, address: target.Address}, nil
 }
 
-// Forget implements etcdclient.Connector.
-func (c *Cluster) Forget(etcdclient.Target) {}
+// Disconnect implements etcdclient.Connector.
+func (c *Cluster) Disconnect(etcdclient.Target) {}
 
 type client struct {
 	cluster *Cluster
 	address string
 }
 
-// ask calls answer with the member behind the address, under the cluster's lock.
-func (c *client) ask(answer func(*memberState) error) error {
+// call calls do with the member at the address. It holds the lock of the cluster.
+func (c *client) call(do func(*memberState) error) error {
 	c.cluster.lock.Lock()
 	defer c.cluster.lock.Unlock()
 	c.cluster.calls++
 	for _, m := range c.cluster.members {
 		if m.address == c.address && !m.stopped {
-			return answer(m)
+			return do(m)
 		}
 	}
 
@@ -250,7 +250,7 @@ func (c *client) ask(answer func(*memberState) error) error {
 func (c *client) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
 	var status etcdcluster.MemberAnswer
 	var alarms []etcdcluster.Alarm
-	err := c.ask(func(m *memberState) error {
+	err := c.call(func(m *memberState) error {
 		status = etcdcluster.MemberAnswer{
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
 			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
@@ -271,7 +271,7 @@ func (c *client) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluste
 // MemberList implements etcdclient.Client.
 func (c *client) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	var listed []etcdcluster.ListedMember
-	err := c.ask(func(m *memberState) error {
+	err := c.call(func(m *memberState) error {
 		if m.Learner || c.cluster.leader == 0 {
 			return errors.New("member list: no quorum read from this member")
 		}
@@ -288,7 +288,7 @@ func (c *client) MemberList(context.Context) ([]etcdcluster.ListedMember, error)
 // Revision implements etcdclient.Client.
 func (c *client) Revision(context.Context) (int64, error) {
 	var revision int64
-	err := c.ask(func(m *memberState) error {
+	err := c.call(func(m *memberState) error {
 		if m.Learner || c.cluster.leader == 0 {
 			return errors.New("linearizable read: no quorum read from this member")
 		}
@@ -302,7 +302,7 @@ func (c *client) Revision(context.Context) (int64, error) {
 
 // Defragment implements etcdclient.Client.
 func (c *client) Defragment(context.Context) error {
-	return c.ask(func(m *memberState) error {
+	return c.call(func(m *memberState) error {
 		if c.cluster.onDefragment != nil {
 			if err := c.cluster.onDefragment(m.ID); err != nil {
 				return err
@@ -316,7 +316,7 @@ func (c *client) Defragment(context.Context) error {
 
 // MoveLeader implements etcdclient.Client.
 func (c *client) MoveLeader(_ context.Context, to uint64) error {
-	return c.ask(func(m *memberState) error {
+	return c.call(func(m *memberState) error {
 		if m.ID != c.cluster.leader {
 			return errors.New("moving the leader: the member does not lead")
 		}
@@ -332,7 +332,7 @@ func (c *client) MoveLeader(_ context.Context, to uint64) error {
 
 // UpdatePeerURLs implements etcdclient.Client.
 func (c *client) UpdatePeerURLs(_ context.Context, id uint64, urls []string) error {
-	return c.ask(func(*memberState) error {
+	return c.call(func(*memberState) error {
 		if c.cluster.leader == 0 {
 			return errors.New("updating peer URLs: there is no leader")
 		}
@@ -344,7 +344,7 @@ func (c *client) UpdatePeerURLs(_ context.Context, id uint64, urls []string) err
 
 // Promote implements etcdclient.Client.
 func (c *client) Promote(_ context.Context, learner uint64) error {
-	return c.ask(func(*memberState) error {
+	return c.call(func(*memberState) error {
 		if c.cluster.leader == 0 {
 			return errors.New("promoting the learner: there is no leader")
 		}

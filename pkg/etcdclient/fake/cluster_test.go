@@ -47,13 +47,13 @@ var _ = Describe("Cluster", func() {
 		Expect(cluster.Write()).To(Succeed())
 	})
 
-	It("lets a stopped member say nothing", func() {
+	It("does not let a stopped member respond", func() {
 		cluster.Stop(2)
 		_, _, err := to("b:2379").Status(ctx)
 		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
 	})
 
-	It("moves the leader only from the leader, and only to a voter that runs", func() {
+	It("moves the leader only from the leader, and only to a running voting member", func() {
 		Expect(to("b:2379").MoveLeader(ctx, 3)).NotTo(Succeed())
 		cluster.SetLearner(3, true)
 		Expect(to("a:2379").MoveLeader(ctx, 3)).NotTo(Succeed())
@@ -61,15 +61,15 @@ var _ = Describe("Cluster", func() {
 		Expect(cluster.Leader()).To(BeEquivalentTo(2))
 	})
 
-	It("gives a vote to learners that run", func() {
-		Expect(to("a:2379").Promote(ctx, 3)).NotTo(Succeed(), "it votes already")
+	It("promotes only running learners", func() {
+		Expect(to("a:2379").Promote(ctx, 3)).NotTo(Succeed(), "it is a voting member already")
 		cluster.SetLearner(3, true)
 		Expect(to("a:2379").Promote(ctx, 3)).To(Succeed())
 		cluster.Stop(1)
 		Expect(cluster.Leader()).NotTo(BeZero())
 	})
 
-	It("does not count learners", func() {
+	It("does not count learners for the quorum", func() {
 		cluster.SetLearner(3, true)
 		cluster.Stop(1)
 		Expect(cluster.Leader()).To(BeZero())

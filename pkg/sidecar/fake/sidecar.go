@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fake is a sidecar in memory behind the door of package sidecar, for tests: it keeps a store and takes snapshots of
-// an etcd whose revision the test says.
+// Package fake implements package sidecar in memory, for tests. It keeps a store, and takes snapshots of an etcd whose
+// revision the test sets.
 //
 // What may not live here: anything that production code imports.
 package fake
@@ -17,59 +17,59 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// Store is the store of one cluster, and all sidecars that lead to it. It is safe for concurrent use.
+// Store is the backup store of one cluster with all its sidecars. It is safe for concurrent use.
 type Store struct {
-	lock     sync.Mutex
-	revision int64
-	latest   sidecar.LatestSnapshots
-	taken    int
-	asked    []sidecar.Target
-	failure  error
-	held     chan struct{}
-	now      func() time.Time
+	lock      sync.Mutex
+	revision  int64
+	latest    sidecar.LatestSnapshots
+	requested int
+	targets   []sidecar.Target
+	failure   error
+	hold      chan struct{}
+	now       func() time.Time
 }
 
 var _ sidecar.Connector = (*Store)(nil)
 
-// NewStore returns an empty store of an etcd at revision 1. now tells the time of snapshots.
+// NewStore returns an empty store of an etcd at revision 1. now returns the creation time of snapshots.
 func NewStore(now func() time.Time) *Store { return &Store{revision: 1, now: now} }
 
-// SetRevision says how far etcd is.
+// SetRevision sets the current revision of etcd.
 func (s *Store) SetRevision(revision int64) { s.change(func() { s.revision = revision }) }
 
-// Fail makes every call fail with the error. Nil: none.
+// Fail makes every call fail with the error. Nil: calls succeed.
 func (s *Store) Fail(err error) { s.change(func() { s.failure = err }) }
 
-// Hold keeps snapshots from being stored until the returned function is called.
+// Hold blocks snapshots until the test calls the returned function.
 func (s *Store) Hold() (release func()) {
-	held := make(chan struct{})
-	s.change(func() { s.held = held })
+	hold := make(chan struct{})
+	s.change(func() { s.hold = hold })
 
 	return sync.OnceFunc(func() {
-		s.change(func() { s.held = nil })
-		close(held)
+		s.change(func() { s.hold = nil })
+		close(hold)
 	})
 }
 
-// Taken is how many snapshots were asked for.
-func (s *Store) Taken() int {
+// SnapshotRequests is the number of requested snapshots.
+func (s *Store) SnapshotRequests() int {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 
-	return s.taken
+	return s.requested
 }
 
-// Targets are those that were connected to.
+// Targets returns the targets of all calls of Connect.
 func (s *Store) Targets() []sidecar.Target {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 
-	return append([]sidecar.Target(nil), s.asked...)
+	return append([]sidecar.Target(nil), s.targets...)
 }
 
 // Connect implements sidecar.Connector.
 func (s *Store) Connect(target sidecar.Target) (sidecar.Client, error) {
-	s.change(func() { s.asked = append(s.asked, target) })
+	s.change(func() { s.targets = append(s.targets, target) })
 
 	return client{s}, nil
 }
@@ -80,17 +80,17 @@ func (s *Store) change(change func()) {
 	change()
 }
 
-// wait counts a snapshot that was asked for, and waits while snapshots are held.
+// wait counts a requested snapshot, and blocks while Hold is in effect.
 func (s *Store) wait(ctx context.Context) error {
 	s.lock.Lock()
-	s.taken++
-	held := s.held
+	s.requested++
+	hold := s.hold
 	s.lock.Unlock()
-	if held == nil {
+	if hold == nil {
 		return nil
 	}
 	select {
-	case <-held:
+	case <-hold:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", sidecar.ErrUnreachable, ctx.Err())

@@ -13,16 +13,16 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 )
 
-// TrustedUsers are the control plane of the cluster, where its controllers do not work with accounts of their own.
+// TrustedUsers are the components of the control plane, for clusters whose controllers do not use their own service accounts.
 var TrustedUsers = []string{"system:apiserver", "system:kube-controller-manager", "system:kube-scheduler"}
 
-// TrustedGroups are the kubelets, and the controllers of the cluster: that of namespaces and the garbage collector among
-// them. What either may do at all is a matter of their rights.
+// TrustedGroups are the kubelets and the controllers of the cluster, such as the namespace controller and the garbage
+// collector. RBAC limits what they may do.
 var TrustedGroups = []string{"system:nodes", "system:serviceaccounts:kube-system"}
 
-// Accounts are who may do what with the objects of Etcds.
+// Accounts are the users with rights on the objects of Etcds.
 type Accounts struct {
-	// Exempt may change and delete everything: the operator, the resource manager, and whom the configuration names.
+	// Exempt may change and delete all objects: the operator, gardener-resource-manager, and the users in the configuration.
 	Exempt []string
 	// Drainers may delete pods.
 	Drainers []string
@@ -46,8 +46,8 @@ func AccountsFor(config configv1alpha1.EtcdComponentProtectionWebhookConfigurati
 	return accounts
 }
 
-// Trust says whether a user may do everything.
-func (a Accounts) Trust(user authenticationv1.UserInfo) bool {
+// IsTrusted is true for a user who may change and delete all objects.
+func (a Accounts) IsTrusted(user authenticationv1.UserInfo) bool {
 	return slices.Contains(a.Exempt, user.Username) || slices.Contains(TrustedUsers, user.Username) ||
 		slices.ContainsFunc(user.Groups, func(group string) bool { return slices.Contains(TrustedGroups, group) })
 }

@@ -21,22 +21,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// AddOptions are what the webhook needs beside the manager.
+// AddOptions are the options of the webhook.
 type AddOptions struct {
-	// Accounts are who may do what.
+	// Accounts are the users with rights on the objects of Etcds.
 	Accounts Accounts
-	// Name is that of the operator: of its Service, and of the registration.
+	// Name is the name of the operator. Its Service and the webhook configuration have this name.
 	Name string
-	// Owner is the ClusterRole that the registration goes with when the operator is uninstalled.
+	// Owner is the ClusterRole that owns the webhook configuration, so that an uninstallation of the operator deletes both.
 	Owner string
-	// Managed is true where the operator issues and renews the certificate, and registers the webhook. Otherwise somebody
-	// else puts a certificate into the folder of the server, and registers the webhook.
+	// Managed is true if the operator issues and renews the certificate, and registers the webhook. Otherwise another
+	// component puts a certificate into the directory of the server, and registers the webhook.
 	Managed bool
-	// Server says how the API server reaches the webhook. It must be complete where Managed is true.
+	// Server describes how the API server reaches the webhook. It must be complete if Managed is true.
 	Server *extensionswebhookcmd.ServerConfig
 }
 
-// AddToManager serves the webhook in every replica.
+// AddToManager registers the webhook at the server of every replica.
 func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error {
 	mgr.GetWebhookServer().Register(Path, &webhook.Admission{
 		Handler:        &Handler{Reader: mgr.GetClient(), Accounts: o.Accounts},
@@ -62,8 +62,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		o.Name, true, o.Server.Namespace, o.Server.Mode, o.Server.URL)
 }
 
-// Unregister removes the registration that the operator made when the webhook was switched on. It must not outlive the server:
-// it fails closed.
+// Unregister deletes the webhook configuration that the operator created while the webhook was enabled. It must not outlive
+// the server, because it fails closed.
 func Unregister(ctx context.Context, c client.Client, name string) error {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 

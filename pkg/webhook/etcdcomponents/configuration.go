@@ -16,14 +16,14 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Path is where the webhook is served. gardenlet and etcd-druid's chart know it.
+// Path is the URL path of the webhook. gardenlet and the chart of etcd-druid depend on it.
 const Path = "/webhooks/etcdcomponents"
 
-// Configuration returns the registration of the webhook for what policies cannot tell apart, under a name, without a CA. It
-// fails closed, since its conditions let through what concerns an Etcd and is done by none of the accounts: nothing else
-// depends on the webhook.
+// Configuration returns the webhook configuration for the objects that the policies cannot select, without a CA. It fails
+// closed. Its match conditions select only requests for objects of an Etcd by other users than the accounts, so that no other
+// request depends on the webhook.
 func Configuration(name string, client admissionregistrationv1.WebhookClientConfig, accounts Accounts) *admissionregistrationv1.ValidatingWebhookConfiguration {
-	webhook := func(prefix string, rule admissionregistrationv1.Rule, operations []admissionregistrationv1.OperationType, ours string) admissionregistrationv1.ValidatingWebhook {
+	webhook := func(prefix string, rule admissionregistrationv1.Rule, operations []admissionregistrationv1.OperationType, isPartOfEtcd string) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name:                    prefix + ".etcdcomponents.webhooks.druid.gardener.cloud",
 			ClientConfig:            client,
@@ -34,8 +34,8 @@ func Configuration(name string, client admissionregistrationv1.WebhookClientConf
 			TimeoutSeconds:          new(int32(10)),
 			AdmissionReviewVersions: []string{"v1"},
 			MatchConditions: []admissionregistrationv1.MatchCondition{
-				{Name: "concerns-an-etcd", Expression: ours},
-				{Name: "by-a-stranger", Expression: byStranger(accounts)},
+				{Name: "concerns-an-etcd", Expression: isPartOfEtcd},
+				{Name: "by-a-stranger", Expression: byOtherUser(accounts)},
 			},
 		}
 	}
@@ -56,13 +56,13 @@ func Configuration(name string, client admissionregistrationv1.WebhookClientConf
 	}
 }
 
-// byStranger is the condition that the user is not one of those who may do everything.
-func byStranger(accounts Accounts) string {
+// byOtherUser is the match condition for users who may not change everything.
+func byOtherUser(accounts Accounts) string {
 	return fmt.Sprintf("!(request.userInfo.username in %s) && !request.userInfo.groups.exists(g, g in %s)",
 		list(append(append([]string{}, TrustedUsers...), accounts.Exempt...)), list(TrustedGroups))
 }
 
-// list writes strings as a list of CEL.
+// list returns the strings as a CEL list.
 func list(values []string) string {
 	quoted := make([]string, 0, len(values))
 	for _, value := range values {

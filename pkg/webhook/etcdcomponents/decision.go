@@ -18,23 +18,23 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Decide says whether a request is allowed, given the Etcds of the object's namespace. Where it is not, the reason tells what
-// to do instead. The first that applies decides:
+// Decide returns whether a request is allowed, for the Etcds in the namespace of its object. If it is not, the reason states
+// the remedy. The first matching rule decides:
 //
-//  1. the user is trusted, or is the operator, or exempt
-//  2. the object is part of none of the Etcds
-//  3. its Etcd is annotated to be without protection
-//  4. somebody else runs the members, and the object is one of those that they bring along
-//  5. a sidecar writes a lease of its Etcd
-//  6. a drainer deletes a pod
-//  7. something is noted on a pod or a volume claim that changes neither what it is nor what it belongs to
-//  8. it is refused
+//  1. The user is trusted, or is the operator, or is exempt: allowed.
+//  2. The object belongs to none of the Etcds: allowed.
+//  3. An annotation of the Etcd disables the protection: allowed.
+//  4. The members are managed externally, and their manager provides objects of this kind: allowed.
+//  5. A sidecar writes a Lease of its Etcd: allowed.
+//  6. A drainer deletes a pod: allowed.
+//  7. A metadata update of a pod or a PersistentVolumeClaim changes neither its spec nor its identity: allowed.
+//  8. Otherwise: refused.
 func Decide(accounts Accounts, request Request, etcds []druidv1alpha1.Etcd) (allowed bool, reason string) {
-	if accounts.Trust(request.User) {
+	if accounts.IsTrusted(request.User) {
 		return true, "the user may change everything"
 	}
 
-	i := slices.IndexFunc(etcds, func(etcd druidv1alpha1.Etcd) bool { return request.isOf(&etcd) })
+	i := slices.IndexFunc(etcds, func(etcd druidv1alpha1.Etcd) bool { return request.isPartOf(&etcd) })
 	if i < 0 {
 		return true, "not part of an Etcd"
 	}
@@ -44,13 +44,13 @@ func Decide(accounts Accounts, request Request, etcds []druidv1alpha1.Etcd) (all
 	switch {
 	case metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdComponentProtectionAnnotation):
 		return true, "the Etcd is annotated with " + druidv1alpha1.DisableEtcdComponentProtectionAnnotation
-	case !helper.ManagesPods(etcd) && slices.Contains(broughtAlong, request.Resource):
+	case !helper.ManagesPods(etcd) && slices.Contains(externallyManagedKinds, request.Resource):
 		return true, "somebody else runs the members"
 	case request.isLeaseWrittenBySidecar(etcd):
 		return true, "the sidecar writes its lease"
 	case request.Resource == "pods" && request.Deletion && slices.Contains(accounts.Drainers, request.User.Username):
 		return true, "a drainer deletes a pod"
-	case request.isNote():
+	case request.isMetadataUpdate():
 		return true, "something is noted on the object"
 	}
 
@@ -58,23 +58,23 @@ func Decide(accounts Accounts, request Request, etcds []druidv1alpha1.Etcd) (all
 		etcd.Namespace, etcd.Name, druidv1alpha1.DisableEtcdComponentProtectionAnnotation)
 }
 
-// broughtAlong are the kinds that are not the operator's where somebody else runs the members.
-var broughtAlong = []string{"serviceaccounts", "roles", "rolebindings", "leases", "poddisruptionbudgets", "services"}
+// externallyManagedKinds are the kinds of objects that the manager of externally managed members provides.
+var externallyManagedKinds = []string{"serviceaccounts", "roles", "rolebindings", "leases", "poddisruptionbudgets", "services"}
 
 func (r Request) isLeaseWrittenBySidecar(etcd *druidv1alpha1.Etcd) bool {
-	return r.Resource == "leases" && !r.Deletion && r.keepsIdentity() &&
+	return r.Resource == "leases" && !r.Deletion && r.hasSameIdentity() &&
 		r.User.Username == fmt.Sprintf("system:serviceaccount:%s:%s", etcd.Namespace, helper.ServiceAccountName(etcd))
 }
 
-// isNote is true for annotations and finalizers of others, by which drivers of networks and storage work, under accounts that
-// nobody knows beforehand.
-func (r Request) isNote() bool {
-	return (r.Resource == "pods" || r.Resource == "persistentvolumeclaims") && !r.Deletion && r.keepsIdentity() &&
+// isMetadataUpdate is true for updates of annotations and of finalizers of other owners. Network and storage drivers write
+// them, with accounts that the operator does not know.
+func (r Request) isMetadataUpdate() bool {
+	return (r.Resource == "pods" || r.Resource == "persistentvolumeclaims") && !r.Deletion && r.hasSameIdentity() &&
 		reflect.DeepEqual(r.Before.Spec, r.After.Spec)
 }
 
-// keepsIdentity is true where what an object is and belongs to stays as it is.
-func (r Request) keepsIdentity() bool {
+// hasSameIdentity is true if labels, owner references and protective finalizers are unchanged.
+func (r Request) hasSameIdentity() bool {
 	return apiequality.Semantic.DeepEqual(r.Before.Labels, r.After.Labels) &&
 		apiequality.Semantic.DeepEqual(r.Before.OwnerReferences, r.After.OwnerReferences) &&
 		!slices.ContainsFunc(r.Before.Finalizers, func(finalizer string) bool {
@@ -82,8 +82,8 @@ func (r Request) keepsIdentity() bool {
 		})
 }
 
-// isProtective is true for the finalizers of the operator, and those by which the controllers of the cluster keep an object
-// until it may go. Others are taken away by those who put them there.
+// isProtective is true for the finalizers of the operator, and for those with which the controllers of the cluster delay a
+// deletion. The owners of other finalizers remove them.
 func isProtective(finalizer string) bool {
 	return slices.Contains(finalizersOfCluster, finalizer) || strings.HasPrefix(finalizer, druidv1alpha1.GroupName+"/")
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// What each kind of user may do with each kind of object is in the table of test/integration/protection, on which the API
-// server is asked. Here is what that table does not have room for.
+// The table of test/integration/protection covers the rights of each kind of user on each kind of object, on a real API
+// server. These tests cover the remaining details.
 var _ = Describe("The decision", func() {
 	const long = "an-etcd-with-a-name-that-is-too-long-for-the-label-of-a-secrets-manager"
 
@@ -42,11 +42,11 @@ var _ = Describe("The decision", func() {
 
 		return allowed
 	}
-	ours := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}
+	isPartOfEtcd := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}
 
 	DescribeTable("trusts",
 		func(username string, allowed bool, groups ...string) {
-			request := labelled("configmaps", ours)
+			request := labelled("configmaps", isPartOfEtcd)
 			request.User = authenticationv1.UserInfo{Username: username, Groups: groups}
 			Expect(decide(request)).To(Equal(allowed))
 		},
@@ -54,25 +54,25 @@ var _ = Describe("The decision", func() {
 		Entry("an exempt account", "system:serviceaccount:garden:grm", true),
 		Entry("an exempt user", "exempt", true),
 		Entry("kubelets by their group", "system:node:n1", true, "system:nodes"),
-		Entry("not whoever calls himself a node", "system:node:n1", false),
+		Entry("no user who only has the name of a node", "system:node:n1", false),
 		Entry("the controllers of the cluster by their group", "system:serviceaccount:kube-system:namespace-controller", true, "system:serviceaccounts", "system:serviceaccounts:kube-system"),
 		Entry("the control plane where its controllers have no accounts", "system:kube-controller-manager", true),
 		Entry("no administrator", "admin", false, "system:masters"),
-		Entry("no drainer with what is not a pod", "drainer", false),
+		Entry("no drainer for objects other than pods", "drainer", false),
 		Entry("no account of the same name elsewhere", "system:serviceaccount:theirs:operator", false),
 	)
 
-	It("knows the operator by the older form of its configuration too", func() {
+	It("knows the operator by the deprecated form of its configuration too", func() {
 		older := etcdcomponents.AccountsFor(configv1alpha1.EtcdComponentProtectionWebhookConfiguration{ReconcilerServiceAccountFQDN: new("system:serviceaccount:garden:etcd-druid")})
-		Expect(older.Trust(authenticationv1.UserInfo{Username: "system:serviceaccount:garden:etcd-druid"})).To(BeTrue())
+		Expect(older.IsTrusted(authenticationv1.UserInfo{Username: "system:serviceaccount:garden:etcd-druid"})).To(BeTrue())
 	})
 
-	DescribeTable("recognises what an Etcd consists of",
+	DescribeTable("recognizes the objects of an Etcd",
 		func(request etcdcomponents.Request, allowed bool, options ...func(*druidv1alpha1.Etcd)) {
 			Expect(decide(request, options...)).To(Equal(allowed))
 		},
-		Entry("by its labels", labelled("configmaps", ours), false),
-		Entry("not where there is no such Etcd", labelled("configmaps", ours), true, fixture.WithName("another")),
+		Entry("by its labels", labelled("configmaps", isPartOfEtcd), false),
+		Entry("not without such an Etcd", labelled("configmaps", isPartOfEtcd), true, fixture.WithName("another")),
 		Entry("not by the name of the Etcd alone", labelled("configmaps", map[string]string{"app.kubernetes.io/part-of": "test"}), true),
 		Entry("issued Secrets by the identity of the secrets manager", labelled("secrets", map[string]string{"managed-by": "secrets-manager", "manager-identity": "etcd-druid-test"}), false),
 		Entry("issued Secrets of an Etcd with a long name", labelled("secrets", map[string]string{"managed-by": "secrets-manager", "manager-identity": "etcd-druid-an-etcd-with-a-name-that-is-too-long-for-th-a464ff3a"}), false, fixture.WithName(long)),
@@ -85,12 +85,12 @@ var _ = Describe("The decision", func() {
 		Entry("no other object by such a name", named("configmaps", "test-test-0"), true),
 	)
 
-	DescribeTable("leaves alone what somebody else brings along who runs the members",
+	DescribeTable("allows changes of the objects that the manager of external members provides",
 		func(resource string, allowed bool) {
 			external := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }
-			Expect(decide(labelled(resource, ours), external)).To(Equal(allowed))
-			Expect(decide(labelled(resource, ours), fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", ""))).To(Equal(allowed))
-			Expect(decide(labelled(resource, ours))).To(BeFalse())
+			Expect(decide(labelled(resource, isPartOfEtcd), external)).To(Equal(allowed))
+			Expect(decide(labelled(resource, isPartOfEtcd), fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", ""))).To(Equal(allowed))
+			Expect(decide(labelled(resource, isPartOfEtcd))).To(BeFalse())
 		},
 		Entry("leases", "leases", true),
 		Entry("services", "services", true),
@@ -99,8 +99,8 @@ var _ = Describe("The decision", func() {
 		Entry("and not the configuration", "configmaps", false),
 	)
 
-	It("says in a refusal what to do instead", func() {
-		_, reason := etcdcomponents.Decide(accounts, labelled("configmaps", ours), []druidv1alpha1.Etcd{*fixture.Etcd()})
+	It("states the remedy in a refusal", func() {
+		_, reason := etcdcomponents.Decide(accounts, labelled("configmaps", isPartOfEtcd), []druidv1alpha1.Etcd{*fixture.Etcd()})
 		Expect(strings.Fields(reason)).To(ContainElements("test-ns/test", "druid.gardener.cloud/disable-etcd-component-protection"))
 	})
 })

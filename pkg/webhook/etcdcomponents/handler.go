@@ -17,21 +17,21 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Handler answers what the API server asks.
+// Handler handles admission requests.
 type Handler struct {
 	// Reader reads Etcds.
 	Reader client.Reader
-	// Accounts are who may do what.
+	// Accounts are the users with rights on the objects of Etcds.
 	Accounts Accounts
 }
 
-// Handle answers one question. What it cannot read it refuses.
-func (h *Handler) Handle(ctx context.Context, asked admission.Request) admission.Response {
-	if asked.Operation != admissionv1.Update && asked.Operation != admissionv1.Delete {
+// Handle decides one admission request. It refuses requests that it cannot read.
+func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
+	if req.Operation != admissionv1.Update && req.Operation != admissionv1.Delete {
 		return admission.Allowed("nothing is changed or deleted")
 	}
 
-	request, err := requestFrom(asked.AdmissionRequest)
+	request, err := requestFrom(req.AdmissionRequest)
 	if err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
@@ -46,7 +46,7 @@ func (h *Handler) Handle(ctx context.Context, asked admission.Request) admission
 		return admission.Allowed(reason)
 	}
 
-	logf.FromContext(ctx).Info("Refused a change of an object of an Etcd", "operation", asked.Operation, "resource", request.Resource, "namespace", asked.Namespace, "object", request.Before.Name, "by", asked.UserInfo.Username)
+	logf.FromContext(ctx).Info("Refused a change of an object of an Etcd", "operation", req.Operation, "resource", request.Resource, "namespace", req.Namespace, "object", request.Before.Name, "by", req.UserInfo.Username)
 
 	return admission.Denied(reason)
 }

@@ -29,7 +29,7 @@ func (brokenReader) List(context.Context, client.ObjectList, ...client.ListOptio
 
 var _ = Describe("The webhook", func() {
 	handler := &etcdcomponents.Handler{Reader: brokenReader{}}
-	asked := func(operation admissionv1.Operation, before string) admission.Request {
+	req := func(operation admissionv1.Operation, before string) admission.Request {
 		return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 			Operation: operation,
 			Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"},
@@ -37,24 +37,24 @@ var _ = Describe("The webhook", func() {
 		}}
 	}
 
-	It("refuses what it cannot read, and says what that was", func(ctx SpecContext) {
-		answer := handler.Handle(ctx, asked(admissionv1.Delete, "no JSON"))
+	It("refuses a request that it cannot read, and names the unreadable object", func(ctx SpecContext) {
+		answer := handler.Handle(ctx, req(admissionv1.Delete, "no JSON"))
 		Expect(answer.Allowed).To(BeFalse())
 		Expect(answer.Result.Code).To(BeEquivalentTo(http.StatusBadRequest))
 		Expect(answer.Result.Message).To(ContainSubstring("reading the object"))
 
-		answer = handler.Handle(ctx, asked(admissionv1.Update, "{}"))
+		answer = handler.Handle(ctx, req(admissionv1.Update, "{}"))
 		Expect(answer.Allowed).To(BeFalse())
 		Expect(answer.Result.Message).To(ContainSubstring("reading the object as it would be"))
 	})
 
 	It("refuses while it cannot read Etcds", func(ctx SpecContext) {
-		answer := handler.Handle(ctx, asked(admissionv1.Delete, "{}"))
+		answer := handler.Handle(ctx, req(admissionv1.Delete, "{}"))
 		Expect(answer.Allowed).To(BeFalse())
 		Expect(answer.Result.Message).To(ContainSubstring("no connection"))
 	})
 
-	It("has nothing to say to what neither changes nor deletes", func(ctx SpecContext) {
-		Expect(handler.Handle(ctx, asked(admissionv1.Create, "")).Allowed).To(BeTrue())
+	It("allows requests that neither change nor delete", func(ctx SpecContext) {
+		Expect(handler.Handle(ctx, req(admissionv1.Create, "")).Allowed).To(BeTrue())
 	})
 })

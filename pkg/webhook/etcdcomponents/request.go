@@ -22,50 +22,52 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
-// Request is an attempt to change or delete an object.
+// Request is a request to change or delete an object.
 type Request struct {
-	// User is who attempts it.
+	// User is the user who sends the request.
 	User authenticationv1.UserInfo
-	// Deletion is true where the object is to be deleted, false where it is to be changed.
+	// Deletion is true for a deletion, false for a change.
 	Deletion bool
-	// Resource is the plural name of the kind, with its subresource behind a slash: pods, statefulsets/scale.
+	// Resource is the plural name of the kind, followed by a slash and the subresource if there is one: pods,
+	// statefulsets/scale.
 	Resource string
-	// Namespace is that of the object.
+	// Namespace is the namespace of the object.
 	Namespace string
-	// Before is the object as it is. What it is a part of is told by this alone: a label that is taken away protects still.
+	// Before is the object before the request. It alone decides to which Etcd the object belongs, so that a removed label
+	// still protects it.
 	Before Object
-	// After is the object as it would be; empty for a deletion.
+	// After is the object after the request. Empty for a deletion.
 	After Object
 }
 
-// Object is what decides of an object of any kind.
+// Object has the fields of an object of any kind that the decision depends on.
 type Object struct {
 	metav1.ObjectMeta `json:"metadata"`
 
-	// Spec is the decoded spec; nil where the kind has none.
+	// Spec is the decoded spec. Nil: the kind has none.
 	Spec any `json:"spec"`
-	// Status is meaningful for the subresource scale.
+	// Status is set only for the subresource scale.
 	Status struct {
-		// Selector selects the pods of what is scaled, in its text form.
+		// Selector selects the pods of the scaled object, in its text form.
 		Selector string `json:"selector"`
 	} `json:"status"`
 }
 
-// requestFrom reads what the API server asks.
-func requestFrom(asked admissionv1.AdmissionRequest) (Request, error) {
+// requestFrom decodes an admission request.
+func requestFrom(req admissionv1.AdmissionRequest) (Request, error) {
 	request := Request{
-		User:      asked.UserInfo,
-		Deletion:  asked.Operation == admissionv1.Delete,
-		Resource:  strings.TrimSuffix(asked.Resource.Resource+"/"+asked.SubResource, "/"),
-		Namespace: asked.Namespace,
+		User:      req.UserInfo,
+		Deletion:  req.Operation == admissionv1.Delete,
+		Resource:  strings.TrimSuffix(req.Resource.Resource+"/"+req.SubResource, "/"),
+		Namespace: req.Namespace,
 	}
 
-	if err := json.Unmarshal(asked.OldObject.Raw, &request.Before); err != nil {
+	if err := json.Unmarshal(req.OldObject.Raw, &request.Before); err != nil {
 		return Request{}, fmt.Errorf("reading the object: %w", err)
 	}
 
 	if !request.Deletion {
-		if err := json.Unmarshal(asked.Object.Raw, &request.After); err != nil {
+		if err := json.Unmarshal(req.Object.Raw, &request.After); err != nil {
 			return Request{}, fmt.Errorf("reading the object as it would be: %w", err)
 		}
 	}
@@ -73,17 +75,17 @@ func requestFrom(asked admissionv1.AdmissionRequest) (Request, error) {
 	return request, nil
 }
 
-// originValue is the origin of our ManagedResources and their payloads.
+// originValue is the origin label of the ManagedResources of the operator and of their payloads.
 const originValue = "gardener-extension-etcd-druid"
 
-// isOf says whether the object is part of the Etcd, which is in the same namespace.
-func (r Request) isOf(etcd *druidv1alpha1.Etcd) bool {
+// isPartOf is true if the object belongs to the Etcd, which is in the same namespace.
+func (r Request) isPartOf(etcd *druidv1alpha1.Etcd) bool {
 	own := labels.Set(r.Before.Labels)
 
 	if r.Resource == "statefulsets/scale" {
 		selected, err := labels.ConvertSelectorToLabelsMap(r.Before.Status.Selector)
 		if err != nil {
-			return false // ours has labels and nothing else
+			return false // the StatefulSet of the operator selects by labels only
 		}
 
 		own = selected
@@ -96,7 +98,7 @@ func (r Request) isOf(etcd *druidv1alpha1.Etcd) bool {
 		return r.Resource == "managedresources" && r.Before.Name == helper.ManagedResourceName(etcd) || own[druidv1alpha1.LabelPartOfKey] == etcd.Name
 	case own[secretsmanager.LabelKeyManagedBy] == secretsmanager.LabelValueSecretsManager:
 		return own[secretsmanager.LabelKeyManagerIdentity] == secrets.Identity(etcd.Name)
-	case r.Resource == "persistentvolumeclaims": // claims keep the labels of the day on which they were made
+	case r.Resource == "persistentvolumeclaims": // claims keep the labels with which they were created
 		return isClaimOf(etcd, r.Before.Name)
 	}
 

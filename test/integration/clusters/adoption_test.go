@@ -44,7 +44,7 @@ func predecessors(ctx context.Context, namespace string, replicas int32) *druidv
 	etcd.UID, etcd.Generation, etcd.Finalizers = "", 0, []string{predecessorsFinalizer}
 	etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
-	predecessor := fixture.Predecessor{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+	predecessor := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
 	for _, obj := range predecessor.Objects() {
 		Expect(env.Client.Create(ctx, obj)).To(Succeed())
 	}

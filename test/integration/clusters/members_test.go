@@ -38,7 +38,7 @@ func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclie
 }
 
 // Forget implements etcdclient.Connector.
-func (*members) Forget(etcdclient.Target) {}
+func (*members) Disconnect(etcdclient.Target) {}
 
 // see looks at the pods, and returns those that are ready by name.
 func (m *members) see(ctx context.Context) (map[string]*corev1.Pod, error) {

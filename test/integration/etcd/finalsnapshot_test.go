@@ -31,7 +31,7 @@ type soleMembers struct{}
 func (soleMembers) Connect(context.Context, etcdclient.Target) (etcdclient.Client, error) {
 	return soleMember{}, nil
 }
-func (soleMembers) Forget(etcdclient.Target) {}
+func (soleMembers) Disconnect(etcdclient.Target) {}
 
 type soleMember struct{}
 
@@ -76,7 +76,7 @@ var _ = Describe("Etcd with a store", func() {
 	It("should stop its member after a snapshot was verified, and remember it until the member runs again", func(ctx SpecContext) {
 		s := create(ctx, withStore)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		s.update(ctx, hibernate)
@@ -87,7 +87,7 @@ var _ = Describe("Etcd with a store", func() {
 
 		release()
 		s.ready(ctx)
-		Expect(sidecars.Taken()).To(Equal(before + 1))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified", "full snapshot Full-00000000-00000042", "revision 42"))
 		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/final-snapshot", ContainSubstring(`"generation":2,"snapshot":{"name":"Full-00000000-00000042-`)))
 		s.eventuallyTold(ctx, "Normal FinalSnapshotTaken: Took and verified full snapshot")
@@ -107,14 +107,14 @@ var _ = Describe("Etcd with a store", func() {
 		s.ready(ctx)
 		release := sidecars.Hold()
 		DeferCleanup(release)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		s.update(ctx, hibernate)
-		Eventually(sidecars.Taken).Should(Equal(before + 1))
+		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 1))
 
 		stopOperator()
 		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/replicas", "1"))
 		stopOperator = startOperator("v1", false)
-		Eventually(sidecars.Taken).Should(Equal(before + 2))
+		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 2))
 		release()
 		s.ready(ctx)
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified"))
@@ -123,24 +123,24 @@ var _ = Describe("Etcd with a store", func() {
 	It("should hibernate at once where an annotation skips the snapshot", func(ctx SpecContext) {
 		s := create(ctx, withStore)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
 			hibernate(etcd)
 		})
 		s.ready(ctx)
-		Expect(sidecars.Taken()).To(Equal(before))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before))
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotSkipped"))
 	})
 
 	It("should not delete volumes before a snapshot was verified", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
-		Eventually(sidecars.Taken).Should(Equal(before + 1))
+		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 1))
 		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 
 		release()
@@ -157,11 +157,11 @@ var _ = Describe("Etcd with a store", func() {
 		claim.Labels = map[string]string{"name": "etcd", "instance": "main"}
 		claim.Finalizers = nil // nobody would take it off, since claims are told by their labels here
 		Expect(env.Client.Patch(ctx, claim, client.MergeFrom(former))).To(Succeed())
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
-		Eventually(sidecars.Taken).Should(Equal(before + 1))
+		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 1))
 		s.get(ctx, Default, claim, "main-main-0")
 		Expect(claim.DeletionTimestamp).To(BeNil())
 
@@ -173,7 +173,7 @@ var _ = Describe("Etcd with a store", func() {
 	It("should take the snapshot after its Jobs are gone, since members write meanwhile", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		job := &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.namespace, Name: "main-compactor", Finalizers: []string{"example.org/dead-node"},
@@ -189,18 +189,18 @@ var _ = Describe("Etcd with a store", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.LastOperation).To(HaveField("Description", ContainSubstring("Jobs main-compactor to be gone")))
 		}).Should(Succeed())
-		Expect(sidecars.Taken()).To(Equal(before))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before))
 		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 
 		Expect(env.Client.Patch(ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		expectGone(ctx, s)
-		Expect(sidecars.Taken()).To(Equal(before + 1))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 	})
 
 	It("should take the snapshot anew where members were not told to stop after the last one", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		stopOperator()
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		etcd := s.read(ctx, Default)
@@ -211,13 +211,13 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(env.Client.Status().Update(ctx, etcd)).To(Succeed())
 		stopOperator = startOperator("v1", false)
 		expectGone(ctx, s)
-		Expect(sidecars.Taken()).To(Equal(before + 1))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 	})
 
 	It("should tell the attempt that runs, and what the one before failed with", func(ctx SpecContext) {
 		s := create(ctx, withStore)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused))
 		s.update(ctx, hibernate)
 		told := func(g Gomega) {
@@ -227,7 +227,7 @@ var _ = Describe("Etcd with a store", func() {
 		sidecars.Fail(nil)
 		release := sidecars.Hold()
 		DeferCleanup(release)
-		Eventually(sidecars.Taken).WithTimeout(time.Minute).Should(BeNumerically(">", before+1))
+		Eventually(sidecars.SnapshotRequests).WithTimeout(time.Minute).Should(BeNumerically(">", before+1))
 		// Something happens, so that it is looked at while the attempt runs.
 		Expect(env.Client.Patch(ctx, s.pod(ctx, Default), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"network":"10.0.0.1"}}}`)))).To(Succeed())
 		Consistently(told).WithTimeout(2 * time.Second).Should(Succeed())
@@ -265,17 +265,17 @@ var _ = Describe("Etcd with a store", func() {
 		s.ready(ctx)
 		s.update(ctx, hibernate)
 		s.ready(ctx)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		expectGone(ctx, s)
-		Expect(sidecars.Taken()).To(Equal(before))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before))
 	})
 
 	It("should attempt no snapshot in a namespace that is being deleted, and say so", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
 		s.ready(ctx)
 		sidecars.Fail(sidecar.ErrRefused)
-		before := sidecars.Taken()
+		before := sidecars.SnapshotRequests()
 		// Nobody empties namespaces here, so that it stays.
 		Expect(env.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -285,7 +285,7 @@ var _ = Describe("Etcd with a store", func() {
 		}).Should(Succeed())
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		expectGone(ctx, s)
-		Expect(sidecars.Taken()).To(Equal(before))
+		Expect(sidecars.SnapshotRequests()).To(Equal(before))
 		Eventually(func(g Gomega) {
 			events := &corev1.EventList{}
 			g.Expect(env.Client.List(ctx, events, client.InNamespace("default"))).To(Succeed())

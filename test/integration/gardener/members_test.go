@@ -29,7 +29,7 @@ func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclie
 }
 
 // Forget implements etcdclient.Connector.
-func (*members) Forget(etcdclient.Target) {}
+func (*members) Disconnect(etcdclient.Target) {}
 
 type memberClient struct {
 	*members

@@ -83,10 +83,10 @@ var _ = Describe("EtcdOpsTask", func() {
 		for i := range 3 {
 			tasks = append(tasks, newTask(etcd, fmt.Sprintf("task-%d", i), full()))
 		}
-		Eventually(store.Taken).Should(Equal(1))
+		Eventually(store.SnapshotRequests).Should(Equal(1))
 		Eventually(operationOf(tasks[2])).Should(Equal("Waiting for EtcdOpsTask task-0 to end"))
 		Eventually(stateOf(tasks[1])).Should(Equal("Pending"))
-		Consistently(store.Taken).Should(Equal(1), "the others wait")
+		Consistently(store.SnapshotRequests).Should(Equal(1), "the others wait")
 
 		stop()
 		Expect(stateOf(tasks[0])()).To(Equal("InProgress"))
@@ -99,7 +99,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(tasks[0].Status.LastErrors).To(BeEmpty(), "a restart is no failure")
 		Expect(tasks[0].Status.StartedAt.Time).To(BeTemporally("<=", tasks[1].Status.StartedAt.Time))
 		Expect(tasks[1].Status.StartedAt.Time).To(BeTemporally("<=", tasks[2].Status.StartedAt.Time))
-		Expect(store.Taken()).To(Equal(4), "the call that was cut off, and one for each task")
+		Expect(store.SnapshotRequests()).To(Equal(4), "the call that was cut off, and one for each task")
 	})
 
 	It("takes up a snapshot of which nobody heard", func() {
@@ -109,7 +109,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		release := store.Hold()
 		stop := startOperator()
 		task := newTask(etcd, "full", full())
-		Eventually(store.Taken).Should(Equal(1))
+		Eventually(store.SnapshotRequests).Should(Equal(1))
 		stop()
 		release()
 
@@ -121,7 +121,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(task.Status.Snapshot.Name).To(Equal(taken.Name))
 		Expect(task.Status.Snapshot.SizeBytes).To(HaveValue(BeEquivalentTo(4096)))
-		Expect(store.Taken()).To(Equal(2), "the one that was cut off, and ours")
+		Expect(store.SnapshotRequests()).To(Equal(2), "the one that was cut off, and ours")
 	})
 
 	It("does not let tasks of one Etcd wait for those of another", func() {
@@ -131,7 +131,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		startOperator()
 		newTask(etcd, "first", full())
 		newTask(other, "second", full())
-		Eventually(store.Taken).Should(Equal(2))
+		Eventually(store.SnapshotRequests).Should(Equal(2))
 	})
 
 	It("repeats what has failed after a pause, and ends well", func() {
@@ -142,10 +142,10 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(func() []druidv1alpha1.LastError { stateOf(task)(); return task.Status.LastErrors }).Should(HaveLen(1))
 		Expect(task.Status.LastErrors[0].Code).To(BeEquivalentTo("ERR_CREATE_SNAPSHOT"))
 		Expect(task.Status.LastErrors[0].Description).To(ContainSubstring("the store is full"))
-		Expect(store.Taken()).To(Equal(1))
+		Expect(store.SnapshotRequests()).To(Equal(1))
 		store.Fail(nil)
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
-		Expect(store.Taken()).To(Equal(2))
+		Expect(store.SnapshotRequests()).To(Equal(2))
 	})
 
 	It("gives up after three attempts", func() {
@@ -165,7 +165,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		startOperator()
 		task := newTask(etcd, "full", full())
 		Eventually(operationOf(task)).Should(Equal("Waiting for the condition Ready of the Etcd to be True"))
-		Consistently(store.Taken).Should(BeZero())
+		Consistently(store.SnapshotRequests).Should(BeZero())
 		setReady(etcd, druidv1alpha1.ConditionTrue)
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 	})
@@ -192,9 +192,9 @@ var _ = Describe("EtcdOpsTask", func() {
 
 		release := store.Hold()
 		defer release()
-		before := store.Taken()
+		before := store.SnapshotRequests()
 		running := newTask(etcd, "running", full())
-		Eventually(store.Taken).Should(Equal(before + 1))
+		Eventually(store.SnapshotRequests).Should(Equal(before + 1))
 		next := newTask(etcd, "next", full())
 		Expect(env.Client.Delete(ctx, running)).To(Succeed())
 		Eventually(gone(running)).Should(BeTrue())
@@ -335,7 +335,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(task.Status.LastOperation.Description).To(And(HavePrefix("Defragmented: test-0 stalled for "), HaveSuffix("from 8192 to 4096 bytes")))
 		Expect(task.Status.Members).To(BeEmpty(), "pruned")
-		Expect(store.Taken()).To(BeZero(), "no snapshot is meant")
+		Expect(store.SnapshotRequests()).To(BeZero(), "no snapshot is meant")
 	})
 
 	It("is counted by its kind and its end, and forgotten with its Etcd", func() {

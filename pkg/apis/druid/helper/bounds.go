@@ -26,8 +26,8 @@ const (
 	maxBootstrapMembers  = 10
 )
 
-// bound cuts a spec to what the operator is ready to work on, and returns what was beyond.
-func (m *mapper) bound(spec *druidv1alpha1.EtcdSpec) {
+// checkLimits cuts a spec to what the operator is ready to work on, and returns what was beyond.
+func (m *mapper) checkLimits(spec *druidv1alpha1.EtcdSpec) {
 	path := field.NewPath("spec")
 	if spec.Replicas > MaxMembers {
 		m.errs = append(m.errs, field.Invalid(path.Child("replicas"), spec.Replicas, "is more than an etcd cluster can have: an Etcd has at most 7 members, or 32 where other parties run the pods"))

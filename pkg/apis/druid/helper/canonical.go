@@ -25,7 +25,7 @@ func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) 
 	spec := &canonical.Spec
 
 	m := &mapper{}
-	m.bound(spec)
+	m.checkLimits(spec)
 	m.etcd(spec)
 	m.backup(&spec.Backup)
 	m.store(spec)
@@ -38,27 +38,27 @@ func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) 
 type mapper struct{ errs field.ErrorList }
 
 // fields are the paths of a field in the older form and in the current one.
-type fields struct{ older, current string }
+type fields struct{ deprecated, current string }
 
 func (m *mapper) etcd(spec *druidv1alpha1.EtcdSpec) {
-	older := &spec.Etcd.OlderEtcdForm
+	deprecated := &spec.Etcd.OlderEtcdForm
 	quantitiesEqual := func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-	move(m, &older.OlderQuota, &spec.Etcd.Quota, fields{"spec.etcd.Quota", "spec.etcd.quota"}, quantitiesEqual)
-	move(m, &older.StorageCapacity, &spec.StorageCapacity, fields{"spec.etcd.storageCapacity", "spec.storageCapacity"}, quantitiesEqual)
-	move(m, &older.StorageClass, &spec.StorageClass, fields{"spec.etcd.storageClass", "spec.storageClass"}, equal[string])
-	m.image(&older.ImageRepository, &older.ImageVersion, &spec.Etcd.Image, "spec.etcd")
-	older.InitialClusterState = nil
+	move(m, &deprecated.OlderQuota, &spec.Etcd.Quota, fields{"spec.etcd.Quota", "spec.etcd.quota"}, quantitiesEqual)
+	move(m, &deprecated.StorageCapacity, &spec.StorageCapacity, fields{"spec.etcd.storageCapacity", "spec.storageCapacity"}, quantitiesEqual)
+	move(m, &deprecated.StorageClass, &spec.StorageClass, fields{"spec.etcd.storageClass", "spec.storageClass"}, equal[string])
+	m.image(&deprecated.ImageRepository, &deprecated.ImageVersion, &spec.Etcd.Image, "spec.etcd")
+	deprecated.InitialClusterState = nil
 }
 
 func (m *mapper) backup(backup *druidv1alpha1.BackupSpec) {
-	older := &backup.OlderBackupForm
-	m.image(&older.ImageRepository, &older.ImageVersion, &backup.Image, "spec.backup")
+	deprecated := &backup.OlderBackupForm
+	m.image(&deprecated.ImageRepository, &deprecated.ImageVersion, &backup.Image, "spec.backup")
 }
 
 // image joins repository and version: with @ where the version is a digest, else with a colon.
 func (m *mapper) image(repository, version, image **string, path string) {
-	olderPaths := path + ".imageRepository and " + path + ".imageVersion"
+	deprecatedPaths := path + ".imageRepository and " + path + ".imageVersion"
 	switch {
 	case *repository == nil && *version == nil:
 		return
@@ -75,14 +75,14 @@ func (m *mapper) image(repository, version, image **string, path string) {
 		separator = "@"
 	}
 	joined := new(**repository + separator + **version)
-	move(m, &joined, image, fields{olderPaths, path + ".image"}, equal[string])
+	move(m, &joined, image, fields{deprecatedPaths, path + ".image"}, equal[string])
 	*repository, *version = nil, nil
 }
 
 func (m *mapper) store(spec *druidv1alpha1.EtcdSpec) {
-	older := spec.Store
+	deprecated := spec.Store
 	spec.Store = nil
-	if older == nil || *older == (druidv1alpha1.OlderStoreForm{}) {
+	if deprecated == nil || *deprecated == (druidv1alpha1.OlderStoreForm{}) {
 		return
 	}
 	if spec.Backup.Store == nil {
@@ -90,14 +90,14 @@ func (m *mapper) store(spec *druidv1alpha1.EtcdSpec) {
 	}
 	store := spec.Backup.Store
 
-	move(m, &older.StorageContainer, &store.Container, fields{"spec.store.storageContainer", "spec.backup.store.container"}, equal[string])
-	move(m, &older.StorageProvider, &store.Provider, fields{"spec.store.storageProvider", "spec.backup.store.provider"}, equal[druidv1alpha1.StorageProvider])
-	m.moveString(older.StorePrefix, &store.Prefix, "spec.store.storePrefix", "spec.backup.store.prefix")
-	if older.StoreSecret != nil {
+	move(m, &deprecated.StorageContainer, &store.Container, fields{"spec.store.storageContainer", "spec.backup.store.container"}, equal[string])
+	move(m, &deprecated.StorageProvider, &store.Provider, fields{"spec.store.storageProvider", "spec.backup.store.provider"}, equal[druidv1alpha1.StorageProvider])
+	m.moveString(deprecated.StorePrefix, &store.Prefix, "spec.store.storePrefix", "spec.backup.store.prefix")
+	if deprecated.StoreSecret != nil {
 		if store.SecretRef == nil {
 			store.SecretRef = &corev1.SecretReference{}
 		}
-		m.moveString(older.StoreSecret, &store.SecretRef.Name, "spec.store.storeSecret", "spec.backup.store.secretRef.name")
+		m.moveString(deprecated.StoreSecret, &store.SecretRef.Name, "spec.store.storeSecret", "spec.backup.store.secretRef.name")
 	}
 }
 
@@ -136,28 +136,28 @@ func (m *mapper) onlyClientSecret(spec *druidv1alpha1.EtcdSpec) {
 }
 
 // moveString is move for a current field that is a plain string, where empty means unset.
-func (m *mapper) moveString(older, current *string, olderPath, currentPath string) {
+func (m *mapper) moveString(deprecated, current *string, deprecatedPath, currentPath string) {
 	pointer := current
 	if *current == "" {
 		pointer = nil
 	}
-	move(m, &older, &pointer, fields{olderPath, currentPath}, equal[string])
+	move(m, &deprecated, &pointer, fields{deprecatedPath, currentPath}, equal[string])
 	if pointer != nil {
 		*current = *pointer
 	}
 }
 
 // move moves the value of the older field to the current one. It refuses when both are set and differ.
-func move[T any](m *mapper, older, current **T, at fields, equal func(T, T) bool) {
+func move[T any](m *mapper, deprecated, current **T, at fields, equal func(T, T) bool) {
 	switch {
-	case *older == nil:
+	case *deprecated == nil:
 		return
 	case *current == nil:
-		*current = *older
-	case !equal(**older, **current):
-		m.errs = append(m.errs, field.Invalid(field.NewPath(at.older), **older, fmt.Sprintf("differs from %s, of which it is the older form: remove %s", at.current, at.older)))
+		*current = *deprecated
+	case !equal(**deprecated, **current):
+		m.errs = append(m.errs, field.Invalid(field.NewPath(at.deprecated), **deprecated, fmt.Sprintf("differs from %s, of which it is the older form: remove %s", at.current, at.deprecated)))
 	}
-	*older = nil
+	*deprecated = nil
 }
 
 func equal[T comparable](a, b T) bool { return a == b }

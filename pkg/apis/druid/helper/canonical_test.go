@@ -19,8 +19,8 @@ type override = func(*druidv1alpha1.Etcd)
 
 var _ = Describe("Canonical", func() {
 	DescribeTable("maps a field of the older form onto the current one and empties it",
-		func(older, current override) {
-			given := fixture.Etcd(older)
+		func(deprecated, current override) {
+			given := fixture.Etcd(deprecated)
 			unchanged := given.DeepCopy()
 
 			canonical, errs := helper.Canonical(given)
@@ -137,11 +137,11 @@ var _ = Describe("Canonical", func() {
 	)
 
 	DescribeTable("refuses both forms with different meanings and names both fields",
-		func(both override, olderField, currentField string) {
+		func(both override, deprecatedField, currentField string) {
 			_, errs := helper.Canonical(fixture.Etcd(both))
 
 			Expect(errs).To(HaveLen(1))
-			Expect(errs[0].Error()).To(And(ContainSubstring(olderField), ContainSubstring(currentField), ContainSubstring("remove")))
+			Expect(errs[0].Error()).To(And(ContainSubstring(deprecatedField), ContainSubstring(currentField), ContainSubstring("remove")))
 		},
 		Entry("quota", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Etcd.Quota, e.Spec.Etcd.OlderQuota = quantity("1Gi"), quantity("2Gi")

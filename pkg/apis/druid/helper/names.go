@@ -46,8 +46,8 @@ func DeltaSnapshotLeaseName(etcd *druidv1alpha1.Etcd) string { return etcd.Name 
 // CompactionJobName is the name of the Job that compacts snapshots.
 func CompactionJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-compactor" }
 
-// RehearsalJobName is the name of the Job that rehearses a restore.
-func RehearsalJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-rehearsal" }
+// RestoreVerificationJobName is the name of the Job that rehearses a restore.
+func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-rehearsal" }
 
 // CopyBackupsJobName is the name of the Job that copies snapshots.
 func CopyBackupsJobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return task.Name + "-worker" }

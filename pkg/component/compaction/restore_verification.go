@@ -29,22 +29,22 @@ const (
 	pathRehearsed = pathWorkspace + "/rehearsal.etcd"
 )
 
-// Rehearsal renders the Job that restores the newest snapshots of the store into a scratch directory, and fails where that comes to
+// RestoreVerificationJob renders the Job that restores the newest snapshots of the store into a scratch directory, and fails where that comes to
 // nothing. etcd-backup-restore ends well where the store holds no snapshot: a second container looks for the database.
-func Rehearsal(v Values) *batchv1.Job {
+func RestoreVerificationJob(v Values) *batchv1.Job {
 	root := ptr.Deref(v.Etcd.Spec.RunAsRoot, false)
 	seconds := int64(v.Deadline.Seconds())
 	spec := podSpec(v, seconds)
 	// It has nothing to say to the API server.
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(volume corev1.Volume) bool { return volume.Name == volumeToken })
-	spec.InitContainers, spec.Containers = []corev1.Container{restoringContainer(v, root)}, []corev1.Container{lookingContainer(v, root)}
+	spec.InitContainers, spec.Containers = []corev1.Container{restoreContainer(v, root)}, []corev1.Container{checkContainer(v, root)}
 
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            helper.RehearsalJobName(v.Etcd),
+			Name:            helper.RestoreVerificationJobName(v.Etcd),
 			Namespace:       v.Etcd.Namespace,
-			Labels:          rehearsal.labels(v.Etcd),
+			Labels:          restoreVerification.labels(v.Etcd),
 			Annotations:     map[string]string{druidv1alpha1.LeaseAnnotationStore: backupstore.RecordFor(v.Store).String()},
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
 		},
@@ -57,15 +57,15 @@ func Rehearsal(v Values) *batchv1.Job {
 				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
 			}}},
 			Template: corev1.PodTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: rehearsal.podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
+				ObjectMeta: metav1.ObjectMeta{Labels: restoreVerification.podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
 				Spec:       spec,
 			},
 		},
 	}
 }
 
-// restoringContainer is that of a compaction, with the command of its first half.
-func restoringContainer(v Values, root bool) corev1.Container {
+// restoreContainer is that of a compaction, with the command of its first half.
+func restoreContainer(v Values, root bool) corev1.Container {
 	restoring := container(v, root)
 	quota := helper.Quota(v.Etcd)
 	restoring.Name = "restore"
@@ -81,7 +81,7 @@ func restoringContainer(v Values, root bool) corev1.Container {
 	return restoring
 }
 
-func lookingContainer(v Values, root bool) corev1.Container {
+func checkContainer(v Values, root bool) corev1.Container {
 	return corev1.Container{
 		Name:            "look",
 		Image:           v.InitImage,

@@ -31,12 +31,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// giveBackPeriod is the time between two rounds.
-const giveBackPeriod = 10 * time.Second
+// handBackPeriod is the time between two rounds.
+const handBackPeriod = 10 * time.Second
 
-// GiveBack hands all Etcds over to the etcd-druid that gardenlet installs, and then switches that on again. It runs where
+// HandBack hands all Etcds over to the etcd-druid that gardenlet installs, and then switches that on again. It runs where
 // nothing else acts on Etcds.
-type GiveBack struct {
+type HandBack struct {
 	// Client reads from the API server.
 	Client client.Client
 	// Observer reads one Etcd; it needs no caches that are not running.
@@ -52,16 +52,16 @@ type GiveBack struct {
 }
 
 // NeedLeaderElection lets only one instance give back.
-func (g *GiveBack) NeedLeaderElection() bool { return true }
+func (g *HandBack) NeedLeaderElection() bool { return true }
 
 // Start goes round until everything is given back, and waits for the end of the context then.
-func (g *GiveBack) Start(ctx context.Context) error {
+func (g *HandBack) Start(ctx context.Context) error {
 	period := g.Period
 	if period == 0 {
-		period = giveBackPeriod
+		period = handBackPeriod
 	}
 	for {
-		done, err := g.Round(ctx)
+		done, err := g.RunOnce(ctx)
 		if err != nil {
 			logf.FromContext(ctx).Error(err, "Giving the seed back failed, and is tried again")
 		}
@@ -78,11 +78,11 @@ func (g *GiveBack) Start(ctx context.Context) error {
 	}
 }
 
-// Round gives back every Etcd that can be, and the seed when it was the last one. It returns whether all is done.
-func (g *GiveBack) Round(ctx context.Context) (bool, error) {
-	predecessor := &resourcesv1alpha1.ManagedResource{}
-	if err := g.Client.Get(ctx, Predecessor, predecessor); err != nil {
-		return false, fmt.Errorf("there is no etcd-druid to give the seed back to: reading ManagedResource %s: %w", Predecessor, err)
+// RunOnce gives back every Etcd that can be, and the seed when it was the last one. It returns whether all is done.
+func (g *HandBack) RunOnce(ctx context.Context) (bool, error) {
+	resource := &resourcesv1alpha1.ManagedResource{}
+	if err := g.Client.Get(ctx, EtcdDruidKey, resource); err != nil {
+		return false, fmt.Errorf("there is no etcd-druid to give the seed back to: reading ManagedResource %s: %w", EtcdDruidKey, err)
 	}
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := g.Client.List(ctx, etcds); err != nil {
@@ -91,17 +91,17 @@ func (g *GiveBack) Round(ctx context.Context) (bool, error) {
 	var refused []string
 	for i := range etcds.Items {
 		etcd := &etcds.Items[i]
-		if err := g.give(ctx, etcd); err != nil {
+		if err := g.handBack(ctx, etcd); err != nil {
 			refused = append(refused, fmt.Sprintf("%s: %s", client.ObjectKeyFromObject(etcd), err))
 			g.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "NotGivenBack", "GiveBack", "Not given back to etcd-druid: %s", err)
 		}
 	}
-	refusedToGiveBack.Set(float64(len(refused)))
+	handBackRefused.Set(float64(len(refused)))
 	if len(refused) > 0 {
 		return false, fmt.Errorf("%d of %d Etcds are not given back: %s", len(refused), len(etcds.Items), strings.Join(refused, "; "))
 	}
-	if predecessor.Annotations[resourcesv1alpha1.Ignore] == "true" {
-		if err := switchOn(ctx, g.Client, predecessor); err != nil {
+	if resource.Annotations[resourcesv1alpha1.Ignore] == "true" {
+		if err := switchOn(ctx, g.Client, resource); err != nil {
 			return false, err
 		}
 	}
@@ -110,8 +110,8 @@ func (g *GiveBack) Round(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// give hands one Etcd over. What was begun is finished after a crash: the ManagedResource remembers at which generation it was.
-func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+// handBack hands one Etcd over. What was begun is finished after a crash: the ManagedResource remembers at which generation it was.
+func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
 		return client.IgnoreNotFound(err) // it was given back, or never was ours
@@ -124,26 +124,26 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 		return errs.ToAggregate()
 	}
 	o := g.Observer.Observe(ctx, canonical, observer.Request{})
-	given, err := SpecForPredecessor(etcd, o)
+	complete, err := SpecForEtcdDruid(etcd, o)
 	if err != nil {
 		return err
 	}
-	settled, begunAt := etcd, etcd.Generation
-	if isWritten(etcd, given, mr) {
-		settled, begunAt = etcd.DeepCopy(), state.Decode(mr.Annotations).HandBack
-		settled.Status.ObservedGeneration = &settled.Generation
+	reconciled, begunAt := etcd, etcd.Generation
+	if isSpecWritten(etcd, complete, mr) {
+		reconciled, begunAt = etcd.DeepCopy(), state.Decode(mr.Annotations).HandBack
+		reconciled.Status.ObservedGeneration = &reconciled.Generation
 	}
-	if err := cmp.Or(CheckSettled(settled, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
+	if err := cmp.Or(CheckReconciled(reconciled, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
 		return err
 	}
 	// Everything that can be refused is refused before anything is changed.
-	if err := g.Client.Patch(ctx, given.DeepCopy(), client.MergeFrom(etcd.DeepCopy()), client.DryRunAll); err != nil {
+	if err := g.Client.Patch(ctx, complete.DeepCopy(), client.MergeFrom(etcd.DeepCopy()), client.DryRunAll); err != nil {
 		return fmt.Errorf("its spec would be refused: %w", err)
 	}
 	if err := g.recordHandBack(ctx, mr, begunAt); err != nil {
 		return err
 	}
-	if err := g.Client.Patch(ctx, given, client.MergeFrom(etcd.DeepCopy())); err != nil {
+	if err := g.Client.Patch(ctx, complete, client.MergeFrom(etcd.DeepCopy())); err != nil {
 		return fmt.Errorf("writing what it runs with into its spec: %w", err)
 	}
 	if err := g.releaseSecrets(ctx, etcd); err != nil {
@@ -155,13 +155,13 @@ func (g *GiveBack) give(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if err := managedresources.DeleteForSeed(ctx, g.Client, mr.Namespace, mr.Name); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ManagedResource %s: %w", mr.Name, err)
 	}
-	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are%s", untilWhen(canonical, o))
+	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are%s", expiryNote(canonical, o))
 
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
 }
 
 // recordHandBack records the generation at which the hand-back of an Etcd began.
-func (g *GiveBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, generation int64) error {
+func (g *HandBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, generation int64) error {
 	if state.Decode(mr.Annotations).HandBack == generation {
 		return nil
 	}
@@ -178,15 +178,15 @@ func (g *GiveBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.Man
 	return nil
 }
 
-// isWritten is true where the newest generation of an Etcd is the spec that was written before an interruption: it is the one
+// isSpecWritten is true where the newest generation of an Etcd is the spec that was written before an interruption: it is the one
 // after that at which giving back was begun, and nothing is missing in it.
-func isWritten(etcd, given *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) bool {
+func isSpecWritten(etcd, complete *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) bool {
 	return state.Decode(mr.Annotations).HandBack == etcd.Generation-1 &&
-		equality.Semantic.DeepEqual(etcd.Spec, given.Spec)
+		equality.Semantic.DeepEqual(etcd.Spec, complete.Spec)
 }
 
-// untilWhen says, to be put behind a sentence, until when certificates have to be replaced. Empty: none was issued.
-func untilWhen(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+// expiryNote says, to be put behind a sentence, until when certificates have to be replaced. Empty: none was issued.
+func expiryNote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	first := FirstToExpire(etcd, o)
 	if first == nil {
 		return ""
@@ -198,7 +198,7 @@ func untilWhen(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 
 // releaseSecrets takes the Secrets that were issued for an Etcd out of the hands of our secrets manager. It would delete them as
 // forgotten ones if the Etcd, which names them now, were ever taken over again.
-func (g *GiveBack) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
+func (g *HandBack) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	issued := &metav1.PartialObjectMetadataList{}
 	issued.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := g.Client.List(ctx, issued, client.InNamespace(etcd.Namespace), client.MatchingLabels{

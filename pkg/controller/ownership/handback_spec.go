@@ -23,29 +23,29 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// SpecForPredecessor returns an Etcd whose spec says all by itself what its cluster runs with, so that an etcd-druid that knows
+// SpecForEtcdDruid returns an Etcd whose spec says all by itself what its cluster runs with, so that an etcd-druid that knows
 // neither our fields nor what is remembered on the ManagedResource renders the same: the Secrets that the pods mount now, and
 // the store that was resolved. The error says why that cannot be said, and the way out.
-func SpecForPredecessor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*druidv1alpha1.Etcd, error) {
+func SpecForEtcdDruid(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*druidv1alpha1.Etcd, error) {
 	canonical, errs := helper.Canonical(etcd)
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	if hasOlderForm(etcd) {
+	if usesDeprecatedFields(etcd) {
 		return nil, errors.New("its manifest has the older form, which etcd-druid does not read: write it in the current form")
 	}
 	spec := canonical.DeepCopy()
-	if err := giveTLS(spec, runningModes(etcd, o), o.StatefulSet.TLS); err != nil {
+	if err := setTLS(spec, runningModes(etcd, o), o.StatefulSet.TLS); err != nil {
 		return nil, err
 	}
-	if err := giveStore(spec, o.State); err != nil {
+	if err := setStore(spec, o.State); err != nil {
 		return nil, err
 	}
 
 	return spec, nil
 }
 
-func hasOlderForm(etcd *druidv1alpha1.Etcd) bool {
+func usesDeprecatedFields(etcd *druidv1alpha1.Etcd) bool {
 	none := druidv1alpha1.EtcdSpec{}
 
 	return !equality.Semantic.DeepEqual(etcd.Spec.OlderSpecForm, none.OlderSpecForm) ||
@@ -53,8 +53,8 @@ func hasOlderForm(etcd *druidv1alpha1.Etcd) bool {
 		!equality.Semantic.DeepEqual(etcd.Spec.Backup.OlderBackupForm, none.Backup.OlderBackupForm)
 }
 
-// giveTLS names what is mounted, and nothing where TLS is switched off: etcd-druid does not know enableTLS.
-func giveTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster.MountedTLS) error {
+// setTLS names what is mounted, and nothing where TLS is switched off: etcd-druid does not know enableTLS.
+func setTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster.MountedTLS) error {
 	if modes.Client == state.ModeDisabled || modes.Peer == state.ModeDisabled {
 		etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, nil
 
@@ -85,8 +85,8 @@ func giveTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster
 	return nil
 }
 
-// giveStore names the place that snapshots go to, and the Secret with its credentials.
-func giveStore(etcd *druidv1alpha1.Etcd, recorded state.State) error {
+// setStore names the place that snapshots go to, and the Secret with its credentials.
+func setStore(etcd *druidv1alpha1.Etcd, recorded state.State) error {
 	store := etcd.Spec.Backup.Store
 	if store == nil {
 		return nil
@@ -127,8 +127,8 @@ func bundleIn(etcd *druidv1alpha1.Etcd, name string) druidv1alpha1.SecretReferen
 	return druidv1alpha1.SecretReference{SecretReference: secretIn(etcd, name), DataKey: new("bundle.crt")}
 }
 
-// CheckSettled returns what of an Etcd is still under way, so that a change of hands would leave it half done.
-func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+// CheckReconciled returns what of an Etcd is still under way, so that a change of hands would leave it half done.
+func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	status := etcd.Status
 	rotation := ptr.Deref(o.State.Rotation, state.Rotation{})
 	switch {
@@ -153,8 +153,8 @@ func CheckSettled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	}
 }
 
-// leastValidity is what a certificate must have left when nobody renews it any more. The operator would have renewed it earlier.
-const leastValidity = 60 * 24 * time.Hour
+// minValidity is what a certificate must have left when nobody renews it any more. The operator would have renewed it earlier.
+const minValidity = 60 * 24 * time.Hour
 
 // FirstToExpire is the first to expire of the certificates that were issued for a canonical Etcd, and that its pods mount. Nil:
 // there is none.
@@ -180,7 +180,7 @@ func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditi
 // CheckValidity returns an error where certificates that were issued for a canonical Etcd would expire soon after it was given back.
 func CheckValidity(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) error {
 	first := FirstToExpire(etcd, o)
-	if first == nil || first.NotAfter.Sub(now) >= leastValidity {
+	if first == nil || first.NotAfter.Sub(now) >= minValidity {
 		return nil
 	}
 

@@ -41,14 +41,14 @@ var _ = Describe("SpecForPredecessor", func() {
 		o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned")
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 
-		given, err := ownership.SpecForPredecessor(etcd, o)
+		complete, err := ownership.SpecForEtcdDruid(etcd, o)
 
 		Expect(err).NotTo(HaveOccurred())
 		client := druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("ca-1"), ServerTLSSecretRef: reference("server-1"), ClientTLSSecretRef: reference("client-1")}
-		Expect(given.Spec.Etcd.ClientUrlTLS).To(HaveValue(Equal(client)))
-		Expect(given.Spec.Backup.TLS).To(HaveValue(Equal(client)))
-		Expect(given.Spec.Etcd.PeerUrlTLS).To(HaveValue(Equal(druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("peer-ca-1"), ServerTLSSecretRef: reference("peer-1")}})))
-		Expect(given.Spec.Etcd.EnableTLS).To(BeNil())
+		Expect(complete.Spec.Etcd.ClientUrlTLS).To(HaveValue(Equal(client)))
+		Expect(complete.Spec.Backup.TLS).To(HaveValue(Equal(client)))
+		Expect(complete.Spec.Etcd.PeerUrlTLS).To(HaveValue(Equal(druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("peer-ca-1"), ServerTLSSecretRef: reference("peer-1")}})))
+		Expect(complete.Spec.Etcd.EnableTLS).To(BeNil())
 	})
 
 	It("names no Secrets where TLS is switched off, since etcd-druid would use them", func() {
@@ -56,20 +56,20 @@ var _ = Describe("SpecForPredecessor", func() {
 		etcd.Spec.Etcd.EnableTLS = new(false)
 		o.State.TLS = state.ParseTLSModes("client=disabled,peer=disabled")
 
-		given, err := ownership.SpecForPredecessor(etcd, o)
+		complete, err := ownership.SpecForEtcdDruid(etcd, o)
 
 		Expect(err).NotTo(HaveOccurred())
-		Expect(given.Spec.Etcd.ClientUrlTLS).To(BeNil())
+		Expect(complete.Spec.Etcd.ClientUrlTLS).To(BeNil())
 	})
 
 	It("says where snapshots go as it was resolved", func() {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: "entry"}}
 		o.State.Store = &state.Store{Provider: "S3", Container: "bucket", Prefix: "entry/main", SecretName: "etcd-backup"}
 
-		given, err := ownership.SpecForPredecessor(etcd, o)
+		complete, err := ownership.SpecForEtcdDruid(etcd, o)
 
 		Expect(err).NotTo(HaveOccurred())
-		Expect(given.Spec.Backup.Store).To(HaveValue(Equal(druidv1alpha1.StoreSpec{
+		Expect(complete.Spec.Backup.Store).To(HaveValue(Equal(druidv1alpha1.StoreSpec{
 			Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bucket"), Prefix: "entry/main", SecretRef: new(reference("etcd-backup")),
 		})))
 	})
@@ -81,16 +81,16 @@ var _ = Describe("SpecForPredecessor", func() {
 		o.State.TLS = state.ParseTLSModes("client=given,peer=plaintext")
 		o.State.Store = &state.Store{Provider: "S3", Container: "bucket", Prefix: "entry/main", SecretName: "given"}
 
-		given, err := ownership.SpecForPredecessor(etcd, o)
+		complete, err := ownership.SpecForEtcdDruid(etcd, o)
 
 		Expect(err).NotTo(HaveOccurred())
-		Expect(given.Spec).To(Equal(etcd.Spec))
+		Expect(complete.Spec).To(Equal(etcd.Spec))
 	})
 
 	DescribeTable("refuses what etcd-druid could not go on with",
 		func(message string, mutate func()) {
 			mutate()
-			_, err := ownership.SpecForPredecessor(etcd, o)
+			_, err := ownership.SpecForEtcdDruid(etcd, o)
 			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("the older form of the manifest", "older form", func() {
@@ -120,13 +120,13 @@ var _ = Describe("CheckSettled", func() {
 	})
 
 	It("finds nothing to wait for in an Etcd that is as it should be", func() {
-		Expect(ownership.CheckSettled(etcd, o)).To(Succeed())
+		Expect(ownership.CheckReconciled(etcd, o)).To(Succeed())
 	})
 
 	DescribeTable("names what is under way",
 		func(message string, mutate func()) {
 			mutate()
-			Expect(ownership.CheckSettled(etcd, o)).To(MatchError(ContainSubstring(message)))
+			Expect(ownership.CheckReconciled(etcd, o)).To(MatchError(ContainSubstring(message)))
 		},
 		Entry("a deletion", "deleted", func() { etcd.DeletionTimestamp = new(metav1.Now()) }),
 		Entry("what cannot be read", "timeout", func() {

@@ -38,14 +38,14 @@ func (s seen) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) et
 
 var _ = Describe("GiveBack", func() {
 	var (
-		ctx         = context.Background()
-		scheme      = runtime.NewScheme()
-		predecessor *resourcesv1alpha1.ManagedResource
-		recorder    *events.FakeRecorder
-		now         = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-		expires     time.Time
-		rotation    string
-		calls       interceptor.Funcs
+		ctx      = context.Background()
+		scheme   = runtime.NewScheme()
+		druid    *resourcesv1alpha1.ManagedResource
+		recorder *events.FakeRecorder
+		now      = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+		expires  time.Time
+		rotation string
+		calls    interceptor.Funcs
 	)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, druidv1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
@@ -59,7 +59,7 @@ var _ = Describe("GiveBack", func() {
 
 		return etcd
 	}
-	resource := func(etcdName string, annotations map[string]string) *resourcesv1alpha1.ManagedResource {
+	managedResource := func(etcdName string, annotations map[string]string) *resourcesv1alpha1.ManagedResource {
 		return &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shoot--foo", Name: "druid-" + etcdName, Annotations: annotations, Finalizers: []string{"resources.gardener.cloud/gardener-resource-manager-seed"},
 		}}
@@ -67,11 +67,11 @@ var _ = Describe("GiveBack", func() {
 	issued := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "ca-1", Labels: map[string]string{
 		"managed-by": "secrets-manager", "manager-identity": "etcd-druid-settled", "persist": "true",
 	}}}
-	start := func(objects ...client.Object) (client.Client, *ownership.GiveBack) {
-		for _, object := range append(objects, predecessor) {
+	start := func(objects ...client.Object) (client.Client, *ownership.HandBack) {
+		for _, object := range append(objects, druid) {
 			object.SetResourceVersion("")
 		}
-		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, predecessor)...).WithInterceptorFuncs(calls).Build()
+		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, druid)...).WithInterceptorFuncs(calls).Build()
 		o := seen{}
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
 		o.State = state.Decode(map[string]string{
@@ -86,7 +86,7 @@ var _ = Describe("GiveBack", func() {
 			{Name: "server-1", Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotAfter: expires}}},
 		}
 
-		return c, &ownership.GiveBack{Client: c, Observer: o, Recorder: recorder, Clock: testclock.NewFakePassiveClock(now)}
+		return c, &ownership.HandBack{Client: c, Observer: o, Recorder: recorder, Clock: testclock.NewFakePassiveClock(now)}
 	}
 	read := func(c client.Client, name string) *resourcesv1alpha1.ManagedResource {
 		GinkgoHelper()
@@ -105,27 +105,27 @@ var _ = Describe("GiveBack", func() {
 	}
 	isIgnored := func(c client.Client) bool {
 		GinkgoHelper()
-		Expect(c.Get(ctx, ownership.Predecessor, predecessor)).To(Succeed())
+		Expect(c.Get(ctx, ownership.EtcdDruidKey, druid)).To(Succeed())
 
-		return predecessor.Annotations["resources.gardener.cloud/ignore"] == "true"
+		return druid.Annotations["resources.gardener.cloud/ignore"] == "true"
 	}
 
 	BeforeEach(func() {
 		recorder, rotation, calls = events.NewFakeRecorder(20), "", interceptor.Funcs{}
 		expires = time.Date(2027, 2, 3, 4, 5, 6, 0, time.UTC)
-		predecessor = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
+		druid = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
 	})
 
 	It("hands over what it can, names what it refuses, and switches the etcd-druid on when nothing is left", func() {
-		c, giveBack := start(etcd("settled", 2), resource("settled", nil), etcd("rolling", 1), resource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
+		c, handBack := start(etcd("settled", 2), managedResource("settled", nil), etcd("rolling", 1), managedResource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
 
-		done, err := giveBack.Round(ctx)
+		done, err := handBack.RunOnce(ctx)
 		Expect(done).To(BeFalse())
 		Expect(err).To(MatchError(And(ContainSubstring("shoot--foo/rolling: its newest generation"), ContainSubstring("shoot--foo/settled: waiting"), Not(ContainSubstring("foreign")))))
 		Expect(isIgnored(c)).To(BeTrue())
-		given := &druidv1alpha1.Etcd{}
-		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, given)).To(Succeed())
-		Expect(given.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name).To(Equal("server-1"))
+		complete := &druidv1alpha1.Etcd{}
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, complete)).To(Succeed())
+		Expect(complete.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name).To(Equal("server-1"))
 		secret := &corev1.Secret{}
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(issued), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"managed-by": "secrets-manager", "persist": "true"}))
@@ -136,25 +136,25 @@ var _ = Describe("GiveBack", func() {
 		Expect(rolling.Spec.Etcd.ClientUrlTLS).To(BeNil(), "what is refused is not touched")
 		rolling.Status.ObservedGeneration = new(int64(2))
 		Expect(c.Update(ctx, rolling)).To(Succeed())
-		Expect(giveBack.Round(ctx)).Error().To(HaveOccurred())
+		Expect(handBack.RunOnce(ctx)).Error().To(HaveOccurred())
 		release(c, "rolling")
 
-		Expect(giveBack.Round(ctx)).To(BeTrue())
+		Expect(handBack.RunOnce(ctx)).To(BeTrue())
 		Expect(isIgnored(c)).To(BeFalse())
-		Expect(predecessor.Annotations).To(HaveKeyWithValue("gardener.cloud/operation", "reconcile"))
+		Expect(druid.Annotations).To(HaveKeyWithValue("gardener.cloud/operation", "reconcile"))
 	})
 
 	It("says when the first certificate expires that nobody renews any more", func() {
-		_, giveBack := start(etcd("settled", 2), resource("settled", nil))
-		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
+		_, handBack := start(etcd("settled", 2), managedResource("settled", nil))
+		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
 		Expect(recorder.Events).To(Receive(Equal("Normal GivenBack Given back to etcd-druid; its pods go on as they are. " +
 			"Nobody renews its certificates any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
 	})
 
 	It("keeps what would have no certificates soon", func() {
 		expires = now.Add(59 * 24 * time.Hour)
-		c, giveBack := start(etcd("settled", 2), resource("settled", nil))
-		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
+		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
+		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
 		kept := read(c, "settled")
 		Expect(kept.DeletionTimestamp).To(BeNil())
 		Expect(kept.Annotations).To(BeEmpty())
@@ -163,7 +163,7 @@ var _ = Describe("GiveBack", func() {
 	Describe("an interruption", func() {
 		var (
 			c        client.Client
-			giveBack *ownership.GiveBack
+			handBack *ownership.HandBack
 			handed   *druidv1alpha1.Etcd
 		)
 
@@ -171,8 +171,8 @@ var _ = Describe("GiveBack", func() {
 			calls.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 				return errors.New("killed")
 			}
-			c, giveBack = start(etcd("settled", 2), resource("settled", nil))
-			Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("killed")))
+			c, handBack = start(etcd("settled", 2), managedResource("settled", nil))
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("killed")))
 			calls.Delete = nil
 			handed = &druidv1alpha1.Etcd{}
 			Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, handed)).To(Succeed())
@@ -183,8 +183,8 @@ var _ = Describe("GiveBack", func() {
 		resume := func() error {
 			GinkgoHelper()
 			Expect(c.Update(ctx, handed)).To(Succeed())
-			_, giveBack = start(handed, read(c, "settled"))
-			_, err := giveBack.Round(ctx)
+			_, handBack = start(handed, read(c, "settled"))
+			_, err := handBack.RunOnce(ctx)
 
 			return err
 		}
@@ -205,9 +205,9 @@ var _ = Describe("GiveBack", func() {
 	})
 
 	It("does nothing where there is nobody to give the seed back to", func() {
-		c, giveBack := start(etcd("settled", 2), resource("settled", nil))
-		Expect(c.Delete(ctx, predecessor)).To(Succeed())
-		Expect(giveBack.Round(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))
+		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
+		Expect(c.Delete(ctx, druid)).To(Succeed())
+		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))
 		Expect(read(c, "settled").DeletionTimestamp).To(BeNil())
 	})
 })
