@@ -256,7 +256,7 @@ var _ = Describe("Pin", func() {
 })
 
 var _ = Describe("Resolve, with FallBackOnRefusal,", func() {
-	keeps := func(r row) backupstore.Resolution {
+	resolve := func(r row) backupstore.Resolution {
 		input := r.input()
 		input.FallBackOnRefusal = true
 
@@ -283,7 +283,7 @@ var _ = Describe("Resolve, with FallBackOnRefusal,", func() {
 	})
 
 	It("keeps the pinned store if the spec names another location, and reports that", func() {
-		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: entriesOf(moved), secrets: secretFor("etcd-backup", shootEntry), pinned: pinned})
+		resolution := resolve(row{entry: shootEntry, prefix: "p", entries: entriesOf(moved), secrets: secretFor("etcd-backup", shootEntry), pinned: pinned})
 		Expect(resolution.Store).To(HaveValue(Equal(backupstore.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "etcd-backup"})))
 		Expect(resolution.Message).To(And(ContainSubstring(`container "bucket"`), ContainSubstring(", as before: "), ContainSubstring(`container "other"`)))
 		Expect(resolution.Reason).To(Equal("StoreChanged"), "the condition is False")
@@ -291,20 +291,20 @@ var _ = Describe("Resolve, with FallBackOnRefusal,", func() {
 
 	It("stays resolved while the last operation of the entry failed", func() {
 		failing := entry(shootEntry, func(e *etcdcluster.BackupEntry) { e.State = "Error" })
-		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: entriesOf(failing), secrets: secretFor("etcd-backup", shootEntry), pinned: pinned})
+		resolution := resolve(row{entry: shootEntry, prefix: "p", entries: entriesOf(failing), secrets: secretFor("etcd-backup", shootEntry), pinned: pinned})
 		Expect(resolution.Store).NotTo(BeNil())
 		Expect(resolution.Reason).To(Equal("StoreResolved"))
 	})
 
 	It("uses another Secret of the entry for the same location", func() {
 		rotated := entry(shootEntry, publishes("shoot--foo--bar", "rotated"))
-		resolution := keeps(row{entry: shootEntry, prefix: "p", entries: entriesOf(rotated), secrets: append(secretFor("etcd-backup", shootEntry), secretFor("rotated", shootEntry)...), pinned: pinned})
+		resolution := resolve(row{entry: shootEntry, prefix: "p", entries: entriesOf(rotated), secrets: append(secretFor("etcd-backup", shootEntry), secretFor("rotated", shootEntry)...), pinned: pinned})
 		Expect(resolution.Store).To(HaveValue(HaveField("SecretName", "rotated")))
 		Expect(resolution.Reason).To(Equal("StoreResolved"))
 	})
 
 	It("is refused if the credentials are gone", func() {
-		Expect(keeps(row{entry: shootEntry, prefix: "p", entries: entriesOf(moved), pinned: `{"provider":"S3","container":"bucket","prefix":"p","secretName":"gone"}`, secrets: secretFor("etcd-backup", shootEntry)})).
+		Expect(resolve(row{entry: shootEntry, prefix: "p", entries: entriesOf(moved), pinned: `{"provider":"S3","container":"bucket","prefix":"p","secretName":"gone"}`, secrets: secretFor("etcd-backup", shootEntry)})).
 			To(And(HaveField("Store", BeNil()), HaveField("Refused", BeTrue()), HaveField("Reason", "StoreChanged")))
 	})
 })

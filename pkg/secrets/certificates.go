@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// caValidity is how long a CA is valid: its rotation restarts every member several times.
+	// caValidity is the validity of a CA. It is long, since a rotation restarts every member several times.
 	caValidity = 10 * 365 * 24 * time.Hour
-	// leafValidity is how long other certificates are valid. Their renewal, after four fifths of it, restarts every member
-	// once.
+	// leafValidity is the validity of other certificates. They are renewed after four fifths of it, which restarts every
+	// member once.
 	leafValidity = 2 * 365 * 24 * time.Hour
 )
 
-// Config is a certificate to be generated, with the options for that.
+// Config is a certificate to generate, with its options.
 type Config struct {
-	// Certificate describes the certificate. Generating changes it, so that it is used once.
+	// Certificate describes the certificate. The generation changes it, so that it must be used only once.
 	Certificate *secretsutils.CertificateSecretConfig
-	// Options for generating it.
+	// Options are the options of the generation.
 	Options []secretsmanager.GenerateOption
 }
 
 // IsCA is true for a certificate that signs others.
 func (c Config) IsCA() bool { return c.Certificate.CertType == secretsutils.CACert }
 
-// ConfigsFor describes the certificates that are provisioned for an Etcd in a stage of the rotation of its CAs, CAs
-// first. Nil where nothing is provisioned.
+// ConfigsFor returns the configs of the managed certificates of an Etcd in a stage of its CA rotation, CAs first. Nil: no
+// certificate is managed.
 func ConfigsFor(etcd *druidv1alpha1.Etcd, modes state.TLSModes, stage state.RotationStage) []Config {
 	names := ConfigNamesFor(etcd.Name)
 	var configs []Config
@@ -71,7 +71,7 @@ func ConfigsFor(etcd *druidv1alpha1.Etcd, modes state.TLSModes, stage state.Rota
 	return configs
 }
 
-// ca is persisted, so that it moves with the control plane of a shoot to another seed.
+// ca returns the config of a CA. The CA is persisted, so that it moves with the control plane of a shoot to another seed.
 func ca(name string, stage state.RotationStage) Config {
 	options := []secretsmanager.GenerateOption{secretsmanager.Persist(), secretsmanager.Rotate(secretsmanager.KeepOld)}
 	if stage == state.StageCompleteBundle {
@@ -99,9 +99,9 @@ func leaf(config *secretsutils.CertificateSecretConfig, ca string, class secrets
 	}}
 }
 
-// serverNames are the names under which clients reach etcd and the sidecar: localhost, the name by which the containers of a
-// pod reach each other, the Service for clients, each pod by the headless Service (so the sidecar reaches the leader), and
-// addresses that the spec names.
+// serverNames are the names at which clients reach etcd and the sidecar: localhost, the name for the containers of the same
+// pod, the client Service, each pod through the headless Service, by which a sidecar reaches the leader, and the addresses in
+// the spec.
 func serverNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
 	dnsNames := slices.Concat(
 		[]string{"localhost", helper.LocalHostName(etcd)},
@@ -112,7 +112,7 @@ func serverNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
 	return addHosts(dnsNames, localAddresses(), etcd.Spec.ExternallyManagedMemberAddresses)
 }
 
-// peerNames are the names under which members reach each other.
+// peerNames are the names at which members reach each other.
 func peerNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
 	hosts := slices.Clone(etcd.Spec.ExternallyManagedMemberAddresses)
 	for _, additional := range etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {

@@ -51,9 +51,9 @@ var _ = Describe("ConfigsFor", func() {
 		return nil
 	}
 
-	DescribeTable("describes what is provisioned, and nothing else",
+	DescribeTable("returns only the managed certificates",
 		func(modes string, expected ...string) {
-			Expect(names(secrets.ConfigsFor(question{}.etcd(), state.ParseTLSModes(modes), state.StageIdle))).To(HaveExactElements(expected))
+			Expect(names(secrets.ConfigsFor(testCase{}.etcd(), state.ParseTLSModes(modes), state.StageIdle))).To(HaveExactElements(expected))
 		},
 		Entry("everything, CAs first", "client=provisioned,peer=provisioned", "main-client-ca", "main-peer-ca", "main-server", "main-client", "main-peer"),
 		Entry("for clients", "client=provisioned,peer=plaintext", "main-client-ca", "main-server", "main-client"),
@@ -62,7 +62,7 @@ var _ = Describe("ConfigsFor", func() {
 	)
 
 	It("covers every name under which clients, the sidecar and its proxying reach the members", func() {
-		Expect(find(question{}.etcd(), "main-server").DNSNames).To(ConsistOf(
+		Expect(find(testCase{}.etcd(), "main-server").DNSNames).To(ConsistOf(
 			"localhost", "main-local",
 			"main-client", "main-client.garden", "main-client.garden.svc", "main-client.garden.svc.cluster.local",
 			"*.main-peer", "*.main-peer.garden", "*.main-peer.garden.svc", "*.main-peer.garden.svc.cluster.local",
@@ -70,7 +70,7 @@ var _ = Describe("ConfigsFor", func() {
 	})
 
 	It("covers every name under which members reach each other, and those that the spec adds", func() {
-		etcd := question{}.etcd()
+		etcd := testCase{}.etcd()
 		etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: "main-0", URLs: []string{"https://main-0.example.com:2380", "https://192.0.2.1:2380"}}}
 		etcd.Spec.ExternallyManagedMemberAddresses = []string{"198.51.100.1"}
 		peer := find(etcd, "main-peer")
@@ -101,7 +101,7 @@ var _ = Describe("ConfigsFor", func() {
 		})
 
 		generate := func(name string, rotation state.Rotation) (secretsmanager.Interface, map[string]*corev1.Secret) {
-			etcd := question{}.etcd()
+			etcd := testCase{}.etcd()
 			etcd.Name = name
 			times := map[string]time.Time{}
 			configs := secrets.ConfigsFor(etcd, both, rotation.Stage)
@@ -165,13 +165,13 @@ var _ = Describe("ConfigsFor", func() {
 			}
 		})
 
-		It("names secrets that are ours so that they are known as ours", func() {
+		It("gives the generated Secrets names by which RunningModes recognizes them", func() {
 			_, generated := generate("main", state.Rotation{})
 			modes := secrets.RunningModes("main", state.TLSModes{}, true, generated["client-ca bundle"].Name, generated["peer-ca bundle"].Name)
 			Expect(modes.String()).To(Equal("client=provisioned,peer=provisioned"))
 		})
 
-		It("rolls the bundle first, then who connects, then who serves, then drops the old CA", func() {
+		It("rolls out the bundle, then client certificates, then server certificates, and then removes the old CA", func() {
 			_, first := generate("main", state.Rotation{})
 			oldCA := first["client-ca"].Name
 			clock.Step(time.Hour)
@@ -213,7 +213,7 @@ var _ = Describe("ConfigsFor", func() {
 			}
 		})
 
-		It("renews certificates before they expire, and leaves the CA", func() {
+		It("renews certificates before they expire, without a new CA", func() {
 			_, first := generate("main", state.Rotation{})
 			clock.SetTime(secrets.RenewAt(parse(first["server"].Data["tls.crt"])[0].NotBefore, parse(first["server"].Data["tls.crt"])[0].NotAfter).Add(-time.Minute))
 			_, generated := generate("main", state.Rotation{})
@@ -227,7 +227,7 @@ var _ = Describe("ConfigsFor", func() {
 			Expect(generated["client-ca"].Name).To(Equal(first["client-ca"].Name))
 		})
 
-		It("leaves the secrets of another Etcd in the namespace alone", func() {
+		It("does not change the secrets of another Etcd in the namespace", func() {
 			_, first := generate("main", state.Rotation{})
 			manager, _ := generate("main-client", state.Rotation{})
 			Expect(secretNames()).To(HaveLen(14))

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secrets decides which certificates of an Etcd are provisioned, and describes them for Gardener's secrets manager:
-// the identity under which they are managed, their configs with every name that they need, the steps of a rotation of
-// their CAs, and the Etcd as it looks once its references are filled in.
+// Package secrets decides which certificates of an Etcd the operator manages, and describes them for the secrets manager of
+// Gardener: the identity, the configs with all names, and the stages of a CA rotation. It also returns the Etcd with all
+// references filled in.
 //
-// What may not live here: clients, clocks, and the contents of secrets. Generating is one call in the controller.
+// What may not live here: clients, clocks, and the contents of secrets. The controller calls the secrets manager.
 package secrets

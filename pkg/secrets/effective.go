@@ -11,17 +11,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// Names are the names of generated Secrets. Those that are not provisioned are empty.
+// Names are the names of generated Secrets. A name is empty if the operator does not manage the Secret.
 type Names struct {
-	// ClientCA and PeerCA are the Secrets with the bundles of CAs.
+	// ClientCA and PeerCA are the Secrets with the CA bundles.
 	ClientCA, PeerCA string
 	// Server, Client and Peer are the Secrets with the certificates.
 	Server, Client, Peer string
 }
 
-// Effective returns a copy of a canonical Etcd with its TLS as it is to be: references to what is provisioned filled in, and
-// TLS switched off where it is switched off though the spec does not say so any more. Whoever asks the copy needs to
-// know nothing about modes.
+// Effective returns a copy of a canonical Etcd with its effective TLS configuration. References to managed Secrets are filled
+// in. TLS is disabled if it was disabled before and the spec no longer says so. Readers of the copy do not need the modes.
 func Effective(etcd *druidv1alpha1.Etcd, modes state.TLSModes, names Names) *druidv1alpha1.Etcd {
 	effective := etcd.DeepCopy()
 	if modes.Client == state.ModeManaged {
@@ -39,10 +38,10 @@ func Effective(etcd *druidv1alpha1.Etcd, modes state.TLSModes, names Names) *dru
 	}
 	switch isOff := modes.Client == state.ModeDisabled || modes.Peer == state.ModeDisabled; {
 	case isOff && hasCertificates(modes.Peer):
-		// It is off for clients, and for members as soon as they can be told.
+		// TLS is disabled for clients now, and for peers once the peer URLs can be updated.
 		effective.Spec.Etcd.EnableTLS, effective.Spec.Etcd.ClientUrlTLS, effective.Spec.Backup.TLS = nil, nil, nil
 	case isOff && hasCertificates(modes.Client):
-		effective.Spec.Etcd.PeerUrlTLS = nil // it is on for members as soon as they can be told
+		effective.Spec.Etcd.PeerUrlTLS = nil // TLS is enabled for peers once the peer URLs can be updated
 	case isOff:
 		effective.Spec.Etcd.EnableTLS = new(false)
 	case modes.Peer == state.ModePlaintext:

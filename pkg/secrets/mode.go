@@ -13,9 +13,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// RunningModes are the modes of a cluster that runs: the recorded modes. If none are recorded, the Secrets that the live StatefulSet mounts
-// show the modes. clientCA and peerCA are the names of the mounted Secrets with the CAs, empty where none is mounted. Without a StatefulSet
-// the modes are unknown.
+// RunningModes are the modes of a running cluster: the recorded modes. If none are recorded, the Secrets that the live
+// StatefulSet mounts determine the modes. clientCA and peerCA are the names of the mounted Secrets with the CAs. Empty: none
+// is mounted. Without a StatefulSet the modes are unknown.
 func RunningModes(etcdName string, recorded state.TLSModes, statefulSetExists bool, clientCA, peerCA string) state.TLSModes {
 	if recorded.IsKnown() {
 		return recorded
@@ -39,9 +39,9 @@ func shownMode(mounted, config string) state.TLSMode {
 	}
 }
 
-// Decide says how the connections of a canonical Etcd are to be secured, given how those of its cluster are secured now. boundPeers
-// says whether members have to talk to each other with TLS or without it for the time being; nil: as the spec says. The errors are
-// final, and name the field and the way out.
+// Decide returns the TLS modes of a canonical Etcd, based on its spec and on the modes of the running cluster. pinnedPeerTLS
+// is the peer TLS that the members must keep for now. Nil: the spec decides. The errors are final, and name the field and the
+// remedy.
 func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *bool) (state.TLSModes, field.ErrorList) {
 	spec := field.NewPath("spec")
 	clientPath, peerPath, backupPath := spec.Child("etcd", "clientUrlTls"), spec.Child("etcd", "peerUrlTls"), spec.Child("backup", "tls")
@@ -59,7 +59,7 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *boo
 	}
 	modes := state.TLSModes{Client: decide(clientPath, client, running.Client, "")}
 	isOff := etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff
-	if isOff && running.Peer == state.ModeUserProvided && !peer && input.enableTLS == nil { // the field says more than the annotation
+	if isOff && running.Peer == state.ModeUserProvided && !peer && input.enableTLS == nil { // the field takes precedence over the annotation
 		modes.Peer = state.ModePlaintext
 	} else {
 		modes.Peer = decide(peerPath, peer, running.Peer, "; members alone do without where the annotation "+druidv1alpha1.PeerTLSAnnotation+" is "+druidv1alpha1.PeerTLSOff)
@@ -75,16 +75,16 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *boo
 	return modes, errs
 }
 
-// IsPeerChangePending is true where the spec asks for TLS between members, or for none, and boundPeers keeps that from being rendered now.
-// A spec that Decide refuses asks for nothing.
+// IsPeerChangePending is true if the spec changes the peer TLS, and pinnedPeerTLS prevents this change for now. A spec that
+// Decide refuses changes nothing.
 func IsPeerChangePending(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *bool) bool {
 	modes, errs := Decide(etcd, running, nil)
 
 	return pinnedPeerTLS != nil && len(errs) == 0 && hasCertificates(modes.Peer) != *pinnedPeerTLS
 }
 
-// pinnedPeerMode is how members are connected that have to do with TLS, or without, until they can be told otherwise. Of certificates
-// any will do that all of them share.
+// pinnedPeerMode is the peer mode of members whose peer TLS is pinned. All members must share the certificates. Any shared
+// certificates are sufficient.
 func pinnedPeerMode(tls, referenced bool, running state.TLSMode) state.TLSMode {
 	switch {
 	case !tls && running == state.ModeDisabled:
@@ -98,26 +98,27 @@ func pinnedPeerMode(tls, referenced bool, running state.TLSMode) state.TLSMode {
 	}
 }
 
-// hasCertificates is true for TLS.
+// hasCertificates is true for modes with TLS.
 func hasCertificates(m state.TLSMode) bool {
 	return m == state.ModeUserProvided || m == state.ModeManaged
 }
 
-// modeInput is what the mode of every kind of connection depends on.
+// modeInput is the input for the mode of each kind of connection.
 type modeInput struct {
 	enableTLS *bool
 	isNew     bool
-	// hasSecretRefs is true when the spec names Secrets for any kind: then its author decides about all.
+	// hasSecretRefs is true if the spec references Secrets for any kind of connection. The operator then does not manage
+	// Secrets by default.
 	hasSecretRefs bool
 }
 
-// modeFor returns ModeUnknown where the spec says too little.
+// modeFor returns the mode of a kind of connection. ModeUnknown: the spec is not sufficient.
 func (in modeInput) modeFor(referenced bool, running state.TLSMode) state.TLSMode {
 	switch {
 	case in.enableTLS != nil && !*in.enableTLS:
 		return state.ModeDisabled
 	case referenced && in.enableTLS == nil && running == state.ModeDisabled:
-		return state.ModeDisabled // enableTLS was lost, not changed
+		return state.ModeDisabled // enableTLS was pruned, not changed
 	case referenced:
 		return state.ModeUserProvided
 	case in.enableTLS != nil:

@@ -12,19 +12,21 @@ import (
 )
 
 const (
-	// maxLabelLength is the length of a label value, in which the secrets manager keeps identity and config name.
+	// maxLabelLength is the maximum length of a label value. The secrets manager stores the identity and the config name in
+	// labels.
 	maxLabelLength = 63
-	// hashLength is the length of the hash that stands for the end of a name that is too long.
+	// hashLength is the length of the hash that replaces the end of a name that is too long.
 	hashLength = 8
-	// identityPrefix keeps our identities apart from those of gardenlet and of other extensions in a namespace.
+	// identityPrefix separates the identities of the operator from those of gardenlet and of other extensions in the
+	// namespace.
 	identityPrefix = "etcd-druid-"
-	// longestSuffix is the longest addition to the name of an Etcd in the name of a config, with what the secrets manager
-	// appends to the name of a CA for its bundle.
+	// longestSuffix is the longest suffix after the name of an Etcd in a config name. It includes what the secrets manager
+	// appends to the name of a CA for the bundle.
 	longestSuffix = len("-client-ca-bundle")
 )
 
-// Suffixes of the names of configs. None is the end of another, so that the configs of two Etcds have the same name only
-// when the Etcds do.
+// Suffixes of the config names. No suffix is the end of another one, so that two Etcds with different names never share a
+// config name.
 const (
 	suffixClientCA = "-client-ca"
 	suffixPeerCA   = "-peer-ca"
@@ -33,24 +35,24 @@ const (
 	suffixPeer     = "-peer"
 )
 
-// Identity is the identity under which the secrets manager keeps the secrets of one Etcd. Managers of different identity
-// never touch each other's secrets. It fits into a label value.
+// Identity returns the identity of one Etcd for the secrets manager. Managers with different identities never change the
+// secrets of each other. It is a valid label value.
 func Identity(etcdName string) string {
 	return identityPrefix + shorten(etcdName, maxLabelLength-len(identityPrefix))
 }
 
-// ConnectionName is the name of the Secret with which applications connect.
+// ConnectionName is the name of the Secret with which applications connect to etcd.
 func ConnectionName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-connection" }
 
-// ConfigNames are the names of the configs of one Etcd. A generated Secret is named after its config, with a hash behind.
+// ConfigNames are the names of the configs of one Etcd. The name of a generated Secret is its config name followed by a hash.
 type ConfigNames struct {
 	// ClientCA signs Server and Client, PeerCA signs Peer.
 	ClientCA, PeerCA string
-	// Server is the certificate with which etcd and the sidecar serve clients.
+	// Server is the server certificate of etcd and of the sidecar.
 	Server string
-	// Client is the certificate with which the sidecar, the operator and applications connect.
+	// Client is the client certificate of the sidecar, the operator and applications.
 	Client string
-	// Peer is the certificate between members.
+	// Peer is the certificate for connections between members.
 	Peer string
 }
 
@@ -67,7 +69,7 @@ func ConfigNamesFor(etcdName string) ConfigNames {
 	}
 }
 
-// shorten returns the name, or a beginning of it with a hash of the whole where it is longer than limit.
+// shorten returns the name. If it is longer than limit, it returns the beginning of the name with a hash of the whole name.
 func shorten(name string, limit int) string {
 	if len(name) <= limit {
 		return name

@@ -25,7 +25,7 @@ var _ = Describe("Names", func() {
 		Expect(secrets.Identity(long + "x")).To(HavePrefix("etcd-druid-aaaa"))
 	})
 
-	It("leaves room for what the secrets manager appends to the name of a CA", func() {
+	It("leaves room for the suffix that the secrets manager appends to the name of a CA", func() {
 		long := strings.Repeat("a", 60)
 		names := secrets.ConfigNamesFor(long + "x")
 		for _, name := range []string{names.ClientCA, names.PeerCA, names.Server, names.Client, names.Peer} {
@@ -34,7 +34,7 @@ var _ = Describe("Names", func() {
 		Expect(names.ClientCA).NotTo(Equal(secrets.ConfigNamesFor(long + "y").ClientCA))
 	})
 
-	It("gives no two Etcds a config of the same name", func() {
+	It("gives different Etcds different config names", func() {
 		all := map[string]string{}
 		for _, etcd := range []string{"a", "a-peer", "a-client", "a-server", "a-peer-ca", "a-client-ca", "a-ca"} {
 			names := secrets.ConfigNamesFor(etcd)

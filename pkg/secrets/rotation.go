@@ -16,10 +16,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// automaticCompletionDelay is how long a rotation that began by itself rests before it is completed by itself.
+// automaticCompletionDelay is the time between the preparation of an automatic rotation and its automatic completion.
 const automaticCompletionDelay = 7 * 24 * time.Hour
 
-// serverCA signs what members present to clients.
+// serverCA selects the CA that signs server certificates.
 func serverCA(s state.RotationStage) secretsmanager.SignedByCAOption {
 	switch s {
 	case state.StagePrepareBundle, state.StagePrepareLeaves, state.StagePrepared:
@@ -29,7 +29,7 @@ func serverCA(s state.RotationStage) secretsmanager.SignedByCAOption {
 	}
 }
 
-// clientCA signs what is presented by those who connect.
+// clientCA selects the CA that signs client and peer certificates.
 func clientCA(s state.RotationStage) secretsmanager.SignedByCAOption {
 	if s == state.StagePrepareBundle {
 		return secretsmanager.UseOldCA
@@ -38,17 +38,17 @@ func clientCA(s state.RotationStage) secretsmanager.SignedByCAOption {
 	return secretsmanager.UseCurrentCA
 }
 
-// isBeforeCompletion is true for stages in which everybody may still trust the old CA alone.
+// isBeforeCompletion is true for stages in which a client may still trust only the old CA.
 func isBeforeCompletion(s state.RotationStage) bool {
 	return s == state.StagePrepareBundle || s == state.StagePrepareLeaves || s == state.StagePrepared
 }
 
-// NeedsHandshake is true for stages that are left only after a handshake with every member.
+// NeedsHandshake is true for stages that end only after a TLS handshake with every member.
 func NeedsHandshake(s state.RotationStage) bool {
 	return s != state.StageIdle && s != state.StagePrepared
 }
 
-// DescribeRotation says in words what is being done; empty when nothing is.
+// DescribeRotation describes the current stage for messages. Empty: no rotation is in progress.
 func DescribeRotation(r state.Rotation) string {
 	switch r.Stage {
 	case state.StageIdle:
@@ -66,42 +66,42 @@ func DescribeRotation(r state.Rotation) string {
 	}
 }
 
-// RotationInput is what a decision about the rotation of the CAs depends on.
+// RotationInput is the input for decisions about the CA rotation.
 type RotationInput struct {
-	// Gardener is the rotation of the shoot or garden that the Etcd belongs to. Nil: it belongs to none, and
-	// annotations and expiry decide.
+	// Gardener is the rotation of the shoot or garden to which the Etcd belongs. Nil: it belongs to none, and the annotation
+	// and the expiry decide.
 	Gardener *GardenerRotation
 	// Annotation is the value of the annotation druid.gardener.cloud/rotate-ca.
 	Annotation string
-	// CAs are the CAs that exist, of clients and peers.
+	// CAs are the existing CAs for clients and peers.
 	CAs []CA
-	// Now is the time.
+	// Now is the current time.
 	Now time.Time
 }
 
-// GardenerRotation is the state of the rotation of CAs of a shoot or a garden.
+// GardenerRotation is the state of the CA rotation of a shoot or a garden.
 type GardenerRotation struct {
-	// Phase of the rotation. Empty: there never was one.
+	// Phase is the phase of the rotation. Empty: there was no rotation.
 	Phase gardencorev1beta1.CredentialsRotationPhase
-	// InitiatedAt is when it last began. Zero: never.
+	// InitiatedAt is the start of the last rotation. Zero: there was none.
 	InitiatedAt time.Time
 }
 
-// CA is a CA that exists.
+// CA is an existing CA.
 type CA struct {
 	// ConfigName is the name of its config.
 	ConfigName string
-	// CreatedAt is when its Secret was created.
+	// CreatedAt is the creation time of its Secret.
 	CreatedAt time.Time
-	// RotationStartedAt is when it was asked for. Zero: it is the first.
+	// RotationStartedAt is the start of the rotation for which it was generated. Zero: it is the first CA.
 	RotationStartedAt time.Time
-	// NotBefore and NotAfter are the times between which it is valid. Zero: not known.
+	// NotBefore and NotAfter are the limits of its validity. Zero: unknown.
 	NotBefore, NotAfter time.Time
 }
 
-// Next returns the rotation to render now. It begins a rotation that is requested, and completes one that is prepared. recorded is the
-// rotation in the record of the ManagedResource. Nil: none is recorded. Then no rotation begins, since it must be recorded first. AdvanceRotation
-// ends the stages in which members have to be observed.
+// Next returns the rotation to render now. It begins a requested rotation and completes a prepared one. recorded is the
+// rotation in the record of the ManagedResource. Nil: none is recorded. Then no rotation begins, since it must be recorded
+// first. AdvanceRotation ends the stages in which members must be observed.
 func Next(recorded *state.Rotation, input RotationInput) state.Rotation {
 	if recorded == nil || len(input.CAs) == 0 {
 		return reconstructRotation(input)
@@ -123,14 +123,15 @@ func Next(recorded *state.Rotation, input RotationInput) state.Rotation {
 	return rotation
 }
 
-// Begins is true for a rotation of Next that begins now. The operator records it before it generates a CA for it, since the time of its start
-// gives the CA its name. An operator that begins again after an interruption would generate another CA, and the library keeps only one
-// in addition to the newest. The CA that all members trust would be lost.
+// Begins is true if Next begins the rotation now. The operator records it before it generates the CA, since the start time is
+// part of the name of the CA. If an interrupted operator began the rotation again, it would generate another CA. The library
+// keeps only the newest CA and one older one, so that the CA that all members trust would be lost.
 func Begins(r state.Rotation, recorded *state.Rotation) bool {
 	return recorded != nil && recorded.Stage == state.StageIdle && r.Stage != state.StageIdle
 }
 
-// adoptRotation returns the rotation for which there is a CA already, though it is not remembered; the same where there is none.
+// adoptRotation returns the rotation of a CA that exists although its rotation is not recorded. Without such a CA it returns
+// r.
 func adoptRotation(r state.Rotation, input RotationInput) state.Rotation {
 	before := input
 	before.CAs = slices.DeleteFunc(slices.Clone(input.CAs), func(ca CA) bool { return ca.RotationStartedAt.After(r.StartedAt) })
@@ -143,8 +144,8 @@ func adoptRotation(r state.Rotation, input RotationInput) state.Rotation {
 	return adopted
 }
 
-// reconstructRotation finds out from the CAs themselves what was forgotten. Where an old CA exists nobody knows who trusts which, so
-// that the rotation begins again with the trust in both.
+// reconstructRotation returns the rotation that the existing CAs imply. If an old CA exists, it is unknown which CA each
+// client trusts. The rotation then starts again with the bundle of both.
 func reconstructRotation(input RotationInput) state.Rotation {
 	var rotation state.Rotation
 	perConfig := map[string]int{}
@@ -160,7 +161,7 @@ func reconstructRotation(input RotationInput) state.Rotation {
 		}
 	}
 	if len(input.CAs) == 0 && input.Gardener != nil {
-		rotation.StartedAt = input.Gardener.InitiatedAt // a new CA has nothing to be rotated for
+		rotation.StartedAt = input.Gardener.InitiatedAt // a new CA does not need a rotation that started earlier
 	}
 
 	return rotation
@@ -186,7 +187,7 @@ func beginRotation(r state.Rotation, input RotationInput) state.Rotation {
 	return begun
 }
 
-// expires is true when the newest CA of a kind has lived four fifths of its time.
+// expires is true if the newest CA of a config is due for renewal, see RenewAt.
 func expires(input RotationInput) bool {
 	newest := map[string]CA{}
 	for _, ca := range input.CAs {
@@ -203,8 +204,8 @@ func expires(input RotationInput) bool {
 	return false
 }
 
-// RenewAt is when a certificate is to be renewed: after four fifths of its time, and at least ten days before its end.
-// The secrets manager counts alike.
+// RenewAt is the time to renew a certificate: after four fifths of its validity, and at least ten days before its end. The
+// secrets manager uses the same rule.
 func RenewAt(notBefore, notAfter time.Time) time.Time {
 	renewAt := notBefore.Add(notAfter.Sub(notBefore) / 5 * 4)
 	if latest := notAfter.Add(-10 * 24 * time.Hour); latest.Before(renewAt) {
@@ -225,7 +226,8 @@ func shouldComplete(r state.Rotation, input RotationInput) bool {
 	}
 }
 
-// CompletesAt is when a rotation that began by itself is completed by itself. Zero: it is not, or not yet.
+// CompletesAt is the time of the automatic completion of an automatic rotation. Zero: it is not completed automatically, or
+// not prepared yet.
 func CompletesAt(r state.Rotation) time.Time {
 	if !r.Automatic || r.Stage != state.StagePrepared {
 		return time.Time{}
@@ -234,8 +236,9 @@ func CompletesAt(r state.Rotation) time.Time {
 	return r.PreparedAt.Add(automaticCompletionDelay)
 }
 
-// AdvanceRotation returns the rotation after all members were seen to run what the stage renders and, where it NeedsHandshake, after
-// a handshake with each. The old CA has to be deleted before StageCompleteBundle is left.
+// AdvanceRotation returns the next stage of the rotation. The caller has observed that all members run the rendered stage and,
+// if it NeedsHandshake, has completed a handshake with each member. The old CA must be deleted before StageCompleteBundle
+// ends.
 func AdvanceRotation(r state.Rotation, now time.Time) state.Rotation {
 	switch r.Stage {
 	case state.StagePrepareBundle:
@@ -251,7 +254,8 @@ func AdvanceRotation(r state.Rotation, now time.Time) state.Rotation {
 	return r
 }
 
-// HasConsumed says whether a remembered rotation has taken up what the annotation asks for, so that the annotation can go.
+// HasConsumed is true if a recorded rotation has taken over the request of the annotation, so that the annotation can be
+// removed.
 func HasConsumed(r state.Rotation, annotation string) bool {
 	switch annotation {
 	case druidv1alpha1.RotateCAStart:
@@ -263,9 +267,9 @@ func HasConsumed(r state.Rotation, annotation string) bool {
 	}
 }
 
-// LibraryRotation is what to tell the library about the rotation of the shoot or garden: when it began as far as it was
-// taken up, and the lesser of its phase and of what was observed. The library drops an old CA as soon as it hears
-// Completing, whoever still trusts nothing else.
+// LibraryRotation returns the rotation for the secrets manager: its start as recorded, and the phase that the observed stage
+// has reached. The library deletes an old CA as soon as the phase is Completing, even if a client trusts only this CA. The
+// phase must therefore never be ahead of the stage.
 func LibraryRotation(r state.Rotation) GardenerRotation {
 	phase := gardencorev1beta1.RotationPreparing
 	switch r.Stage {
@@ -283,7 +287,7 @@ func LibraryRotation(r state.Rotation) GardenerRotation {
 	return GardenerRotation{Phase: phase, InitiatedAt: r.StartedAt}
 }
 
-// CheckAnnotation returns an error for a value of the annotation druid.gardener.cloud/rotate-ca that means nothing.
+// CheckAnnotation returns an error for an unknown value of the annotation druid.gardener.cloud/rotate-ca.
 func CheckAnnotation(value string) error {
 	switch value {
 	case "", druidv1alpha1.RotateCAStart, druidv1alpha1.RotateCAComplete:

@@ -35,18 +35,18 @@ var _ = Describe("Rotation", func() {
 			Expect(string(rotation.Stage)).To(Equal(stage))
 			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
 		},
-		Entry("not before the ManagedResource remembers that none is under way, since it has to remember this one", "", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "", time.Time{}),
-		Entry("as the one that has a CA already, though nobody remembers it", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}, firstCA}, Annotation: "start"}, "PrepareBundle", before),
-		Entry("as the one of a shoot that has a CA already", "{}", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
-		Entry("anew where the CA of one that nobody remembers is all that is left", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}}, Annotation: "start"}, "PrepareBundle", now),
-		Entry("not while nobody asks", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}}, "", time.Time{}),
+		Entry("not before the ManagedResource has a record, since the rotation must be recorded first", "", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "", time.Time{}),
+		Entry("as the one of an existing CA that is not recorded", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}, firstCA}, Annotation: "start"}, "PrepareBundle", before),
+		Entry("as the one of a shoot with an existing CA", "{}", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
+		Entry("again if only the CA of an unrecorded rotation exists", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before}}, Annotation: "start"}, "PrepareBundle", now),
+		Entry("not without a request", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}}, "", time.Time{}),
 		Entry("by the annotation", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start"}, "PrepareBundle", now),
 		Entry("not by the annotation before there is a CA", "", secrets.RotationInput{Annotation: "start"}, "", time.Time{}),
 		Entry("not a second time by the annotation", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Annotation: "start"}, "PrepareLeaves", before),
 		Entry("by the shoot", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
 		Entry("not by a shoot that was never rotated", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{})}, "", time.Time{}),
 		Entry("not by the annotation in a shoot", "{}", secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("", time.Time{}), Annotation: "start"}, "", time.Time{}),
-		Entry("not by a rotation of the shoot that is taken up already", `{"startedAt":"2026-05-04T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA}, Gardener: shoot("Completed", now)}, "", now),
+		Entry("not by a rotation of the shoot that is recorded already", `{"startedAt":"2026-05-04T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA}, Gardener: shoot("Completed", now)}, "", now),
 		Entry("not by a rotation of the shoot that is older than the cluster", "", secrets.RotationInput{Gardener: shoot("Prepared", before)}, "", before),
 		Entry("by the next rotation of the shoot", `{"startedAt":"2026-05-04T02:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Gardener: shoot("Preparing", now)}, "PrepareBundle", now),
 		Entry("by expiry", "{}", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-81 * time.Hour * 24), NotAfter: now.Add(19 * time.Hour * 24)}}}, "PrepareBundle", now),
@@ -62,13 +62,13 @@ var _ = Describe("Rotation", func() {
 		Entry("left prepared while the shoot is", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Gardener: shoot("Prepared", before)}, "Prepared", before),
 		Entry("left prepared by itself for a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-28T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
 		Entry("completed by itself after a week", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","automatic":true,"preparedAt":"2026-04-27T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "CompleteLeaves", before),
-		Entry("left prepared for ever where somebody asked for it and did not come back", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
-		Entry("forgotten where there is no CA any more", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.RotationInput{}, "", time.Time{}),
-		Entry("begun anew where it was forgotten half-way", "", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
-		Entry("not begun where it was forgotten and over", "", secrets.RotationInput{CAs: []secrets.CA{newCA}}, "", now),
+		Entry("left prepared without a limit if a user requested it and does not complete it", `{"startedAt":"2026-05-04T02:02:01Z","stage":"Prepared","preparedAt":"2025-04-27T03:02:01Z"}`, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "Prepared", before),
+		Entry("dropped without CAs", `{"startedAt":"2026-05-04T02:02:01Z","stage":"PrepareLeaves"}`, secrets.RotationInput{}, "", time.Time{}),
+		Entry("begun again if its record was lost before its completion", "", secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}}, "PrepareBundle", now),
+		Entry("not begun if its record was lost after its completion", "", secrets.RotationInput{CAs: []secrets.CA{newCA}}, "", now),
 	)
 
-	It("has to be remembered before a CA is generated for it", func() {
+	It("must be recorded before a CA is generated for it", func() {
 		input := secrets.RotationInput{CAs: []secrets.CA{firstCA}, Annotation: "start", Now: now}
 		begun := secrets.Next(&state.Rotation{}, input)
 		Expect(secrets.Begins(begun, &state.Rotation{})).To(BeTrue())
@@ -81,17 +81,17 @@ var _ = Describe("Rotation", func() {
 		Expect(secrets.Begins(secrets.Next(nil, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Now: now}), nil)).To(BeFalse(), "it has its CA")
 	})
 
-	DescribeTable("knows whether nobody asked for the one that has a CA already, though it is not remembered",
+	DescribeTable("detects an automatic rotation of an existing CA that is not recorded",
 		func(input secrets.RotationInput, automatic bool) {
 			input.Now = now
 			input.CAs = append(input.CAs, secrets.CA{ConfigName: "main-client-ca", CreatedAt: before, RotationStartedAt: before, NotBefore: before, NotAfter: now.Add(1000 * time.Hour)})
 			rotation := secrets.Next(&state.Rotation{}, input)
 			Expect(rotation).To(And(HaveField("Stage", BeEquivalentTo("PrepareBundle")), HaveField("StartedAt", BeTemporally("==", before)), HaveField("Automatic", automatic)))
 		},
-		Entry("where the CA before it expires", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),
-		Entry("but not where the annotation asks", secrets.RotationInput{Annotation: "start", CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
+		Entry("if the previous CA expires", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, true),
+		Entry("but not with a request by annotation", secrets.RotationInput{Annotation: "start", CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
 		Entry("but not in a shoot", secrets.RotationInput{Gardener: shoot("Preparing", before), CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: now.Add(-90 * time.Hour), NotAfter: now.Add(10 * time.Hour)}}}, false),
-		Entry("but not where the CA before it lives on", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: before, NotAfter: now.Add(1000 * time.Hour)}}}, false),
+		Entry("but not if the previous CA does not expire", secrets.RotationInput{CAs: []secrets.CA{{ConfigName: "main-client-ca", NotBefore: before, NotAfter: now.Add(1000 * time.Hour)}}}, false),
 	)
 
 	It("goes through its stages only as members are observed, and waits when it is prepared", func() {
@@ -115,7 +115,7 @@ var _ = Describe("Rotation", func() {
 		Expect(rotation.StartedAt).To(BeTemporally("==", now))
 	})
 
-	It("tells when it is completed by itself", func() {
+	It("returns the time of its automatic completion", func() {
 		rotation := state.Rotation{Stage: "Prepared", PreparedAt: now, Automatic: true}
 		Expect(secrets.CompletesAt(rotation)).To(BeTemporally("==", now.Add(7*24*time.Hour)))
 		rotation.Stage = "PrepareLeaves"
@@ -123,20 +123,20 @@ var _ = Describe("Rotation", func() {
 		Expect(secrets.CompletesAt(state.Rotation{Stage: "Prepared", PreparedAt: now})).To(BeZero(), "somebody asked for it, and has to go on")
 	})
 
-	DescribeTable("takes the annotation up",
+	DescribeTable("consumes the annotation",
 		func(stage, annotation string, expected bool) {
 			Expect(secrets.HasConsumed(state.Rotation{Stage: state.RotationStage(stage)}, annotation)).To(Equal(expected))
 		},
 		Entry("start only when it was begun", "", "start", false),
 		Entry("start when it was begun", "PrepareBundle", "start", true),
 		Entry("complete not while it is not prepared", "PrepareLeaves", "complete", false),
-		Entry("complete not before it goes on", "Prepared", "complete", false),
-		Entry("complete when it goes on", "CompleteLeaves", "complete", true),
-		Entry("complete where there is nothing to complete", "", "complete", true),
-		Entry("nothing where there is no annotation", "PrepareBundle", "", false),
+		Entry("complete not before it continues", "Prepared", "complete", false),
+		Entry("complete when it continues", "CompleteLeaves", "complete", true),
+		Entry("complete without a rotation", "", "complete", true),
+		Entry("nothing without the annotation", "PrepareBundle", "", false),
 	)
 
-	It("is remembered", func() {
+	It("is recorded", func() {
 		rotation := state.Rotation{StartedAt: now, Stage: state.StagePrepared, PreparedAt: now, Automatic: true}
 		Expect(rotation.String()).To(Equal(`{"startedAt":"2026-05-04T03:02:01Z","stage":"Prepared","preparedAt":"2026-05-04T03:02:01Z","automatic":true}`))
 		parsed, found := state.ParseRotation(rotation.String())

@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership decides whether this process may act on the Etcds of the cluster: not while the etcd-druid is at work that
-// gardenlet and gardener-operator install, and not while another of our instances leads. It takes a seed over from that
-// etcd-druid, and gives it back.
+// Package ownership decides whether this process may act on the Etcds of the cluster. It must not act while the etcd-druid
+// that gardenlet or gardener-operator installs is running, or while another instance of this operator is the leader. The
+// package takes a seed over from that etcd-druid, and hands it back.
 //
-// What may not live here: what is done to Etcds while the process acts, and adoption of what etcd-druid has made, which is part
-// of carrying an Etcd out.
+// What may not live here: actions on Etcds while the process is active, and the adoption of objects that etcd-druid created,
+// which is part of a reconciliation.
 package ownership

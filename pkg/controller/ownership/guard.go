@@ -29,36 +29,36 @@ import (
 )
 
 const (
-	// etcdDruidName is the name that gardenlet and gardener-operator give to everything of their etcd-druid.
+	// etcdDruidName is the name that gardenlet and gardener-operator give to all objects of their etcd-druid.
 	etcdDruidName = "etcd-druid"
-	// identityMark is at the end of what our instances call themselves in the Lease of the election. It tells a pod with our
-	// binary from one with etcd-druid's, whatever its Deployment is called.
+	// identityMark is the suffix of the holder identity of this operator in the Lease of the leader election. It distinguishes
+	// a pod with the binary of this operator from one with that of etcd-druid, regardless of the name of its Deployment.
 	identityMark = "_gardener-extension-etcd-druid"
-	// checkPeriod is the time between two looks.
+	// checkPeriod is the time between two checks.
 	checkPeriod = 5 * time.Second
 )
 
-// Predecessor is the Deployment of the etcd-druid that gardenlet installs.
+// EtcdDruidKey is the key of the Deployment, and of the ManagedResource, of the etcd-druid that gardenlet installs.
 var EtcdDruidKey = client.ObjectKey{Namespace: v1beta1constants.GardenNamespace, Name: etcdDruidName}
 
-// ErrEtcdDruidActive ends a process that acts when the etcd-druid is back. The next one stands by.
+// ErrEtcdDruidActive ends an active process when the etcd-druid of gardenlet runs again. The next process is standby.
 var ErrEtcdDruidActive = errors.New("the etcd-druid of gardenlet is at work again, so that this operator has to stop")
 
-// Guard looks after the etcd-druid, and says whether this process has to stand by for it.
+// Guard checks the etcd-druid of gardenlet, and decides whether this process must be standby.
 type Guard struct {
-	// Client reads from the API server, and switches the etcd-druid off where it is to be taken over.
+	// Client reads from the API server. For a takeover it also stops the etcd-druid.
 	Client client.Client
-	// Lease is the Lease of our election.
+	// Lease is the Lease of the leader election of this operator.
 	Lease client.ObjectKey
-	// Hostname is the name of the own pod, where the process runs in one.
+	// Hostname is the name of the pod of this process, if it runs in one.
 	Hostname string
-	// TakeOver switches the etcd-druid off instead of standing by for it.
+	// TakeOver makes the Guard stop the etcd-druid, instead of waiting as standby.
 	TakeOver bool
 	// Recorder writes events about the Deployment of the etcd-druid. Nil: none.
 	Recorder events.EventRecorder
-	// Elected is closed when this process leads.
+	// Elected is closed when this process becomes the leader.
 	Elected <-chan struct{}
-	// Clock tells the time between looks. Nil: the real one.
+	// Clock measures the time between checks. Nil: the real clock.
 	Clock clock.Clock
 
 	lock    sync.Mutex
@@ -66,7 +66,7 @@ type Guard struct {
 	checked bool
 }
 
-// StandbyReason says why this process must not act. Empty: it may.
+// StandbyReason returns the reason why this process must not act. Empty: it may act.
 func (g *Guard) StandbyReason() string {
 	g.lock.Lock()
 	defer g.lock.Unlock()
@@ -77,10 +77,11 @@ func (g *Guard) StandbyReason() string {
 	return g.reason
 }
 
-// NeedLeaderElection makes the guard look in every instance, since only those that need not stand by may be elected.
+// NeedLeaderElection is false: the Guard runs in every instance, since a standby instance must not be elected.
 func (g *Guard) NeedLeaderElection() bool { return false }
 
-// Start looks until the context ends, or this process leads although it has to stand by.
+// Start checks periodically until the context ends. It returns an error if this process is the leader although it must be
+// standby.
 func (g *Guard) Start(ctx context.Context) error {
 	clock := g.Clock
 	if clock == nil {
@@ -88,7 +89,7 @@ func (g *Guard) Start(ctx context.Context) error {
 	}
 	for {
 		if err := g.Check(ctx); err != nil {
-			logf.FromContext(ctx).Error(err, "Looking for the etcd-druid of gardenlet failed")
+			logf.FromContext(ctx).Error(err, "Failed to check the etcd-druid of gardenlet")
 		}
 		if reason := g.StandbyReason(); reason != "" && g.isElected() {
 			return fmt.Errorf("%w: %s", ErrEtcdDruidActive, reason)
@@ -110,7 +111,7 @@ func (g *Guard) isElected() bool {
 	}
 }
 
-// Check looks once. What cannot be read changes nothing.
+// Check checks the etcd-druid once. If a read fails, the last result stays.
 func (g *Guard) Check(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
 	if err := g.Client.Get(ctx, EtcdDruidKey, deployment); err != nil {
@@ -168,8 +169,8 @@ func (g *Guard) isGarden(ctx context.Context) (bool, error) {
 	return len(gardens.Items) > 0, nil
 }
 
-// podsOf are the pods of the Deployment that act or may come to act: one that was evicted, or has ended otherwise, stays on
-// record for as long as nobody deletes it.
+// podsOf returns the pods of the Deployment that run or may start. It omits pods that have failed or succeeded: for example,
+// an evicted pod exists until it is deleted.
 func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
@@ -185,8 +186,9 @@ func (g *Guard) podsOf(ctx context.Context, deployment *appsv1.Deployment) ([]co
 	}), nil
 }
 
-// runsThisOperator is true when the Deployment runs our binary in place of etcd-druid's: the own pod is one of its pods, or one of them
-// leads under one of our names. Such instances take part in the one election and need no guard.
+// runsThisOperator is true if the Deployment runs this operator in place of etcd-druid. Then this process runs in one of its
+// pods, or one of its pods is the leader with the identityMark. Such instances take part in the same leader election and need
+// no guard.
 func (g *Guard) runsThisOperator(ctx context.Context, pods []corev1.Pod) (bool, error) {
 	lease := &coordinationv1.Lease{}
 	if err := g.Client.Get(ctx, g.Lease, lease); client.IgnoreNotFound(err) != nil {
@@ -202,7 +204,7 @@ func (g *Guard) runsThisOperator(ctx context.Context, pods []corev1.Pod) (bool, 
 	return false, nil
 }
 
-// setReason remembers what a look came to, and tells it when it is news.
+// setReason caches the result of a check. It reports a change with a log message and an event.
 func (g *Guard) setReason(ctx context.Context, deployment *appsv1.Deployment, reason string) {
 	g.lock.Lock()
 	isChanged := !g.checked && reason != "" || g.checked && (reason == "") != (g.reason == "")
@@ -214,11 +216,11 @@ func (g *Guard) setReason(ctx context.Context, deployment *appsv1.Deployment, re
 		return
 	}
 	if reason == "" {
-		logf.FromContext(ctx).Info("Standing by no longer")
+		logf.FromContext(ctx).Info("Standby ended")
 
 		return
 	}
-	logf.FromContext(ctx).Info("Standing by", "reason", reason)
+	logf.FromContext(ctx).Info("Standby", "reason", reason)
 	if g.Recorder != nil && deployment != nil {
 		g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "StandingBy", "StandBy", "gardener-extension-etcd-druid stands by: %s", reason)
 	}

@@ -77,7 +77,7 @@ var _ = Describe("Guard", func() {
 		guard = &ownership.Guard{Hostname: "ours-0", Recorder: recorder, Lease: client.ObjectKey{Namespace: "garden", Name: "druid-leader-election"}}
 	})
 
-	DescribeTable("says whether to stand by",
+	DescribeTable("decides whether to be standby",
 		func(standsBy bool, found ...client.Object) {
 			objects = found
 			Expect(look()).To(Succeed())
@@ -89,24 +89,24 @@ var _ = Describe("Guard", func() {
 				Expect(recorder.Events).NotTo(Receive())
 			}
 		},
-		Entry("not where there is no etcd-druid of gardenlet", false),
-		Entry("for an etcd-druid that is at work", true, deployment(1), pod("etcd-druid-a")),
+		Entry("not without an etcd-druid of gardenlet", false),
+		Entry("for an etcd-druid that is running", true, deployment(1), pod("etcd-druid-a")),
 		Entry("for an etcd-druid that is about to start", true, deployment(1)),
 		Entry("for the last pod of an etcd-druid that is scaled down", true, deployment(0), pod("etcd-druid-a")),
 		Entry("not for an etcd-druid that is scaled down", false, deployment(0)),
-		Entry("not for pods of a scaled down etcd-druid that have ended, and that nobody deletes", false, deployment(0), ended("Failed"), ended("Succeeded")),
-		Entry("for a pod of a scaled down etcd-druid of which its node does not tell", true, deployment(0), ended("Unknown")),
-		Entry("not for oneself in the place of etcd-druid", false, deployment(1), pod("ours-0")),
-		Entry("not for another of our instances in the place of etcd-druid that leads", false, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234_gardener-extension-etcd-druid")),
-		Entry("for an etcd-druid that leads under the same Lease", true, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234")),
-		Entry("for an etcd-druid beside which another of our instances leads", true, deployment(1), pod("etcd-druid-a"), lease("other-0_1234_gardener-extension-etcd-druid")),
+		Entry("not for pods of a scaled down etcd-druid that have ended but exist", false, deployment(0), ended("Failed"), ended("Succeeded")),
+		Entry("for a pod of a scaled down etcd-druid whose node does not report its state", true, deployment(0), ended("Unknown")),
+		Entry("not for its own Deployment in place of etcd-druid", false, deployment(1), pod("ours-0")),
+		Entry("not for another instance of this operator in place of etcd-druid that is the leader", false, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234_gardener-extension-etcd-druid")),
+		Entry("for an etcd-druid that is the leader with the same Lease", true, deployment(1), pod("etcd-druid-a"), lease("etcd-druid-a_1234")),
+		Entry("for an etcd-druid while another instance of this operator is the leader", true, deployment(1), pod("etcd-druid-a"), lease("other-0_1234_gardener-extension-etcd-druid")),
 	)
 
-	It("stands by until it has looked", func() {
+	It("is standby until the first check", func() {
 		Expect(guard.StandbyReason()).NotTo(BeEmpty())
 	})
 
-	It("keeps to what it knows while it cannot look", func() {
+	It("keeps the last result while checks fail", func() {
 		Expect(look()).To(Succeed())
 		calls.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("timeout")
@@ -115,7 +115,7 @@ var _ = Describe("Guard", func() {
 		Expect(guard.StandbyReason()).To(BeEmpty())
 	})
 
-	It("tells whoever asks", func() {
+	It("responds with its state", func() {
 		answer := func() string {
 			response := httptest.NewRecorder()
 			guard.ServeHTTP(response, nil)
@@ -135,7 +135,7 @@ var _ = Describe("Guard", func() {
 		Expect(answer()).To(Equal("acting\n"))
 	})
 
-	It("ends a process that leads when the etcd-druid is back", func() {
+	It("ends a leading process when the etcd-druid runs again", func() {
 		clock := testclock.NewFakeClock(time.Now())
 		elected := make(chan struct{})
 		close(elected)
@@ -149,7 +149,7 @@ var _ = Describe("Guard", func() {
 		Eventually(ended).Should(Receive(MatchError(ownership.ErrEtcdDruidActive)))
 	})
 
-	It("switches the etcd-druid off where it is to be taken over, and stands by until it is gone", func() {
+	It("stops the etcd-druid for a takeover, and is standby until its pods are gone", func() {
 		guard.TakeOver = true
 		objects = []client.Object{
 			deployment(1), pod("etcd-druid-a"),
@@ -175,7 +175,7 @@ var _ = Describe("Guard", func() {
 		Expect(guard.StandbyReason()).To(BeEmpty())
 	})
 
-	It("does not take over from gardener-operator, which would wait for its etcd-druid for ever, and says what to do instead", func() {
+	It("does not take over from gardener-operator, which would wait for its etcd-druid forever, and states the remedy", func() {
 		guard.TakeOver = true
 		objects = []client.Object{
 			deployment(1), pod("etcd-druid-a"), &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}},
@@ -192,7 +192,7 @@ var _ = Describe("Guard", func() {
 		Expect(resource.Annotations).To(BeEmpty())
 	})
 
-	It("takes over where the kind of gardens is not known", func() {
+	It("takes over without the CustomResourceDefinition of Gardens", func() {
 		guard.TakeOver = true
 		objects = []client.Object{deployment(1)}
 		calls.List = func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -206,7 +206,7 @@ var _ = Describe("Guard", func() {
 		Expect(guard.StandbyReason()).To(ContainSubstring("being switched off"))
 	})
 
-	It("does not touch the etcd-druid otherwise", func() {
+	It("does not change the etcd-druid otherwise", func() {
 		objects = []client.Object{deployment(1), pod("etcd-druid-a")}
 		Expect(look()).To(Succeed())
 		untouched := &appsv1.Deployment{}

@@ -31,30 +31,30 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// handBackPeriod is the time between two rounds.
+// handBackPeriod is the default time between two attempts.
 const handBackPeriod = 10 * time.Second
 
-// HandBack hands all Etcds over to the etcd-druid that gardenlet installs, and then switches that on again. It runs where
-// nothing else acts on Etcds.
+// HandBack hands all Etcds back to the etcd-druid that gardenlet installs, and then starts that etcd-druid again. No other
+// controller of this operator acts on Etcds meanwhile.
 type HandBack struct {
 	// Client reads from the API server.
 	Client client.Client
-	// Observer reads one Etcd; it needs no caches that are not running.
+	// Observer reads one Etcd. It must not depend on caches that are not started.
 	Observer interface {
 		Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
 	}
 	// Recorder writes events about Etcds.
 	Recorder events.EventRecorder
-	// Clock tells the time by which certificates expire.
+	// Clock returns the time for the remaining validity of certificates.
 	Clock clock.PassiveClock
-	// Period is the time between two rounds. 0: 10s.
+	// Period is the time between two attempts. 0: 10s.
 	Period time.Duration
 }
 
-// NeedLeaderElection lets only one instance give back.
+// NeedLeaderElection is true: only the leader hands back.
 func (g *HandBack) NeedLeaderElection() bool { return true }
 
-// Start goes round until everything is given back, and waits for the end of the context then.
+// Start calls RunOnce periodically until the hand-back is complete, and then waits for the end of the context.
 func (g *HandBack) Start(ctx context.Context) error {
 	period := g.Period
 	if period == 0 {
@@ -63,7 +63,7 @@ func (g *HandBack) Start(ctx context.Context) error {
 	for {
 		done, err := g.RunOnce(ctx)
 		if err != nil {
-			logf.FromContext(ctx).Error(err, "Giving the seed back failed, and is tried again")
+			logf.FromContext(ctx).Error(err, "Hand-back failed, retrying")
 		}
 		if done {
 			<-ctx.Done()
@@ -78,7 +78,8 @@ func (g *HandBack) Start(ctx context.Context) error {
 	}
 }
 
-// RunOnce gives back every Etcd that can be, and the seed when it was the last one. It returns whether all is done.
+// RunOnce tries to hand back every Etcd. After the last one it starts the etcd-druid again. It returns true if the hand-back
+// is complete.
 func (g *HandBack) RunOnce(ctx context.Context) (bool, error) {
 	resource := &resourcesv1alpha1.ManagedResource{}
 	if err := g.Client.Get(ctx, EtcdDruidKey, resource); err != nil {
@@ -105,16 +106,17 @@ func (g *HandBack) RunOnce(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	logf.FromContext(ctx).Info("The seed is given back to gardenlet's etcd-druid", "etcds", len(etcds.Items))
+	logf.FromContext(ctx).Info("Handed the seed back to the etcd-druid of gardenlet", "etcds", len(etcds.Items))
 
 	return true, nil
 }
 
-// handBack hands one Etcd over. What was begun is finished after a crash: the ManagedResource remembers at which generation it was.
+// handBack hands one Etcd back. It completes a hand-back that a crash interrupted: the ManagedResource records the generation
+// at which it began.
 func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := g.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
-		return client.IgnoreNotFound(err) // it was given back, or never was ours
+		return client.IgnoreNotFound(err) // it is handed back already, or this operator never managed it
 	}
 	if mr.DeletionTimestamp != nil {
 		return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
@@ -136,7 +138,7 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if err := cmp.Or(CheckReconciled(reconciled, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
 		return err
 	}
-	// Everything that can be refused is refused before anything is changed.
+	// All checks precede the first write.
 	if err := g.Client.Patch(ctx, complete.DeepCopy(), client.MergeFrom(etcd.DeepCopy()), client.DryRunAll); err != nil {
 		return fmt.Errorf("its spec would be refused: %w", err)
 	}
@@ -178,14 +180,15 @@ func (g *HandBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.Man
 	return nil
 }
 
-// isSpecWritten is true where the newest generation of an Etcd is the spec that was written before an interruption: it is the one
-// after that at which giving back was begun, and nothing is missing in it.
+// isSpecWritten is true if the newest generation of an Etcd is the spec that an interrupted hand-back wrote. It follows the
+// generation at which the hand-back began, and its spec is complete.
 func isSpecWritten(etcd, complete *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) bool {
 	return state.Decode(mr.Annotations).HandBack == etcd.Generation-1 &&
 		equality.Semantic.DeepEqual(etcd.Spec, complete.Spec)
 }
 
-// expiryNote says, to be put behind a sentence, until when certificates have to be replaced. Empty: none was issued.
+// expiryNote is a sentence for the end of a message with the time until which certificates must be replaced. Empty: none were
+// issued.
 func expiryNote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	first := FirstToExpire(etcd, o)
 	if first == nil {
@@ -196,8 +199,8 @@ func expiryNote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 		first.NotAfter.UTC().Format(time.RFC3339), first.Key, first.SecretName)
 }
 
-// releaseSecrets takes the Secrets that were issued for an Etcd out of the hands of our secrets manager. It would delete them as
-// forgotten ones if the Etcd, which names them now, were ever taken over again.
+// releaseSecrets removes the issued Secrets of an Etcd from the control of the secrets manager. After another takeover it
+// would delete them as unused, although the spec now references them.
 func (g *HandBack) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	issued := &metav1.PartialObjectMetadataList{}
 	issued.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))

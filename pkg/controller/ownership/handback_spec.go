@@ -23,9 +23,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// SpecForEtcdDruid returns an Etcd whose spec says all by itself what its cluster runs with, so that an etcd-druid that knows
-// neither our fields nor what is remembered on the ManagedResource renders the same: the Secrets that the pods mount now, and
-// the store that was resolved. The error says why that cannot be said, and the way out.
+// SpecForEtcdDruid returns an Etcd whose spec alone describes its running cluster, so that etcd-druid renders the same without
+// the API extensions and the record on the ManagedResource. It names the Secrets that the pods mount and the resolved store.
+// The error states why this is not possible, and the remedy.
 func SpecForEtcdDruid(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*druidv1alpha1.Etcd, error) {
 	canonical, errs := helper.Canonical(etcd)
 	if len(errs) > 0 {
@@ -53,7 +53,8 @@ func usesDeprecatedFields(etcd *druidv1alpha1.Etcd) bool {
 		!equality.Semantic.DeepEqual(etcd.Spec.Backup.OlderBackupForm, none.Backup.OlderBackupForm)
 }
 
-// setTLS names what is mounted, and nothing where TLS is switched off: etcd-druid does not know enableTLS.
+// setTLS references the mounted Secrets. If TLS is disabled it removes all references, since etcd-druid does not know
+// enableTLS.
 func setTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster.MountedTLS) error {
 	if modes.Client == state.ModeDisabled || modes.Peer == state.ModeDisabled {
 		etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, nil
@@ -78,14 +79,14 @@ func setTLS(etcd *druidv1alpha1.Etcd, modes state.TLSModes, mounted etcdcluster.
 		}}
 	}
 	if etcd.Spec.Backup.TLS == nil && etcd.Spec.Etcd.ClientUrlTLS != nil {
-		// The sidecar serves with what etcd serves clients with; etcd-druid wants it said.
+		// The sidecar uses the server certificate of etcd. etcd-druid needs an explicit reference.
 		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()
 	}
 
 	return nil
 }
 
-// setStore names the place that snapshots go to, and the Secret with its credentials.
+// setStore sets the location of the snapshots, and the Secret with the credentials.
 func setStore(etcd *druidv1alpha1.Etcd, recorded state.State) error {
 	store := etcd.Spec.Backup.Store
 	if store == nil {
@@ -127,7 +128,7 @@ func bundleIn(etcd *druidv1alpha1.Etcd, name string) druidv1alpha1.SecretReferen
 	return druidv1alpha1.SecretReference{SecretReference: secretIn(etcd, name), DataKey: new("bundle.crt")}
 }
 
-// CheckReconciled returns what of an Etcd is still under way, so that a change of hands would leave it half done.
+// CheckReconciled returns an error while a change of an Etcd is in progress, which a hand-back would interrupt.
 func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	status := etcd.Status
 	rotation := ptr.Deref(o.State.Rotation, state.Rotation{})
@@ -153,11 +154,11 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 	}
 }
 
-// minValidity is what a certificate must have left when nobody renews it any more. The operator would have renewed it earlier.
+// minValidity is the minimum remaining validity of a certificate at the hand-back, since it is not renewed afterwards. The
+// operator would have renewed it earlier.
 const minValidity = 60 * 24 * time.Hour
 
-// FirstToExpire is the first to expire of the certificates that were issued for a canonical Etcd, and that its pods mount. Nil:
-// there is none.
+// FirstToExpire returns the mounted, issued certificate of a canonical Etcd that expires first. Nil: there is none.
 func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditions.CertificateInUse {
 	var issued []string
 	mounted, modes := o.StatefulSet.TLS, runningModes(etcd, o)
@@ -177,7 +178,7 @@ func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditi
 	return first
 }
 
-// CheckValidity returns an error where certificates that were issued for a canonical Etcd would expire soon after it was given back.
+// CheckValidity returns an error if an issued certificate of a canonical Etcd would expire soon after the hand-back.
 func CheckValidity(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) error {
 	first := FirstToExpire(etcd, o)
 	if first == nil || first.NotAfter.Sub(now) >= minValidity {

@@ -36,7 +36,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		return druidv1alpha1.SecretReference{SecretReference: reference(name), DataKey: new("bundle.crt")}
 	}
 
-	It("names the Secrets that were issued, for the sidecar too", func() {
+	It("references the issued Secrets, also for the sidecar", func() {
 		etcd.Spec.Etcd.EnableTLS = new(true)
 		o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned")
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
@@ -51,7 +51,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		Expect(complete.Spec.Etcd.EnableTLS).To(BeNil())
 	})
 
-	It("names no Secrets where TLS is switched off, since etcd-druid would use them", func() {
+	It("references no Secrets if TLS is disabled, since etcd-druid would use them", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{ServerTLSSecretRef: reference("given")}
 		etcd.Spec.Etcd.EnableTLS = new(false)
 		o.State.TLS = state.ParseTLSModes("client=disabled,peer=disabled")
@@ -62,7 +62,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		Expect(complete.Spec.Etcd.ClientUrlTLS).To(BeNil())
 	})
 
-	It("says where snapshots go as it was resolved", func() {
+	It("sets the resolved store", func() {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{BackupEntryRef: &druidv1alpha1.BackupEntryReference{Name: "entry"}}
 		o.State.Store = &state.Store{Provider: "S3", Container: "bucket", Prefix: "entry/main", SecretName: "etcd-backup"}
 
@@ -74,7 +74,7 @@ var _ = Describe("SpecForPredecessor", func() {
 		})))
 	})
 
-	It("leaves what the spec says as it is", func() {
+	It("keeps the values of the spec", func() {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{TLSCASecretRef: bundle("given-ca"), ServerTLSSecretRef: reference("given-server"), ClientTLSSecretRef: reference("given-client")}
 		etcd.Spec.Backup.TLS = etcd.Spec.Etcd.ClientUrlTLS.DeepCopy()
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("aws")), Container: new("bucket"), Prefix: "entry/main", SecretRef: new(reference("given"))}
@@ -87,18 +87,18 @@ var _ = Describe("SpecForPredecessor", func() {
 		Expect(complete.Spec).To(Equal(etcd.Spec))
 	})
 
-	DescribeTable("refuses what etcd-druid could not go on with",
+	DescribeTable("refuses what etcd-druid cannot reconcile",
 		func(message string, mutate func()) {
 			mutate()
 			_, err := ownership.SpecForEtcdDruid(etcd, o)
 			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
-		Entry("the older form of the manifest", "older form", func() {
+		Entry("deprecated fields", "older form", func() {
 			etcd.Spec.Backup.ImageVersion, etcd.Spec.Backup.ImageRepository = new("v1"), new("registry.example.com/etcdbrctl")
 		}),
 		Entry("issued certificates that are not rolled out", "mount", func() { o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned") }),
 		Entry("a store that was never resolved", "snapshots", func() { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }),
-		Entry("a memory of the store that somebody broke", "until now", func() {
+		Entry("an invalid record of the store", "until now", func() {
 			etcd.Spec.Backup.Store, o.State.StoreError = &druidv1alpha1.StoreSpec{}, "reading where snapshots went until now"
 		}),
 	)
@@ -119,11 +119,11 @@ var _ = Describe("CheckSettled", func() {
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
 	})
 
-	It("finds nothing to wait for in an Etcd that is as it should be", func() {
+	It("accepts an Etcd without changes in progress", func() {
 		Expect(ownership.CheckReconciled(etcd, o)).To(Succeed())
 	})
 
-	DescribeTable("names what is under way",
+	DescribeTable("names the change in progress",
 		func(message string, mutate func()) {
 			mutate()
 			Expect(ownership.CheckReconciled(etcd, o)).To(MatchError(ContainSubstring(message)))
@@ -133,14 +133,14 @@ var _ = Describe("CheckSettled", func() {
 			o.Failures = []etcdcluster.ReadFailure{{Section: "pods", Message: "timeout"}}
 		}),
 		Entry("a new generation", "newest generation", func() { etcd.Generation = 3 }),
-		Entry("an operation that was asked for", "annotation", func() {
+		Entry("a requested operation", "annotation", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
 		}),
 		Entry("a failure", "no such bucket", func() {
 			etcd.Status.LastErrors = []druidv1alpha1.LastError{{Description: "no such bucket"}}
 		}),
-		Entry("a roll", "updated", func() { etcd.Status.Conditions[0].Status = "False" }),
-		Entry("a rendering that is not applied", "applied", func() { o.ManagedResource.Applied.Status = "False" }),
+		Entry("a rolling update", "updated", func() { etcd.Status.Conditions[0].Status = "False" }),
+		Entry("manifests that are not applied", "applied", func() { o.ManagedResource.Applied.Status = "False" }),
 		Entry("a rotation of the CAs", "rotated", func() { o.State.Rotation = &state.Rotation{Stage: state.StagePrepared} }),
 	)
 })

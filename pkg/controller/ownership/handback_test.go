@@ -29,10 +29,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// seen is what is seen of every Etcd.
-type seen etcdcluster.Observation
+// fakeObserver returns the same observation for every Etcd.
+type fakeObserver etcdcluster.Observation
 
-func (s seen) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
+func (s fakeObserver) Observe(context.Context, *druidv1alpha1.Etcd, observer.Request) etcdcluster.Observation {
 	return etcdcluster.Observation(s)
 }
 
@@ -72,7 +72,7 @@ var _ = Describe("GiveBack", func() {
 			object.SetResourceVersion("")
 		}
 		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, druid)...).WithInterceptorFuncs(calls).Build()
-		o := seen{}
+		o := fakeObserver{}
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
 		o.State = state.Decode(map[string]string{
 			druidv1alpha1.ManagedResourceAnnotationTLSMode: "client=provisioned,peer=provisioned", druidv1alpha1.ManagedResourceAnnotationCARotation: rotation,
@@ -116,7 +116,7 @@ var _ = Describe("GiveBack", func() {
 		druid = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
 	})
 
-	It("hands over what it can, names what it refuses, and switches the etcd-druid on when nothing is left", func() {
+	It("hands back the Etcds that it can, names those that it refuses, and starts the etcd-druid after the last one", func() {
 		c, handBack := start(etcd("settled", 2), managedResource("settled", nil), etcd("rolling", 1), managedResource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
 
 		done, err := handBack.RunOnce(ctx)
@@ -144,14 +144,14 @@ var _ = Describe("GiveBack", func() {
 		Expect(druid.Annotations).To(HaveKeyWithValue("gardener.cloud/operation", "reconcile"))
 	})
 
-	It("says when the first certificate expires that nobody renews any more", func() {
+	It("reports the first certificate that expires without renewal", func() {
 		_, handBack := start(etcd("settled", 2), managedResource("settled", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
 		Expect(recorder.Events).To(Receive(Equal("Normal GivenBack Given back to etcd-druid; its pods go on as they are. " +
 			"Nobody renews its certificates any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
 	})
 
-	It("keeps what would have no certificates soon", func() {
+	It("refuses an Etcd whose certificates expire soon", func() {
 		expires = now.Add(59 * 24 * time.Hour)
 		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
@@ -177,7 +177,7 @@ var _ = Describe("GiveBack", func() {
 			handed = &druidv1alpha1.Etcd{}
 			Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, handed)).To(Succeed())
 			Expect(handed.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
-			handed.Generation = 3 // by the spec that was written
+			handed.Generation = 3 // because of the written spec
 		})
 
 		resume := func() error {
@@ -189,22 +189,22 @@ var _ = Describe("GiveBack", func() {
 			return err
 		}
 
-		It("is made good, though the spec that was written is a new generation", func() {
+		It("is completed, although the written spec is a new generation", func() {
 			Expect(resume()).To(MatchError(ContainSubstring("waiting for ManagedResource druid-settled")))
 		})
 
-		It("does not hand over what was begun when the operator acted again", func() {
+		It("does not continue after the operator was active again", func() {
 			handed.Status.ObservedGeneration, rotation = new(int64(3)), `{"stage":"Prepared"}`
 			Expect(resume()).To(MatchError(ContainSubstring("rotated")))
 		})
 
-		It("does not take what others wrote for what was written", func() {
+		It("does not accept a spec that another client wrote", func() {
 			handed.Generation, handed.Spec.Replicas = 4, 3
 			Expect(resume()).To(MatchError(ContainSubstring("its newest generation is not carried out")))
 		})
 	})
 
-	It("does nothing where there is nobody to give the seed back to", func() {
+	It("does nothing without an etcd-druid", func() {
 		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
 		Expect(c.Delete(ctx, druid)).To(Succeed())
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))

@@ -21,11 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// errStandby ends the attempt of a process to keep an election that it must not win.
+// errStandby ends the attempt of a standby process to renew the leader election.
 var errStandby = errors.New("this operator stands by")
 
-// NewLock returns the lock of the one election that all our instances take part in, whichever way they are installed. Those
-// that stand by take no part. timeout bounds each request; it must be shorter than the time in which a lease is renewed.
+// NewLock returns the lock of the leader election, which all instances of this operator share, however they are installed.
+// Standby instances take no part. timeout limits each request. It must be shorter than the renew deadline of the lease.
 func NewLock(config *rest.Config, lease client.ObjectKey, timeout time.Duration, guard *Guard) (resourcelock.Interface, error) {
 	hostname, err := os.Hostname()
 	if err != nil {
@@ -51,7 +51,7 @@ func NewLock(config *rest.Config, lease client.ObjectKey, timeout time.Duration,
 	return &guardedLock{Interface: lock, guard: guard}, nil
 }
 
-// guardedLock lets nobody be elected who has to stand by: to them the election seems to be won by another, for ever.
+// guardedLock prevents the election of a standby process. To such a process another holder always appears to hold the lease.
 type guardedLock struct {
 	resourcelock.Interface
 
@@ -75,7 +75,7 @@ func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	return record, raw, nil
 }
 
-// Update implements resourcelock.Interface. Whoever has to stand by may still give the election up.
+// Update implements resourcelock.Interface. A standby process may still release the lease.
 func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == l.Identity() && l.guard.StandbyReason() != "" {
 		return errStandby

@@ -29,10 +29,10 @@ func init() {
 	metrics.Registry.MustRegister(standingBy, handBackRefused)
 }
 
-// Path is where ServeHTTP is served, beside the metrics.
+// Path is the URL path of ServeHTTP on the metrics server.
 const Path = "/ownership"
 
-// ServeHTTP answers whether this instance stands by, and why.
+// ServeHTTP responds whether this instance is standby, and with the reason.
 func (g *Guard) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
 	if reason := g.StandbyReason(); reason != "" {
 		_, _ = fmt.Fprintf(response, "standing by: %s\n", reason)

@@ -18,9 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// switchOff switches the etcd-druid off in an order in which nothing of it comes back: its ManagedResource is no longer
-// applied, its webhook no longer refuses what gardener-resource-manager does for us, its pods go. All is done again as long as
-// there are pods. gardenlet keeps the annotation when it writes the ManagedResource.
+// switchOff stops the etcd-druid in an order that prevents its restart:
+//
+//  1. An annotation makes gardener-resource-manager ignore its ManagedResource. gardenlet keeps this annotation.
+//  2. The deletion of its webhook allows the requests of gardener-resource-manager for this operator.
+//  3. The Deployment is scaled down.
+//
+// The operator repeats all steps while pods exist.
 func (g *Guard) switchOff(ctx context.Context, deployment *appsv1.Deployment) error {
 	resource := &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: EtcdDruidKey.Namespace, Name: EtcdDruidKey.Name}}
 	if err := annotate(ctx, g.Client, resource, resourcesv1alpha1.Ignore, "true"); err != nil {
@@ -44,7 +48,7 @@ func (g *Guard) switchOff(ctx context.Context, deployment *appsv1.Deployment) er
 	return nil
 }
 
-// switchOn lets gardener-resource-manager apply the etcd-druid again.
+// switchOn makes gardener-resource-manager apply the ManagedResource of etcd-druid again.
 func switchOn(ctx context.Context, c client.Client, resource *resourcesv1alpha1.ManagedResource) error {
 	before := resource.DeepCopy()
 	delete(resource.Annotations, resourcesv1alpha1.Ignore)
@@ -56,7 +60,7 @@ func switchOn(ctx context.Context, c client.Client, resource *resourcesv1alpha1.
 	return nil
 }
 
-// annotate sets an annotation of an object if the object exists and has it not.
+// annotate sets an annotation of an object if the object exists and does not have the value yet.
 func annotate(ctx context.Context, c client.Client, object client.Object, key, value string) error {
 	if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 		if client.IgnoreNotFound(err) == nil {

@@ -29,26 +29,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Options say how the embedded controllers work.
+// Options are the options of the embedded controllers.
 type Options struct {
-	// SyncPeriod is how often every ManagedResource is applied again without an event. It also bounds how long one
-	// application may take. Zero means one hour.
+	// SyncPeriod is the time after which every ManagedResource is applied again without an event. It also limits the duration
+	// of one application. Zero means one hour.
 	SyncPeriod time.Duration
-	// ConcurrentSyncs is how many ManagedResources are worked on at the same time. Zero means 5.
+	// ConcurrentSyncs is the number of ManagedResources that are reconciled concurrently. Zero means 5.
 	ConcurrentSyncs int
-	// RequeueOnDeletion is the pause between two looks at objects that are being deleted. Zero means 5 seconds.
+	// RequeueOnDeletion is the time between two checks of objects that are being deleted. Zero means 5 seconds.
 	RequeueOnDeletion time.Duration
 }
 
-// AddToManager adds gardener-resource-manager's controllers for applying, health and garbage collection of the class
-// seed. They run only while the manager leads. It fails where the cluster has a gardener-resource-manager of its own:
-// two of them would fight over the same finalizers and objects.
+// AddToManager adds the controllers of gardener-resource-manager for application, health and garbage collection of the class
+// seed. They run only while the manager is the leader. It returns an error if the cluster has its own
+// gardener-resource-manager: both would write the same finalizers and objects.
 func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 	if err := CheckNoneInstalled(ctx, mgr.GetAPIReader()); err != nil {
 		return err
 	}
 
-	// A cluster of its own: these controllers read objects of every kind and label, which the operator's caches do not hold.
+	// These controllers read objects of all kinds and labels, which the caches of the operator do not contain. They therefore
+	// need a separate cluster object.
 	seed, err := newCluster(mgr)
 	if err != nil {
 		return fmt.Errorf("setting up caches: %w", err)
@@ -59,8 +60,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o Options) error {
 	return addControllers(ctx, managerOn{Manager: mgr, cluster: seed}, seed, configFor(o))
 }
 
-// managerOn is a manager whose controllers watch and read through the caches of another cluster object: a controller
-// that hears of an object from one cache and looks for it in another that lags behind takes it for gone.
+// managerOn is a manager whose controllers watch and read through the caches of another cluster object. A controller must not
+// get events from one cache and read from another: if that one lags behind, an object appears deleted.
 type managerOn struct {
 	manager.Manager
 	cluster cluster.Cluster
@@ -79,7 +80,7 @@ func newCluster(mgr manager.Manager) (cluster.Cluster, error) {
 		o.Scheme = resourcemanagerclient.CombinedScheme
 		o.Logger = mgr.GetLogger()
 		o.Cache.DefaultTransform = cache.TransformStripManagedFields()
-		// Watched to apply changed payloads, which carry this label; read from the API server.
+		// The watch selects payloads by this label, to apply changes. Reads go to the API server.
 		o.Cache.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Label: payloads}}
 		o.Client.Cache = &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Event{}}}
 	})

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourcemanager runs gardener-resource-manager's own controllers in the operator's process, for clusters
-// that have no gardener-resource-manager. It wires: how a ManagedResource is applied is Gardener's code, and nothing
-// of ours may change it.
+// Package resourcemanager runs the controllers of gardener-resource-manager in the process of the operator, for clusters
+// without a gardener-resource-manager. It only sets them up: Gardener's code applies ManagedResources, and this package does
+// not change how.
 package resourcemanager

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deploymentName is how Gardener names the Deployment of its resource manager, in whichever namespace.
+// deploymentName is the name of the Deployment of gardener-resource-manager, in any namespace.
 const deploymentName = "gardener-resource-manager"
 
 // CheckNoneInstalled returns an error that names the Deployment of a gardener-resource-manager if there is one.
