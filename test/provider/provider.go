@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider is the half of the backup workflow that an infrastructure extension does in Gardener, for tests and the
-// local seed: controllers for BackupBuckets and BackupEntries of type `local`, on the extension library's own reconcilers
-// and generic actuator. Buckets are directories of the node.
+// Package provider implements the part of the backup workflow that an infrastructure extension has in Gardener, for tests and
+// the local seed. It has controllers for BackupBuckets and BackupEntries of type `local`, which use the reconcilers and the
+// generic actuator of the extension library. Buckets are directories of the node.
 //
 // What may not live here: anything that the operator needs.
 package provider
@@ -30,11 +30,11 @@ const Type = "local"
 // secretName is where the generic actuator keeps the credentials of an entry.
 const secretName = "etcd-backup" // #nosec G101 -- A name.
 
-// Options are what the provider needs to know.
+// Options are the options of the provider.
 type Options struct {
 	// HostPath is the directory of the node below which buckets lie.
 	HostPath string
-	// Publish says in the status of entries which Secret has their credentials.
+	// Publish sets the Secret with the credentials in the status of entries.
 	Publish bool
 	// Controller is for both controllers.
 	Controller controller.Options
@@ -47,7 +47,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		ControllerOptions: options.Controller,
 		Predicates:        backupbucket.DefaultPredicates(true),
 		Type:              Type,
-		// Nobody plays gardenlet, which asks for each reconciliation.
+		// There is no gardenlet that requests each reconciliation.
 		IgnoreOperationAnnotation: true,
 	}); err != nil {
 		return fmt.Errorf("adding the controller of buckets: %w", err)
@@ -61,7 +61,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		ControllerOptions: options.Controller,
 		Predicates:        backupentry.DefaultPredicates(true),
 		Type:              Type,
-		// Nobody plays gardenlet, which asks for each reconciliation.
+		// There is no gardenlet that requests each reconciliation.
 		IgnoreOperationAnnotation: true,
 	}); err != nil {
 		return fmt.Errorf("adding the controller of entries: %w", err)
@@ -69,7 +69,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 	return nil
 }
 
-// bucketActuator has nothing to do: the sidecar makes the directory of a bucket.
+// bucketActuator does nothing, since the sidecar creates the directory of a bucket.
 type bucketActuator struct{}
 
 // Reconcile implements backupbucket.Actuator.

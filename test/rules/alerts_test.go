@@ -15,8 +15,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A story is told by series of one Etcd.
-type story struct {
+// A scenario consists of the series of one Etcd.
+type scenario struct {
 	// series beside those of an Etcd with three members that is well.
 	series []string
 	// at is the time after the first sample at which one looks.
@@ -57,7 +57,7 @@ const operatorRuns = `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x36
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`
 
-// well adds to the series of a story what an Etcd has beside them that is well.
+// well adds to the series of a scenario what an Etcd has beside them that is well.
 func well(with []string) []string {
 	all := []string{operatorRuns}
 
@@ -79,7 +79,7 @@ func well(with []string) []string {
 	return append(all, with...)
 }
 
-func expect(s story) {
+func expect(s scenario) {
 	GinkgoHelper()
 
 	firing, ever := evaluate(strings.Join(well(s.series), "\n  "), s.at)
@@ -96,7 +96,7 @@ func expect(s story) {
 	told[s.firing] = true
 }
 
-// told are the alerts that a story has made fire.
+// told are the alerts that a scenario has made fire.
 var told = map[string]bool{}
 
 // since is a series that begins with these minutes of silence.
@@ -104,93 +104,93 @@ func since(minutes int, value string) string { return fmt.Sprintf("_x%d %sx300",
 
 var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 	DescribeTable("fire", expect,
-		Entry("when a cluster has no quorum", story{
+		Entry("when a cluster has no quorum", scenario{
 			series: []string{condition("Ready", "False", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main does not serve.",
 		}),
-		Entry("when nobody can tell whether it has", story{
+		Entry("when nobody can tell whether it has", scenario{
 			series: []string{condition("Ready", "Unknown", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdOutOfSight", summary: "Nobody can tell whether Etcd shoot--a/main serves.",
 		}),
-		Entry("when a member is missing", story{
+		Entry("when a member is missing", scenario{
 			series: []string{condition("AllMembersReady", "False", since(10, "1"))}, at: 41 * time.Minute,
 			firing: "EtcdMemberNotReady", summary: "A member of Etcd shoot--a/main is missing; the cluster serves.",
 		}),
-		Entry("when members are of different clusters", story{
+		Entry("when members are of different clusters", scenario{
 			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
 			firing: "EtcdSplitBrain", summary: "Members of Etcd shoot--a/main belong to different clusters.",
 		}),
-		Entry("when a volume has warnings", story{
+		Entry("when a volume has warnings", scenario{
 			series: []string{condition("DataVolumesReady", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdVolumeInTrouble", summary: "A volume of Etcd shoot--a/main has warnings.",
 		}),
-		Entry("when snapshots are overdue", story{
+		Entry("when snapshots are overdue", scenario{
 			series: []string{condition("BackupReady", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdBackupsOverdue", summary: "Snapshots of Etcd shoot--a/main are overdue.",
 		}),
-		Entry("when the store is not known", story{
+		Entry("when the store is not known", scenario{
 			series: []string{condition("StoreResolved", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdStoreUnresolved", summary: "The store of Etcd shoot--a/main is not known, or was changed.",
 		}),
-		Entry("when a cluster hibernates without the snapshot before", story{
+		Entry("when a cluster hibernates without the snapshot before", scenario{
 			series: []string{conditionBecause("FinalSnapshotTaken", "False", "SnapshotFailed", since(10, "1")), members("3x10 0x300")}, at: 26 * time.Minute,
 			firing: "EtcdFinalSnapshotMissing", summary: "The last full snapshot of Etcd shoot--a/main could not be taken.",
 		}),
-		Entry("when compaction fails for hours", story{
+		Entry("when compaction fails for hours", scenario{
 			series: []string{condition("LastSnapshotCompactionSucceeded", "False", since(10, "1"))}, at: 191 * time.Minute,
 			firing: "EtcdCompactionFails", summary: "Snapshots of Etcd shoot--a/main are not compacted.",
 		}),
-		Entry("when a change fails", story{
+		Entry("when a change fails", scenario{
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} ` + since(10, "1")}, at: 26 * time.Minute,
 			firing: "EtcdChangeFails", summary: "A change of Etcd shoot--a/main fails.",
 		}),
-		Entry("when a change takes hours, whatever it waits for meanwhile", story{
+		Entry("when a change takes hours, whatever it waits for meanwhile", scenario{
 			series: []string{
 				conditionBecause("Progressing", "True", "Waiting", "_x10 1x60 _x300"), conditionBecause("Progressing", "True", "Reconciling", "_x71 1x200"),
 			}, at: 131 * time.Minute,
 			firing: "EtcdChangeStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
 		}),
-		Entry("when reconciliations go in a loop", story{
+		Entry("when reconciliations go in a loop", scenario{
 			series: []string{
 				`etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP",pod="druid-a"} ` + since(10, "1"), `etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP",pod="druid-b"} ` + since(10, "1"),
 			}, at: 16 * time.Minute,
 			firing: "EtcdReconcileLoop", summary: "The operator writes to Etcd shoot--a/main again and again without effect.",
 		}),
-		Entry("when an Etcd does not go", story{
+		Entry("when an Etcd does not go", scenario{
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} ` + since(10, "1")}, at: 71 * time.Minute,
 			firing: "EtcdDeletionStuck", summary: "Etcd shoot--a/main does not go.",
 		}),
-		Entry("when the first task of its kind fails", story{
+		Entry("when the first task of its kind fails", scenario{
 			series: []string{task("full-snapshot", "Failed", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
-		Entry("when another task fails after those that ended long ago", story{
+		Entry("when another task fails after those that ended long ago", scenario{
 			series: []string{task("full-snapshot", "Failed", "_ 2x200 3x100"), task("full-snapshot", "Succeeded", "_ 7x300")}, at: 210 * time.Minute,
 			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
-		Entry("when a task fails and one of another kind succeeds", story{
+		Entry("when a task fails and one of another kind succeeds", scenario{
 			series: []string{task("full-snapshot", "Failed", since(10, "1")), task("defragmentation", "Succeeded", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
-		Entry("when a copy fails, for as long as nobody does something about it", story{
+		Entry("when a copy fails, for as long as nobody does something about it", scenario{
 			series: []string{`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1")}, at: 4 * time.Hour,
 			firing: "EtcdCopyFails", summary: "Snapshots are not copied by shoot--a/main-copy.",
 		}),
-		Entry("when a Secret is missing", story{
+		Entry("when a Secret is missing", scenario{
 			series: []string{condition("SecretsAvailable", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdSecretsMissing", summary: "Etcd shoot--a/main lacks a Secret.",
 		}),
-		Entry("when a certificate expires within a week", story{
+		Entry("when a certificate expires within a week", scenario{
 			series: []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 262800x360`}, at: 61 * time.Minute,
 			firing: "EtcdCertificateExpiring", summary: "A certificate of Etcd shoot--a/main expires in 2d 23h 59m 0s.",
 		}),
-		Entry("when a member nearly fills its quota", story{
+		Entry("when a member nearly fills its quota", scenario{
 			series: []string{
 				`etcd_mvcc_db_total_size_in_bytes{namespace="shoot--a",pod="main-0"} 7000000000x360`, `etcd_server_quota_backend_bytes{namespace="shoot--a",pod="main-0"} 8000000000x360`,
 			}, at: 11 * time.Minute,
 			firing: "EtcdDatabaseNearlyFull", summary: "The database of etcd shoot--a/main-0 is at 87.5% of its quota.",
 		}),
-		Entry("when a volume is slow", story{
+		Entry("when a volume is slow", scenario{
 			series: []string{
 				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="0.5"} 0+0x360`,
 				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="1"} 0+60x360`,
@@ -198,7 +198,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			}, at: 20 * time.Minute,
 			firing: "EtcdDiskSlow", summary: "The volume of etcd shoot--a/main-0 takes 995ms for a write.",
 		}),
-		Entry("when Etcds are not given back", story{
+		Entry("when Etcds are not given back", scenario{
 			series: []string{`etcd_druid_give_back_refused{pod="druid-a"} 2x360`, `etcd_druid_give_back_refused{pod="druid-b"} 0x360`}, at: 31 * time.Minute,
 			firing: "EtcdGiveBackRefused", summary: "2 Etcds are not given back to etcd-druid.",
 		}),
@@ -216,7 +216,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
   etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidWithoutLeader", "No instance of the operator of Etcds is at work."),
 	)
 
-	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(story{series: series, at: at}) },
+	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(scenario{series: series, at: at}) },
 		Entry("for a cluster that is well", nil, 5*time.Hour),
 		Entry("for a cluster that starts within minutes", []string{
 			condition("Ready", "False", "1x3 stale"), condition("AllMembersReady", "False", "1x3 stale"), conditionBecause("Progressing", "True", "Waiting", "1x3 stale"),

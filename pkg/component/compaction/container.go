@@ -26,11 +26,11 @@ const (
 	volumeTmp       = "tmp"
 )
 
-// pathWorkspace is where the database is restored.
+// pathWorkspace is the directory into which the database is restored.
 const pathWorkspace = "/var/etcd/data"
 
-// workspaceQuotas is how many times the largest database fits into the workspace where nothing limits it otherwise: the
-// restored one, the copy that defragmentation writes, the snapshots it is restored from, and the new one.
+// workspaceQuotas is the number of databases of maximum size for which the workspace has room if the spec sets no limit: the
+// restored database, the copy of the defragmentation, the snapshots, and the new snapshot.
 const workspaceQuotas = 4
 
 func container(v Values, root bool) corev1.Container {
@@ -42,7 +42,7 @@ func container(v Values, root bool) corev1.Container {
 		Env:             environment(v, root),
 		Resources:       resources(v.Etcd),
 		SecurityContext: podspec.ContainerSecurityContext(root),
-		// The end of the log is what people need to know of a Job that has failed.
+		// The end of the log shows why a Job failed.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		VolumeMounts:             mounts(v, root),
 	}
@@ -81,7 +81,7 @@ func environment(v Values, root bool) []corev1.EnvVar {
 	return append(environment, corev1.EnvVar{Name: "HOME", Value: podspec.Home(root)})
 }
 
-// resources are those of the spec; where it says nothing at all, 600m CPU and 3Gi memory are requested.
+// resources returns the resources in the spec. Default: requests of 600m CPU and 3Gi memory.
 func resources(etcd *druidv1alpha1.Etcd) corev1.ResourceRequirements {
 	if spec := etcd.Spec.Backup.SnapshotCompaction; spec != nil && spec.Resources != nil {
 		return *spec.Resources
@@ -93,7 +93,7 @@ func resources(etcd *druidv1alpha1.Etcd) corev1.ResourceRequirements {
 	}}
 }
 
-// workspaceLimit is the limit of ephemeral storage of the spec; else a multiple of the largest database.
+// workspaceLimit is the limit of ephemeral storage in the spec. Default: workspaceQuotas databases of maximum size.
 func workspaceLimit(etcd *druidv1alpha1.Etcd) resource.Quantity {
 	if limit, found := resources(etcd).Limits[corev1.ResourceEphemeralStorage]; found {
 		return limit

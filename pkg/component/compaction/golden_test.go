@@ -94,7 +94,7 @@ func jobFor(options []func(*druidv1alpha1.Etcd), change ...func(*compaction.Valu
 	return compaction.Job(values)
 }
 
-func rehearsalFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+func restoreVerificationFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
 	GinkgoHelper()
 	etcd := fixture.Etcd(options...)
 	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
@@ -120,7 +120,7 @@ var jobs = []struct {
 	render            func([]func(*druidv1alpha1.Etcd)) *batchv1.Job
 }{
 	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }},
-	{"testdata/rehearsal", "etcd-restore-rehearsal-job", rehearsalFor},
+	{"testdata/rehearsal", "etcd-restore-rehearsal-job", restoreVerificationFor},
 }
 
 // Before any spec, since a diff needs the file of the first case.
@@ -154,7 +154,7 @@ var _ = Describe("Jobs", func() {
 		}
 	})
 
-	It("should remember which attempt it is, and who asked for it, and the snapshot that there was", func() {
+	It("should record the attempt, the task that requested it, and the base snapshot", func() {
 		job := jobFor(goldenCases()[0].options, func(v *compaction.Values) { v.Attempt, v.Task = 2, "1234" })
 		Expect(job.Annotations).To(Equal(map[string]string{
 			"etcd-druid.extensions.gardener.cloud/attempt":       "2",
@@ -164,10 +164,10 @@ var _ = Describe("Jobs", func() {
 	})
 })
 
-// describe describes what holds for every Job.
+// describe tests the properties of every Job.
 func describe(folder, component string, render func([]func(*druidv1alpha1.Etcd)) *batchv1.Job, c goldenCase) {
 	Describe(folder+" "+c.name, func() {
-		It("should be rendered as its file says", func() {
+		It("should match its golden file", func() {
 			expected, err := golden.Read(golden.Path(folder, c.name))
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
 			Expect(manifest(render(c.options))).To(Equal(expected), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
@@ -192,7 +192,7 @@ func describe(folder, component string, render func([]func(*druidv1alpha1.Etcd))
 
 		It("should meet its pod security standard", func() {
 			if c.level == "" {
-				return // a directory of the node meets none
+				return // a hostPath volume meets no standard
 			}
 			evaluator, err := podsecuritypolicy.NewEvaluator(podsecuritypolicy.DefaultChecks(), nil)
 			Expect(err).NotTo(HaveOccurred())
@@ -202,7 +202,7 @@ func describe(folder, component string, render func([]func(*druidv1alpha1.Etcd))
 			}
 		})
 
-		It("should never be taken for a member", func() {
+		It("should not match the selectors for members", func() {
 			labels := render(c.options).Spec.Template.Labels
 			Expect(labels).To(HaveKeyWithValue("app.kubernetes.io/component", component))
 			Expect(labels).NotTo(HaveKey("app"))

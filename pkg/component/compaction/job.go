@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compaction renders the Job that compacts the snapshots of one Etcd: it restores the newest full snapshot and all
-// delta snapshots since then into an etcd of its own, and writes the result to the store as a new full snapshot. Its first half alone,
-// which writes nothing, is the Job that rehearses a restore.
+// Package compaction renders the Job that compacts the snapshots of one Etcd. It restores the newest full snapshot and all
+// later delta snapshots into an embedded etcd, and writes the result to the store as a new full snapshot. The Job that
+// verifies a restore runs only the first half, and writes nothing.
 //
 // What may not live here: clients, clocks, and the decision when a Job runs.
 package compaction
@@ -26,37 +26,37 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// safeToEvict is an annotation of cluster-autoscaler. Members carry it so that their node is not drained; for a Job it would
-// keep a node that nothing else needs.
+// safeToEvict is an annotation of cluster-autoscaler. Members have it to protect their node from a scale-down. On a Job it
+// would keep a node that is not needed otherwise.
 const safeToEvict = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
-// Values are what a Job is rendered from.
+// Values are the input of the rendering of a Job.
 type Values struct {
-	// Etcd in its canonical form. It is not changed.
+	// Etcd is in its canonical form. It is not changed.
 	Etcd *druidv1alpha1.Etcd
 	// Store is the resolved store.
 	Store backupstore.Store
-	// Node is the node of which a Local store is a directory: the one on which the leader runs, whose sidecar writes the
-	// snapshots. Every other store is reached from everywhere. Empty: any.
+	// Node is the node whose directory contains a Local store: the node of the leader, whose sidecar writes the snapshots.
+	// Other stores are reachable from every node. Empty: any node.
 	Node string
-	// Image is the image of the container where the Etcd names none.
+	// Image is the image of the container if the Etcd names none.
 	Image string
-	// InitImage is an image with a shell. Only a rehearsal needs it.
+	// InitImage is an image with a shell. Only a restore verification needs it.
 	InitImage string
-	// Deadline is how long the Job may take.
+	// Deadline is the maximum duration of the Job.
 	Deadline time.Duration
-	// MetricsScrapeWait is how long the process waits at its end for its metrics to be read.
+	// MetricsScrapeWait is the time for which the process waits at its end, so that its metrics can be scraped.
 	MetricsScrapeWait time.Duration
 	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	// Task is the UID of the EtcdOpsTask that asked for the Job. Empty: none did.
+	// Task is the UID of the EtcdOpsTask that requested the Job. Empty: no task did.
 	Task types.UID
-	// BaseRevision is the revision of the full snapshot that there is. Empty: there is none.
+	// BaseRevision is the revision of the newest full snapshot. Empty: there is none.
 	BaseRevision string
 }
 
-// Job renders the Job. It runs once and is not repeated by Kubernetes: whether it is worth repeating depends on what has
-// happened to the store meanwhile.
+// Job renders the compaction Job. Kubernetes does not retry it: whether a retry is useful depends on the changes in the store
+// meanwhile.
 func Job(v Values) *batchv1.Job {
 	seconds := int64(v.Deadline.Seconds())
 
@@ -93,7 +93,7 @@ func annotations(v Values) map[string]string {
 	return annotations
 }
 
-// kind is a kind of Job on the store of an Etcd.
+// kind is a kind of Job for the store of an Etcd.
 type kind struct {
 	name      func(*druidv1alpha1.Etcd) string
 	component string
@@ -112,9 +112,9 @@ func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {
 	return labels
 }
 
-// podLabels are, beside those of the Job, the labels by which Gardener's network policies let the pod reach the store and the
-// API server. Of the spec's labels only those about networks are taken: others make a pod look like a member to the
-// scheduler, to autoscalers and to policies.
+// podLabels are the labels of the pod in addition to those of the Job. With them the network policies of Gardener allow access
+// to the store and the API server. Only the network labels of the spec are included: with others the scheduler, autoscalers
+// and policies would treat the pod as a member.
 func (k kind) podLabels(etcd *druidv1alpha1.Etcd) map[string]string {
 	all := map[string]string{
 		"networking.gardener.cloud/to-dns":               "allowed",
@@ -161,16 +161,16 @@ func podSpec(v Values, deadlineSeconds int64) corev1.PodSpec {
 		PriorityClassName:            ptr.Deref(v.Etcd.Spec.PriorityClassName, ""),
 		Affinity:                     affinity(v),
 		Tolerations:                  v.Etcd.Spec.SchedulingConstraints.Tolerations,
-		// Long enough for the operator to see why a pod is ended before it is gone.
+		// The operator needs this time to observe why a pod is terminated.
 		TerminationGracePeriodSeconds: new(int64(60)),
 		Containers:                    []corev1.Container{container(v, root)},
 		Volumes:                       volumes(v, root),
 	}
 }
 
-// affinity takes over the nodes that the spec allows. What it says about other pods, and topology spread constraints, place
-// members relative to each other: they would keep the Job away from every node with a member. A Local store, however, is a
-// directory of one node.
+// affinity returns the node affinity of the spec. Pod affinity and topology spread constraints are omitted: they place members
+// relative to each other, and would keep the Job away from every node with a member. For a Local store the affinity also
+// requires its node.
 func affinity(v Values) *corev1.Affinity {
 	var nodes *corev1.NodeAffinity
 	if spec := v.Etcd.Spec.SchedulingConstraints.Affinity; spec != nil {
@@ -186,7 +186,7 @@ func affinity(v Values) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: nodes}
 }
 
-// onNode demands this node beside what is demanded already.
+// onNode adds the requirement of this node to the existing ones.
 func onNode(nodes *corev1.NodeAffinity, name string) *corev1.NodeAffinity {
 	nodes = new(ptr.Deref(nodes, corev1.NodeAffinity{}))
 	required := ptr.Deref(nodes.RequiredDuringSchedulingIgnoredDuringExecution, corev1.NodeSelector{})

@@ -21,21 +21,22 @@ import (
 )
 
 const (
-	// rehearsalRetries is how often a rehearsal that failed is tried again: stores fail for a moment.
-	rehearsalRetries = 2
-	// rehearsalTTL is how long the outcome of a rehearsal says something about the store, in seconds.
-	rehearsalTTL = 600
-	// pathRehearsed is the restored database.
-	pathRehearsed = pathWorkspace + "/rehearsal.etcd"
+	// verificationRetries is the number of retries, since errors of a store can be temporary.
+	verificationRetries = 2
+	// verificationTTL is the time for which the result is valid, in seconds.
+	verificationTTL = 600
+	// pathVerified is the directory of the restored database.
+	pathVerified = pathWorkspace + "/rehearsal.etcd"
 )
 
-// RestoreVerificationJob renders the Job that restores the newest snapshots of the store into a scratch directory, and fails where that comes to
-// nothing. etcd-backup-restore ends well where the store holds no snapshot: a second container looks for the database.
+// RestoreVerificationJob renders the Job that restores the newest snapshots of the store into a temporary directory. The Job
+// fails if this restores no data. etcd-backup-restore succeeds on a store without snapshots, so that a second container checks
+// the database.
 func RestoreVerificationJob(v Values) *batchv1.Job {
 	root := ptr.Deref(v.Etcd.Spec.RunAsRoot, false)
 	seconds := int64(v.Deadline.Seconds())
 	spec := podSpec(v, seconds)
-	// It has nothing to say to the API server.
+	// It does not call the API server.
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(volume corev1.Volume) bool { return volume.Name == volumeToken })
 	spec.InitContainers, spec.Containers = []corev1.Container{restoreContainer(v, root)}, []corev1.Container{checkContainer(v, root)}
 
@@ -49,9 +50,9 @@ func RestoreVerificationJob(v Values) *batchv1.Job {
 			OwnerReferences: []metav1.OwnerReference{helper.OwnerReference(v.Etcd)},
 		},
 		Spec: batchv1.JobSpec{
-			BackoffLimit:            new(int32(rehearsalRetries)),
+			BackoffLimit:            new(int32(verificationRetries)),
 			ActiveDeadlineSeconds:   new(seconds),
-			TTLSecondsAfterFinished: new(int32(rehearsalTTL)),
+			TTLSecondsAfterFinished: new(int32(verificationTTL)),
 			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
 				Action:          batchv1.PodFailurePolicyActionIgnore,
 				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
@@ -64,7 +65,7 @@ func RestoreVerificationJob(v Values) *batchv1.Job {
 	}
 }
 
-// restoreContainer is that of a compaction, with the command of its first half.
+// restoreContainer is the compaction container with the command for the restore only.
 func restoreContainer(v Values, root bool) corev1.Container {
 	restoring := container(v, root)
 	quota := helper.Quota(v.Etcd)
@@ -72,7 +73,7 @@ func restoreContainer(v Values, root bool) corev1.Container {
 	restoring.VolumeMounts = slices.DeleteFunc(restoring.VolumeMounts, func(mount corev1.VolumeMount) bool { return mount.Name == volumeToken })
 	restoring.Args = append([]string{
 		"restore",
-		"--data-dir=" + pathRehearsed,
+		"--data-dir=" + pathVerified,
 		"--restoration-temp-snapshots-dir=" + pathWorkspace + "/rehearsal.restoration.temp",
 		"--snapstore-temp-directory=" + pathWorkspace + "/tmp",
 		fmt.Sprintf("--embedded-etcd-quota-bytes=%d", quota.Value()),
@@ -87,7 +88,7 @@ func checkContainer(v Values, root bool) corev1.Container {
 		Image:           v.InitImage,
 		ImagePullPolicy: helper.ImagePullPolicy(v.Etcd),
 		Command: []string{"sh", "-c", fmt.Sprintf(
-			`test -s %s/member/snap/db || { echo "nothing was restored: the store holds no full snapshot, or the log of container restore of this pod says why it could not be read"; exit 1; }`, pathRehearsed)},
+			`test -s %s/member/snap/db || { echo "nothing was restored: the store holds no full snapshot, or the log of container restore of this pod says why it could not be read"; exit 1; }`, pathVerified)},
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse("10m"),
 			corev1.ResourceMemory: resource.MustParse("16Mi"),

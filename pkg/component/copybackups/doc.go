@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copybackups maps an EtcdCopyBackupsTask to the Job that carries it out, and what is seen of that Job to conditions.
-// Everything in it is pure.
+// Package copybackups renders the Job of an EtcdCopyBackupsTask, and maps the observation of this Job to conditions. All its
+// functions are pure.
 //
-// What may not live here: clients, and how stores are found.
+// What may not live here: clients, and the resolution of stores.
 package copybackups

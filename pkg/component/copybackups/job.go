@@ -20,28 +20,28 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// AnnotationGeneration is the key, on the Job, of the generation of the task that it carries out. A Job without it was made by
-// etcd-druid.
+// AnnotationGeneration is the key of an annotation on the Job. Its value is the generation of the task for which the Job was
+// created. etcd-druid creates Jobs without it.
 const AnnotationGeneration = "etcd-druid.extensions.gardener.cloud/generation"
 
 const (
-	// retries is how often a copy that failed is tried again.
+	// retries is the number of retries of a copy that failed.
 	retries       = 6
 	containerName = "copy-backups"
 	volumeScratch = "scratch"
 )
 
-// Values are what the Job depends on.
+// Values are the input of the rendering of the Job.
 type Values struct {
-	// Task is the task that is carried out. It is not changed.
+	// Task is the task. It is not changed.
 	Task *druidv1alpha1.EtcdCopyBackupsTask
-	// Source and Target are its stores.
+	// Source and Target are the stores of the task.
 	Source, Target backupstore.Store
-	// Image is that of etcd-backup-restore, InitImage that of the init container of pods with a Local store.
+	// Image is the image of etcd-backup-restore. InitImage is the image of the init container for a Local store.
 	Image, InitImage string
 }
 
-// JobName is the name of the Job that carries out the task.
+// JobName is the name of the Job of a task.
 func JobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return task.Name + "-worker" }
 
 // Labels select the Job of a task and its pods.
@@ -54,13 +54,13 @@ func Labels(task *druidv1alpha1.EtcdCopyBackupsTask) map[string]string {
 	}
 }
 
-// copyOf is the way of the snapshots through the container.
+// copyOf returns how the container copies the snapshots.
 func (v Values) copyOf() backupstore.Copy {
 	return backupstore.Copy{Source: v.Source, Target: v.Target, Home: podspec.Home(false)}
 }
 
-// Job is the Job that carries out the task. A pod that fails stays, with its log, and another is started; the end of a node is no
-// failure.
+// Job renders the Job of the task. A pod that failed stays, with its log, and the Job starts another one. A disruption of the
+// pod does not count as a failure.
 func Job(v Values) *batchv1.Job {
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -86,7 +86,7 @@ func Job(v Values) *batchv1.Job {
 func podTemplate(v Values) corev1.PodTemplateSpec {
 	labels := map[string]string{}
 	maps.Copy(labels, v.Task.Spec.PodLabels)
-	maps.Copy(labels, Labels(v.Task)) // the operator and network policies select by these
+	maps.Copy(labels, Labels(v.Task)) // the operator and network policies select these labels
 
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: labels},
@@ -101,7 +101,7 @@ func podTemplate(v Values) corev1.PodTemplateSpec {
 	}
 }
 
-// temporaryDirectory is where the container puts what is on its way. A snapshot may be as large as the database.
+// temporaryDirectory is the directory for snapshots during the copy. A snapshot can be as large as the database.
 func temporaryDirectory() string { return path.Join(podspec.Home(false), "data", "tmp") }
 
 func container(v Values) corev1.Container {
@@ -122,7 +122,7 @@ func container(v Values) corev1.Container {
 		}},
 		SecurityContext: podspec.ContainerSecurityContext(false),
 		VolumeMounts:    mounts,
-		// The last lines of its log say why it failed, and are found on the pod.
+		// The status of the pod then contains the end of the log, which shows why it failed.
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 	}
 }
@@ -154,8 +154,8 @@ func volumes(v Values) []corev1.Volume {
 	return volumes
 }
 
-// initContainers prepare the folders of Local stores: Kubernetes does not change the owner of a folder of the node. The source keeps
-// its owner, since it is only read.
+// initContainers prepare the folders of Local stores, since Kubernetes does not change the owner of a folder on the node. The
+// source is only read and keeps its owner.
 func initContainers(v Values) []corev1.Container {
 	var folders []podspec.LocalFolder
 	for _, mount := range v.copyOf().Mounts() {

@@ -71,7 +71,7 @@ var goldens = map[string]func() copybackups.Values{
 
 var _ = Describe("Job", func() {
 	for name, values := range goldens {
-		It("is as the golden file "+name+" says", func() {
+		It("is as the golden file "+name+" shows", func() {
 			v := values()
 			v.Image, v.InitImage = "registry.example.com/etcdbrctl:v1", "registry.example.com/init:v1"
 			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(copybackups.Job(v))
@@ -98,7 +98,7 @@ var _ = Describe("Job", func() {
 		Expect(filepath.Glob("testdata/*")).To(ConsistOf(expected))
 	})
 
-	It("does not wait for a final snapshot when that is switched off", func() {
+	It("does not wait for a final snapshot if that is disabled", func() {
 		v := copybackups.Values{Source: store("S3", "old", ""), Target: store("S3", "new", ""), Task: task(func(task *druidv1alpha1.EtcdCopyBackupsTask) {
 			task.Spec.WaitForFinalSnapshot = &druidv1alpha1.WaitForFinalSnapshotSpec{Timeout: &metav1.Duration{Duration: time.Hour}}
 		})}

@@ -22,31 +22,31 @@ import (
 const (
 	// ReasonCopying means that the Job copies, or waits for the final snapshot.
 	ReasonCopying = "Copying"
-	// ReasonWaiting means that the Job cannot be made yet.
+	// ReasonWaiting means that the Job cannot be created yet.
 	ReasonWaiting = "Waiting"
-	// ReasonInvalid means that the author of the task has to act.
+	// ReasonInvalid means that the author of the task must act.
 	ReasonInvalid = "InvalidSpec"
 	// ReasonOver means that the Job has ended.
 	ReasonOver = "Over"
 )
 
-// Observation is what was seen of a copy.
+// Observation is the observed state of a copy.
 type Observation struct {
-	// Task that is carried out.
+	// Task is the EtcdCopyBackupsTask.
 	Task *druidv1alpha1.EtcdCopyBackupsTask
-	// Job that carries it out.
+	// Job is the Job of the task.
 	Job *batchv1.Job
-	// Pods of the Job that still exist.
+	// Pods are the existing pods of the Job.
 	Pods []corev1.Pod
 }
 
-// IsFinished is true when the Job has ended, well or not.
+// IsFinished is true if the Job has succeeded or failed.
 func IsFinished(job *batchv1.Job) bool {
 	return find(job, batchv1.JobComplete) != nil || find(job, batchv1.JobFailed) != nil
 }
 
-// Conditions say how far a copy is: Succeeded or Failed once the Job says so, and Progressing all the while. Messages name
-// times, never ages.
+// Conditions returns the conditions of a copy: Succeeded or Failed after the end of the Job, and always Progressing. Messages
+// contain points in time, never ages.
 func Conditions(obs Observation) []druidv1alpha1.Condition {
 	if complete := find(obs.Job, batchv1.JobComplete); complete != nil {
 		return []druidv1alpha1.Condition{
@@ -64,12 +64,12 @@ func Conditions(obs Observation) []druidv1alpha1.Condition {
 	return []druidv1alpha1.Condition{Progressing(druidv1alpha1.ConditionTrue, ReasonCopying, obs.running()+obs.lastFailure())}
 }
 
-// Progressing is the condition that says what is done now.
+// Progressing returns the condition for the current action.
 func Progressing(status druidv1alpha1.ConditionStatus, reason, message string) druidv1alpha1.Condition {
 	return druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeProgressing, Status: status, Reason: reason, Message: message}
 }
 
-// running says what the newest pod does.
+// running describes what the newest pod does.
 func (s Observation) running() string {
 	attempt := fmt.Sprintf("Attempt %d of %d", s.Job.Status.Failed+1, ptr.Deref(s.Job.Spec.BackoffLimit, retries)+1)
 	for _, pod := range s.Pods {
@@ -85,7 +85,7 @@ func (s Observation) running() string {
 	return attempt + " is about to start"
 }
 
-// waiting says for how long the copy may wait for the final snapshot.
+// waiting describes for how long the copy may wait for the final snapshot.
 func (s Observation) waiting(since time.Time) string {
 	wait := s.Task.Spec.WaitForFinalSnapshot
 	switch {
@@ -98,7 +98,8 @@ func (s Observation) waiting(since time.Time) string {
 	}
 }
 
-// waitTimedOut says when the pod that copied ran for at least as long as it may wait for the final snapshot: it goes on without one then.
+// waitTimedOut describes that the pod ran at least as long as it may wait for the final snapshot. The copy then continues
+// without it.
 func (s Observation) waitTimedOut() string {
 	wait := s.Task.Spec.WaitForFinalSnapshot
 	if wait == nil || !wait.Enabled || wait.Timeout == nil || wait.Timeout.Duration == 0 {
@@ -116,7 +117,7 @@ func (s Observation) waitTimedOut() string {
 	return ""
 }
 
-// afterFailures says how often it went wrong before.
+// afterFailures describes the number of earlier failures.
 func (s Observation) afterFailures() string {
 	if s.Job.Status.Failed == 0 {
 		return ""
@@ -125,7 +126,7 @@ func (s Observation) afterFailures() string {
 	return fmt.Sprintf(", after %d failed attempts", s.Job.Status.Failed)
 }
 
-// lastFailure says how the newest pod that failed ended.
+// lastFailure describes how the newest failed pod ended.
 func (s Observation) lastFailure() string {
 	var (
 		newest *corev1.ContainerStateTerminated
@@ -176,7 +177,7 @@ func reasonOf(condition *batchv1.JobCondition, otherwise string) string {
 	return cmp.Or(condition.Reason, otherwise)
 }
 
-// lastLine is the last line of a text that is not empty, cut to what a person reads.
+// lastLine returns the last line that is not empty, truncated for a message.
 func lastLine(text string) string {
 	const longest = 300
 	lines := strings.Split(strings.TrimSpace(text), "\n")

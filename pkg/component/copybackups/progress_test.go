@@ -42,7 +42,7 @@ var _ = Describe("Conditions", func() {
 		}
 	}
 
-	DescribeTable("say what the copy does",
+	DescribeTable("report what the copy does",
 		func(obs copybackups.Observation, message string) {
 			if obs.Task == nil {
 				obs.Task = task()
@@ -50,9 +50,9 @@ var _ = Describe("Conditions", func() {
 			Expect(copybackups.Conditions(obs)).To(ConsistOf(druidv1alpha1.Condition{Type: "Progressing", Status: "True", Reason: "Copying", Message: message}))
 			Expect(copybackups.IsFinished(obs.Job)).To(BeFalse())
 		},
-		Entry("before there is a pod", copybackups.Observation{Job: job(0)}, "Attempt 1 of 7 is about to start"),
+		Entry("without a pod", copybackups.Observation{Job: job(0)}, "Attempt 1 of 7 is about to start"),
 		Entry("while its pod starts", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending)}}, "Attempt 1 of 7 waits for pod main-worker-x to start"),
-		Entry("while no node has room", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
+		Entry("while its pod cannot be scheduled", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
 			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available"}}
 		})}}, "Attempt 1 of 7 waits for pod main-worker-x to start: 0/3 nodes are available"),
 		Entry("while its image cannot be pulled", copybackups.Observation{Job: job(0), Pods: []corev1.Pod{pod(corev1.PodPending, func(pod *corev1.Pod) {
@@ -64,11 +64,11 @@ var _ = Describe("Conditions", func() {
 		Entry("after attempts that failed, with the end of the newest log", copybackups.Observation{Job: job(2), Pods: []corev1.Pod{
 			pod(corev1.PodFailed, ended(1, "old")), pod(corev1.PodFailed, ended(2, "level=info\nlevel=fatal msg=\"403\"\n")), pod(corev1.PodRunning),
 		}}, "Attempt 3 of 7 runs since 2026-01-01T12:00:00Z; pod main-worker-failed ended at 2026-01-01T12:02:00Z with code 1: level=fatal msg=\"403\""),
-		Entry("after an attempt that failed without a word", copybackups.Observation{Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, ""))}},
+		Entry("after an attempt that failed without a log", copybackups.Observation{Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, ""))}},
 			"Attempt 2 of 7 is about to start; pod main-worker-failed ended at 2026-01-01T12:01:00Z with code 1: Error"),
 	)
 
-	It("say that it ended well", func() {
+	It("report success", func() {
 		obs := copybackups.Observation{Task: task(), Job: job(1, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, Reason: "CompletionsReached", LastTransitionTime: at(5)})}
 		Expect(copybackups.IsFinished(obs.Job)).To(BeTrue())
 		Expect(copybackups.Conditions(obs)).To(ConsistOf(
@@ -77,7 +77,7 @@ var _ = Describe("Conditions", func() {
 		))
 	})
 
-	DescribeTable("tell that the wait for a final snapshot may have been in vain",
+	DescribeTable("report that the wait for a final snapshot may have timed out",
 		func(minutes int, spec func(*druidv1alpha1.EtcdCopyBackupsTask), message string) {
 			copied := pod(corev1.PodSucceeded, func(pod *corev1.Pod) {
 				pod.Status.ContainerStatuses = []corev1.ContainerStatus{{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: at(0), FinishedAt: at(minutes)}}}}
@@ -86,12 +86,12 @@ var _ = Describe("Conditions", func() {
 				Job: job(0, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionTrue, LastTransitionTime: at(70)})}
 			Expect(copybackups.Conditions(obs)).To(ContainElement(HaveField("Message", message)))
 		},
-		Entry("when its pod ran for as long", 60, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was; pod main-worker-x ran for longer than the 1h0m0s that it was to wait for a final snapshot, and may have copied without one"),
-		Entry("not when it took less", 59, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was"),
-		Entry("not when it was not to wait", 60, func(*druidv1alpha1.EtcdCopyBackupsTask) {}, "What the source held and the target lacked was copied; the log of the Job says what that was"),
+		Entry("if its pod ran for as long", 60, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was; pod main-worker-x ran for longer than the 1h0m0s that it was to wait for a final snapshot, and may have copied without one"),
+		Entry("not if it took less time", 59, withEverything, "What the source held and the target lacked was copied; the log of the Job says what that was"),
+		Entry("not if it does not wait", 60, func(*druidv1alpha1.EtcdCopyBackupsTask) {}, "What the source held and the target lacked was copied; the log of the Job says what that was"),
 	)
 
-	It("say why it failed for good", func() {
+	It("report the cause of the final failure", func() {
 		obs := copybackups.Observation{Task: task(), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(4, "no such bucket"))},
 			Job: job(7, batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit", LastTransitionTime: at(5)})}
 		Expect(copybackups.IsFinished(obs.Job)).To(BeTrue())
@@ -100,13 +100,13 @@ var _ = Describe("Conditions", func() {
 		))
 	})
 
-	It("take a condition of the Job for what it is only when it is true", func() {
+	It("ignore conditions of the Job that are not true", func() {
 		obs := copybackups.Observation{Task: task(), Job: job(0, batchv1.JobCondition{Type: batchv1.JobComplete, Status: corev1.ConditionFalse})}
 		Expect(copybackups.IsFinished(obs.Job)).To(BeFalse())
 		Expect(copybackups.Conditions(obs)).To(HaveLen(1))
 	})
 
-	It("cut what nobody reads", func() {
+	It("truncate long messages", func() {
 		obs := copybackups.Observation{Task: task(), Job: job(1), Pods: []corev1.Pod{pod(corev1.PodFailed, ended(1, strings.Repeat("x", 4000)))}}
 		Expect(len(copybackups.Conditions(obs)[0].Message)).To(BeNumerically("<", 500))
 	})

@@ -23,10 +23,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// reach is what a container has to reach a store: variables with their values, and what is mounted where.
+// reach is the access of a container to a store: its variables with their values, and its mounts.
 type reach map[string]string
 
-// with are both.
+// with merges both.
 func (r reach) with(other reach) reach {
 	all := reach{}
 	for _, one := range []reach{r, other} {
@@ -38,7 +38,7 @@ func (r reach) with(other reach) reach {
 	return all
 }
 
-// sourceSide is the same on the side from which is copied.
+// sourceSide is the same access for the source of a copy.
 func (r reach) sourceSide() reach {
 	other := reach{}
 	for key, value := range r {
@@ -59,7 +59,7 @@ func (r reach) sourceSide() reach {
 	return other
 }
 
-// reachOf reads it from a pod.
+// reachOf returns the access of a container of a pod.
 func reachOf(pod corev1.PodSpec, container string) reach {
 	GinkgoHelper()
 

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Differences returns the paths of the fields that applying a rendered object would change in the live one, sorted, for example
-// spec.selector. Empty: none. Labels and annotations that only the live object has are no difference, since
-// gardener-resource-manager keeps them. All other fields must be equal, except for the values that the API server sets where the
-// rendering sets none. A difference may be one that an admission webhook makes: see Merge and IsSame.
-// It fails only for objects that cannot be converted to JSON.
+// Differences returns the sorted paths of the fields that applying a rendered object would change in the live one, for example
+// spec.selector. Empty: none. Labels and annotations that only the live object has are not a difference, since
+// gardener-resource-manager keeps them. All other fields must be equal, except for defaults that the API server sets. An
+// admission webhook can cause a difference too: see Merge and IsSame. It fails only for objects that cannot be converted to
+// JSON.
 func Differences(rendered, live runtime.Object) ([]string, error) {
 	desired, err := fieldsOf(rendered)
 	if err != nil {
@@ -37,7 +37,7 @@ func Differences(rendered, live runtime.Object) ([]string, error) {
 	return slices.Compact(c.paths), nil
 }
 
-// fieldsOf is the JSON form of an object.
+// fieldsOf returns the JSON form of an object.
 func fieldsOf(object runtime.Object) (map[string]any, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -47,7 +47,7 @@ func fieldsOf(object runtime.Object) (map[string]any, error) {
 	return fields, nil
 }
 
-// withoutMetadata are the fields that describe the object itself.
+// withoutMetadata returns the fields except type and metadata.
 func withoutMetadata(fields map[string]any) map[string]any {
 	rest := maps.Clone(fields)
 	for _, key := range []string{"apiVersion", "kind", "metadata", "status"} {
@@ -76,7 +76,7 @@ func (c *comparison) metadata(rendered, live map[string]any) {
 	}
 }
 
-// fields compares two objects: each field of one must be in the other, but for defaults.
+// fields compares two objects. Both must have the same fields, except for defaults.
 func (c *comparison) fields(path string, rendered, live map[string]any) {
 	for key, value := range rendered {
 		c.value(join(path, key), value, live[key])
@@ -113,7 +113,7 @@ func (c *comparison) value(path string, rendered, live any) {
 	c.paths = append(c.paths, path)
 }
 
-// isEmpty is true for what the API server may leave out or add: nothing, an empty text, and collections of nothing.
+// isEmpty is true for values that the API server may omit or add: null, an empty text, and empty collections.
 func isEmpty(value any) bool {
 	switch value := value.(type) {
 	case nil:

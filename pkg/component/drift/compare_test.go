@@ -28,7 +28,7 @@ var meta = metav1.ObjectMeta{
 	OwnerReferences: []metav1.OwnerReference{{APIVersion: "druid.gardener.cloud/v1alpha1", Kind: "Etcd", Name: "main", UID: "1", Controller: new(true), BlockOwnerDeletion: new(true)}},
 }
 
-// noted is the metadata of a live object: with what the API server, gardener-resource-manager and users add.
+// noted is the metadata of a live object, with the additions of the API server, gardener-resource-manager and users.
 func noted() metav1.ObjectMeta {
 	live := *meta.DeepCopy()
 	live.UID, live.ResourceVersion, live.Generation = "2", "10", 3
@@ -160,7 +160,7 @@ var _ = DescribeTable("Differences", func(rendered, live client.Object, expected
 	})),
 	Entry("other replicas", renderedStatefulSet(), liveStatefulSet(func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(2)) }), "spec.replicas"),
 	Entry("another image", renderedStatefulSet(), liveStatefulSet(func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "x" }), "spec.template.spec.containers[0].image"),
-	Entry("one argument less", renderedStatefulSet(), liveStatefulSet(func(s *appsv1.StatefulSet) {
+	Entry("a removed argument", renderedStatefulSet(), liveStatefulSet(func(s *appsv1.StatefulSet) {
 		s.Spec.Template.Spec.Containers[0].Args = []string{"start-etcd"}
 	}), "spec.template.spec.containers[0].args"),
 	Entry("one more container", renderedStatefulSet(), liveStatefulSet(func(s *appsv1.StatefulSet) {
@@ -236,7 +236,7 @@ var _ = Describe("Merge", func() {
 var _ = DescribeTable("IsSame", func(change func(*corev1.Service), expected bool) {
 	Expect(drift.IsSame(liveService(func(*corev1.Service) {}), liveService(change))).To(Equal(expected))
 },
-	Entry("notes of the API server", func(s *corev1.Service) {
+	Entry("metadata that the API server sets", func(s *corev1.Service) {
 		s.ResourceVersion, s.Generation = "11", 4
 		s.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}}
 	}, true),

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// defaults are the values that the API server sets where a rendering sets none, by the name of the field. A value that is missing
-// here costs a dry run for each change of such an object, and nothing else.
+// defaults are the values that the API server sets for fields that a rendering omits, by the name of the field. If a default
+// is missing here, each change of such an object costs a dry run.
 var defaults = map[string][]any{
 	"apiVersion":                    {"v1"},
 	"dnsPolicy":                     {"ClusterFirst"},
@@ -35,11 +35,11 @@ var defaults = map[string][]any{
 	"whenScaled":                    {"Retain"},
 }
 
-// assigned are the fields of a Service that the API server fills in.
+// assigned are the fields of a Service that the API server sets.
 var assigned = []string{"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"}
 
-// isDefault is true for a field that the rendering does not set, and that has a value which the API server sets. rendered has the
-// fields next to it.
+// isDefault is true for a field that the rendering omits and whose value the API server sets. rendered are the fields of the
+// same object.
 func isDefault(key string, value any, rendered map[string]any) bool {
 	if isEmpty(value) || slices.Contains(assigned, key) {
 		return true

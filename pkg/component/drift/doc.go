@@ -2,6 +2,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package drift compares live objects with what is rendered for them. An object has drifted if applying the rendering with
-// gardener-resource-manager would change it. The package is pure: it reads and writes nothing.
+// Package drift compares live objects with their rendering. An object has drifted if gardener-resource-manager would change it
+// by applying the rendering. The package is pure: it reads and writes nothing.
 package drift

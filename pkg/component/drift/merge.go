@@ -17,8 +17,8 @@ import (
 // restartedAt is the annotation of a pod template that `kubectl rollout restart` writes, and that gardener-resource-manager keeps.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// Merge writes into result, an empty object of the same type, what gardener-resource-manager would send to the API server to
-// apply a rendered object to the live one.
+// Merge writes the object that gardener-resource-manager would send to the API server, to apply a rendered object to the live
+// one. result is an empty object of the same type.
 func Merge(rendered, live, result runtime.Object) error {
 	desired, err := fieldsOf(rendered)
 	if err != nil {
@@ -51,7 +51,7 @@ func Merge(rendered, live, result runtime.Object) error {
 	return nil
 }
 
-// IsSame is true for two objects that differ in nothing but what the API server notes about a write.
+// IsSame is true for objects that differ only in the metadata that the API server sets on a write.
 func IsSame(a, b runtime.Object) (bool, error) {
 	fields, err := fieldsOf(a)
 	if err != nil {
@@ -72,7 +72,7 @@ func IsSame(a, b runtime.Object) (bool, error) {
 	return reflect.DeepEqual(fields, others), nil
 }
 
-// keepLive copies into the rendered fields what gardener-resource-manager takes over from a live object of the kind.
+// keepLive copies the fields that gardener-resource-manager preserves from a live object of the kind.
 func keepLive(kind string, rendered, live map[string]any) {
 	switch kind {
 	case "StatefulSet":
@@ -95,7 +95,7 @@ func keepLive(kind string, rendered, live map[string]any) {
 	}
 }
 
-// copyField sets a field as it is in another object, if that has it and there is an object to set it in.
+// copyField copies a field, if both objects exist and the source has it.
 func copyField(to, from map[string]any, key string) {
 	if value, has := from[key]; has && to != nil {
 		to[key] = value

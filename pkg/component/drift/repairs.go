@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Pause is the time between two repairs of one object. It keeps the operator from writing as often as another writer does that
-// changes the object back.
+// Pause is the minimum time between two repairs of one object. It limits the writes of the operator while another writer keeps
+// changing the object back.
 const Pause = 5 * time.Minute
 
-// Repairs are the repairs of the objects of one rendering. A new rendering is applied as a whole and starts without any. The
-// zero value has none.
+// Repairs are the recorded repairs of the objects of one rendering. A new rendering is applied as a whole and starts without
+// repairs. The zero value has none.
 type Repairs struct {
 	// Rendering is the checksum of the rendering.
 	Rendering string `json:"rendering"`
-	// At are the times of the last repairs, by object, for example Service/main-client.
+	// At are the times of the last repairs by object, for example Service/main-client.
 	At map[string]time.Time `json:"at"`
 }
 
-// ParseRepairs reads what String wrote, if it is about this rendering. It returns Repairs without any for all other texts.
+// ParseRepairs decodes the result of String for this rendering. For every other text it returns empty Repairs.
 func ParseRepairs(text, rendering string) Repairs {
 	repairs := Repairs{}
 	if err := json.Unmarshal([]byte(text), &repairs); err != nil || repairs.Rendering != rendering {
@@ -34,7 +34,8 @@ func ParseRepairs(text, rendering string) Repairs {
 	return repairs
 }
 
-// Last returns the time of the last repair of an object. Zero: there was none within Pause, and the object may be repaired now.
+// Last returns the time of the last repair of an object. Zero: there was none within Pause, and the object can be repaired
+// now.
 func (r Repairs) Last(object string, now time.Time) time.Time {
 	if at := r.At[object]; !at.IsZero() && !at.After(now) && now.Sub(at) < Pause {
 		return at
@@ -43,7 +44,7 @@ func (r Repairs) Last(object string, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// With returns the repairs with those of more objects, and without those that no longer count.
+// With returns the repairs with those of additional objects, and without those that have expired.
 func (r Repairs) With(now time.Time, objects ...string) Repairs {
 	at := maps.Clone(r.At)
 	if at == nil {
@@ -57,7 +58,7 @@ func (r Repairs) With(now time.Time, objects ...string) Repairs {
 	return Repairs{Rendering: r.Rendering, At: at}
 }
 
-// Without returns the repairs without that of an object, which may then be repaired at once.
+// Without returns the repairs without that of an object, which can then be repaired at once.
 func (r Repairs) Without(object string) Repairs {
 	at := maps.Clone(r.At)
 	delete(at, object)

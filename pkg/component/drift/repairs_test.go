@@ -25,7 +25,7 @@ var _ = Describe("Repairs", func() {
 		Expect(repairs.Last("Service/main-client", now.Add(5*time.Minute))).To(BeZero())
 	})
 
-	It("survives in its text form, for the same rendering alone", func() {
+	It("can be decoded from its text form, only for the same rendering", func() {
 		text := drift.Repairs{Rendering: "a"}.With(now, "Service/main-client").String()
 		Expect(text).To(Equal(`{"rendering":"a","at":{"Service/main-client":"2026-01-01T12:00:00Z"}}`))
 		Expect(drift.ParseRepairs(text, "a").Last("Service/main-client", now)).To(Equal(now))
@@ -33,7 +33,7 @@ var _ = Describe("Repairs", func() {
 		Expect(drift.ParseRepairs("{", "a")).To(Equal(drift.Repairs{Rendering: "a"}))
 	})
 
-	It("drops what no longer counts, and what the operator deleted itself", func() {
+	It("removes expired repairs, and those of objects that the operator deleted", func() {
 		repairs := drift.Repairs{Rendering: "a"}.With(now, "Service/main-client").With(now.Add(time.Minute), "StatefulSet/main")
 		Expect(repairs.With(now.Add(5*time.Minute), "Role/main").At).To(And(HaveLen(2), HaveKey("StatefulSet/main"), HaveKey("Role/main")))
 		Expect(repairs.Without("StatefulSet/main").At).To(HaveLen(1))

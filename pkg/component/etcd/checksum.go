@@ -18,12 +18,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// configMembers is the number of members from which on another one changes nothing for those that run: a sidecar wants to know
-// whether its member is alone, and finds the others in the cluster's own list.
+// configMembers is the number of members from which an additional member does not change the running ones. A sidecar reads
+// from the configuration only whether its member is alone. It finds the other members in the member list.
 const configMembers = 3
 
-// configChecksum is the checksum of a configuration, as the predecessor computes it, except that members beyond configMembers
-// do not count. It makes pods outdated; that others join is no reason to restart them.
+// configChecksum is the checksum of a configuration, in the format of etcd-druid, without the members beyond configMembers. A
+// different checksum makes pods outdated, and additional members are no reason to restart them.
 func configChecksum(v Values) (string, error) {
 	var further []Member
 	if !v.MembersByAddress && len(v.Members) > configMembers {
@@ -42,7 +42,7 @@ func configChecksum(v Values) (string, error) {
 	return checksum(configMap.Data)
 }
 
-// annotateRendering puts the checksum of all objects, without this annotation, on the StatefulSet.
+// annotateRendering sets an annotation of the StatefulSet to the checksum of all objects without this annotation.
 func annotateRendering(statefulSet *appsv1.StatefulSet, objects []client.Object) error {
 	rendering, err := checksum(objects)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // configFileName is the key in the ConfigMap, and the file that the sidecar reads.
 const configFileName = "etcd.conf.yaml"
 
-// configMap holds etcd's configuration of all members. The sidecar completes it for its member and serves it to
-// etcd-wrapper.
+// configMap contains the etcd configuration of all members. The sidecar completes it for its member, and etcd-wrapper reads it
+// from the sidecar.
 func configMap(v Values) (*corev1.ConfigMap, error) {
 	config, err := yaml.Marshal(etcdConfigFor(v))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// etcdContainer runs etcd-wrapper. There is neither a startup nor a liveness probe: etcd starts only when the sidecar has
-// restored its data, which takes as long as it takes, and a probe that ended it would start that again.
+// etcdContainer runs etcd-wrapper. It has neither a startup nor a liveness probe: etcd starts only after the sidecar has
+// restored its data, which has no time limit. A failed probe would restart the restore.
 func etcdContainer(v Values) corev1.Container {
 	return corev1.Container{
 		Name:            "etcd",
@@ -35,11 +35,12 @@ func etcdContainer(v Values) corev1.Container {
 	}
 }
 
-// drainSeconds is how long etcd serves on after its pod was told to go: until no node sends it new connections any more.
+// drainSeconds is the time for which etcd continues after its pod starts to terminate, until all nodes have stopped sending
+// new connections.
 const drainSeconds = 3
 
-// lifecycle lets clients of the Service come to another member at their first attempt when theirs closes their connections: who
-// meets a closed door tries again after a second only. A single member has nobody to go to.
+// lifecycle delays the termination, so that clients of the Service reach another member at their first attempt after a closed
+// connection. A client that is refused waits one second before it retries. A single member needs no delay.
 func lifecycle(v Values) *corev1.Lifecycle {
 	if len(v.Members) < 2 || !v.Components.Network {
 		return nil
@@ -48,7 +49,7 @@ func lifecycle(v Values) *corev1.Lifecycle {
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: drainSeconds}}}
 }
 
-// readinessProbe asks etcd-wrapper, which serves by TLS when etcd does for its clients, whatever the sidecar does.
+// readinessProbe calls etcd-wrapper. It uses TLS if and only if etcd does for its clients.
 func readinessProbe(v Values) *corev1.Probe {
 	scheme := corev1.URISchemeHTTP
 	if v.ClientTLS != nil {
@@ -59,7 +60,8 @@ func readinessProbe(v Values) *corev1.Probe {
 		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
 			Path: "/readyz", Port: intstr.FromInt32(v.Ports.Wrapper), Scheme: scheme,
 		}},
-		// Members join one after the other, each behind the Service that the next one looks through: this is time without a pod.
+		// Members join one after the other, each through the Service with the ready members. The delay is time in which the
+		// pod is missing there.
 		InitialDelaySeconds: 3,
 		PeriodSeconds:       2,
 		FailureThreshold:    12,

@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// initContainers prepare the folder of a Local store: Kubernetes does not change the owner of a folder of the node. Members that
-// run as root need no other owner.
+// initContainers prepare the folder of a Local store, since Kubernetes does not change the owner of a folder on the node.
+// Members that run as root need no other owner.
 func initContainers(v Values) []corev1.Container {
 	if v.Store == nil || v.Store.Provider != backupstore.ProviderLocal {
 		return nil

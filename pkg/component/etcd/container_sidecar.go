@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// sidecarContainer runs etcd-backup-restore. It has no probes: etcd serves without it, and its health endpoint says yes on
-// the leader alone.
+// sidecarContainer runs etcd-backup-restore. It has no probes: etcd does not depend on it while it runs, and its health
+// endpoint succeeds only on the leader.
 func sidecarContainer(v Values) corev1.Container {
 	return corev1.Container{
 		Name:            "backup-restore",

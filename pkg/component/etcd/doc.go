@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd renders the objects of one Etcd. ValuesFor maps an Etcd, the plan and the operator's defaults to Values;
-// Objects turns Values into what the ManagedResource holds; MemberLeases and SnapshotLeases turn them into what the
-// controller writes itself, because the sidecar owns the specs of leases. There is one file a kind.
+// Package etcd renders the objects of one Etcd. ValuesFor maps an Etcd, the plan and the defaults of the operator to Values.
+// Objects renders the content of the ManagedResource from Values. MemberLeases and SnapshotLeases render the leases, which the
+// controller writes itself, since the sidecar owns their specs. Each kind has its own file.
 //
-// What may not live here: clients, clocks, logs, the environment, decisions about when something is rendered or how many
-// members there are, and anything that differs between two calls with the same input.
+// What may not live here: clients, clocks, logs, the environment, decisions when to render or how many members exist, and
+// anything that differs between two calls with the same input.
 package etcd

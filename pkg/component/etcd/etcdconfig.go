@@ -8,8 +8,8 @@ import (
 	"path"
 )
 
-// etcdConfig is etcd's configuration file, with three things that the sidecar replaces before etcd sees them: the name,
-// and the two advertised URL lists, which are maps from the member's name here.
+// etcdConfig is the configuration file of etcd. The sidecar replaces three of its fields before etcd reads them: the name, and
+// the two lists of advertised URLs, which here are maps with the member's name as key.
 type etcdConfig struct {
 	Name                         string              `json:"name"`
 	DataDir                      string              `json:"data-dir"`
@@ -64,14 +64,14 @@ func etcdConfigFor(v Values) etcdConfig {
 		PeerTransportSecurity:        transportSecurityFor(v.PeerTLS, pathPeerCA, pathPeerServer),
 		MemberNamePrefix:             v.Etcd.MemberNamePrefix,
 		NextClusterVersionCompatible: true,
-		// A member that others reach before it reaches them, as one that starts without certificates, must not depose their leader:
-		// it asks whether it would be elected before it stands. From etcd 3.5 on that is the default.
+		// With PreVote a member checks whether it would win an election before it starts one. Without it, a member with
+		// one-way connectivity, for example without certificates, would depose the leader. It is the default since etcd 3.5.
 		PreVote:             true,
 		BackendFreelistType: v.Etcd.FreelistType,
 	}
 }
 
-// transportSecurityFor makes etcd demand a certificate of the CA from the other side. Nil: plaintext.
+// transportSecurityFor makes etcd require a certificate of the CA from its peers and clients. Nil: plaintext.
 func transportSecurityFor(tls *TLS, caDirectory, serverDirectory string) *transportSecurity {
 	if tls == nil {
 		return nil

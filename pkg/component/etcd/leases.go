@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
-// MemberLeases returns one Lease a member, by ordinal, each with an empty spec: the sidecar of the member writes that, and
-// cannot create the Lease. There are none where runtime components are switched off.
+// MemberLeases returns one Lease per member, by ordinal, with an empty spec. The sidecar of the member writes the spec, but
+// cannot create the Lease. Empty if runtime components are disabled.
 func MemberLeases(v Values) []*coordinationv1.Lease {
 	if !v.Components.Identity {
 		return nil
@@ -27,8 +27,8 @@ func MemberLeases(v Values) []*coordinationv1.Lease {
 	return leases
 }
 
-// SnapshotLeases returns the leases of full and of delta snapshots, with an empty spec, which the leading sidecar writes, and the
-// store of which they tell. There are none without a store, or where runtime components are switched off.
+// SnapshotLeases returns the Leases of full and of delta snapshots, with an empty spec, which the leading sidecar writes, and
+// with the store that they describe. Empty without a store, or if runtime components are disabled.
 func SnapshotLeases(v Values) []*coordinationv1.Lease {
 	if v.Store == nil || !v.Components.Identity {
 		return nil

@@ -38,7 +38,7 @@ func (v Values) podSelector() map[string]string {
 	})
 }
 
-// merge returns a new map in which later maps win. It is nil when there is nothing in it.
+// merge returns a new map, in which later maps override earlier ones. Nil if it is empty.
 func merge(all ...map[string]string) map[string]string {
 	merged := map[string]string{}
 	for _, one := range all {

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Objects returns what goes into the ManagedResource, sorted by kind and name. The StatefulSet carries the checksum of all
-// of it in the annotation etcdcluster.RenderingAnnotation. It fails only where something cannot be encoded, which is a defect of the
-// operator and not of the Etcd.
+// Objects returns the content of the ManagedResource, sorted by kind and name. The annotation etcdcluster.RenderingAnnotation
+// of the StatefulSet contains the checksum of all objects. It fails only if an object cannot be encoded, which is a defect of
+// the operator.
 func Objects(v Values) ([]client.Object, error) {
 	configMap, err := configMap(v)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
-// podTemplate is the pod of a member. No container gets a token by itself: the sidecar mounts the one that it needs.
+// podTemplate is the pod of a member. No container gets a token automatically: the sidecar mounts the token that it needs.
 func podTemplate(v Values, configChecksum string) corev1.PodTemplateSpec {
 	template := corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{

@@ -12,9 +12,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// podDisruptionBudget keeps a quorum of etcd pods from eviction. Its selector names the component: a pod that compacts
-// snapshots carries the default labels too, and would be counted as one that serves. A single member has no quorum that
-// an eviction could spare, and would only block the drain of its node.
+// podDisruptionBudget protects a quorum of etcd pods from eviction. Its selector contains the component: the pod of a
+// compaction Job has the default labels too, and would count as a healthy member. A single member has no quorum to protect,
+// and would only block the drain of its node.
 func podDisruptionBudget(v Values) *policyv1.PodDisruptionBudget {
 	budget := &policyv1.PodDisruptionBudget{
 		TypeMeta:   metav1.TypeMeta{APIVersion: policyv1.SchemeGroupVersion.String(), Kind: "PodDisruptionBudget"},

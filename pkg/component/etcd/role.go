@@ -13,8 +13,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// role lets the sidecar patch the leases of this Etcd, and read its StatefulSet, from which it tells whether the cluster
-// grows.
+// role allows the sidecar to patch the leases of this Etcd, and to read its StatefulSet, from which it detects a scale-up.
 func role(v Values) *rbacv1.Role {
 	rules := []rbacv1.PolicyRule{{
 		APIGroups:     []string{"apps"},
@@ -22,7 +21,7 @@ func role(v Values) *rbacv1.Role {
 		ResourceNames: []string{v.Name},
 		Verbs:         []string{"get"},
 	}}
-	// A rule without names would be one for all leases of the namespace.
+	// A rule without names would apply to all leases of the namespace.
 	if leases := leaseNames(v); len(leases) > 0 {
 		rules = append(rules, rbacv1.PolicyRule{
 			APIGroups:     []string{"coordination.k8s.io"},

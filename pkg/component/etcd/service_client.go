@@ -15,12 +15,12 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// clientService is the Service for clients. Only ready pods are behind it: sidecars find the member list through it, and
-// one that is not in a stale list would wipe its data.
+// clientService is the Service for clients. It contains only ready pods: sidecars read the member list through it, and a
+// sidecar deletes its data if its member is missing in a stale list.
 func clientService(v Values) (*corev1.Service, error) {
 	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,
 		servicePort("client", v.Ports.Client),
-		// The port between members is here because Gardener's network policies are made from the ports of this Service.
+		// The network policies of Gardener are derived from the ports of this Service. It therefore includes the peer port.
 		servicePort("server", v.Ports.Peer),
 		servicePort("backuprestore", v.Ports.Backup),
 	)

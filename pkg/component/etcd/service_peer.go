@@ -10,7 +10,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// peerService gives each pod its host name. Members have to find each other before they are ready.
+// peerService provides the host name of each pod. Members must resolve each other before they are ready.
 func peerService(v Values) *corev1.Service {
 	service := v.service(v.Names.PeerService, druidv1alpha1.ComponentNamePeerService, servicePort("peer", v.Ports.Peer))
 	service.Spec.ClusterIP = corev1.ClusterIPNone

@@ -11,8 +11,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// serviceAccount is the identity of the sidecar, and of Jobs that compact snapshots. Its token is mounted where it is
-// needed, and nowhere else.
+// serviceAccount is the identity of the sidecar, and of compaction Jobs. Only containers that need its token mount it.
 func serviceAccount(v Values) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:                     metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"},

@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
-// sidecarArgs are the arguments of etcd-backup-restore. A flag that it does not know makes it exit, so that each has to be
-// known to all versions in use.
+// sidecarArgs are the arguments of etcd-backup-restore. It exits on an unknown flag, so that all versions in use must know
+// each flag.
 func sidecarArgs(v Values) []string {
 	return slices.Concat(
 		[]string{"server", fmt.Sprintf("--server-port=%d", v.Ports.Backup)},
@@ -36,7 +36,7 @@ func sidecarArgs(v Values) []string {
 	)
 }
 
-// storeArgs say what is stored, and where. Without a store, integrity checks are all that the sidecar does.
+// storeArgs configure snapshots and their store. Without a store the sidecar only checks the integrity of the data.
 func storeArgs(v Values) []string {
 	if v.Store == nil {
 		return nil
@@ -78,7 +78,8 @@ func maintenanceArgs(v Values) []string {
 	)
 }
 
-// connectionArgs say how the sidecar reaches etcd: its own, and through the client Service all that are ready.
+// connectionArgs configure how the sidecar reaches etcd: its own member directly, and all ready members through the client
+// Service.
 func connectionArgs(v Values) []string {
 	args := []string{"--insecure-transport=true", "--insecure-skip-tls-verify=true"}
 	if v.ClientTLS != nil {
@@ -131,7 +132,7 @@ func electionArgs(v Values) []string {
 	return appendSet(args, "reelection-period", v.Sidecar.ReelectionPeriod)
 }
 
-// appendSet appends a flag with a value that is not empty.
+// appendSet appends a flag if its value is not empty.
 func appendSet(args []string, flag, value string) []string {
 	if value == "" {
 		return args

@@ -12,9 +12,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// statefulSet runs the members. Pods start together, since etcd forms a cluster only with a quorum, and are replaced by
-// the controller, which knows who leads and who is in sync. Its selector is immutable, and older than the label with the
-// component: it stays at the default labels.
+// statefulSet runs the members. Pods start in parallel, since etcd forms a cluster only with a quorum. The operator replaces
+// them, since it knows the leader and the state of each member. The selector is immutable, and older than the component label:
+// it contains only the default labels.
 func statefulSet(v Values, configChecksum string) *appsv1.StatefulSet {
 	statefulSet := &appsv1.StatefulSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "StatefulSet"},

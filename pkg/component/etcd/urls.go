@@ -23,8 +23,8 @@ func hostURL(tls *TLS, host string, port int32) string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(int(port)))
 }
 
-// wildcard is the address that listens on all addresses of a pod. That of IPv6 takes IPv4 connections too, but cannot be
-// bound where there is no IPv6.
+// wildcard is the address for listening on all addresses of a pod. The IPv6 wildcard accepts IPv4 connections too, but is not
+// available without IPv6.
 func wildcard(families []corev1.IPFamily) string {
 	if slices.Contains(families, corev1.IPv6Protocol) {
 		return "::"
@@ -33,7 +33,7 @@ func wildcard(families []corev1.IPFamily) string {
 	return "0.0.0.0"
 }
 
-// loopback is the address by which the containers of a pod reach each other.
+// loopback is the address at which the containers of a pod reach each other.
 func loopback(families []corev1.IPFamily) string {
 	if slices.Contains(families, corev1.IPv4Protocol) {
 		return "127.0.0.1"
@@ -42,7 +42,7 @@ func loopback(families []corev1.IPFamily) string {
 	return "::1"
 }
 
-// initialCluster lists every peer URL member by member, and then those of the cluster to join: `<member>=<url>,...`.
+// initialCluster lists all peer URLs by member, followed by those of the cluster to join: `<member>=<url>,...`.
 func initialCluster(v Values) string {
 	var entries []string
 	for _, member := range v.Members {

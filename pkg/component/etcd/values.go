@@ -12,11 +12,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
-// AnnotationChecksum is the key, on the pod template, of the checksum of etcd's configuration: a changed configuration makes
-// a new revision.
+// AnnotationChecksum is the key of an annotation of the pod template with the checksum of the etcd configuration. A changed
+// configuration creates a new revision.
 const AnnotationChecksum = "checksum/etcd-configmap"
 
-// Values are the values that the objects of one Etcd are rendered from.
+// Values are the input of the rendering of the objects of one Etcd.
 type Values struct {
 	// Name is the name of the Etcd, of its StatefulSet, ServiceAccount and PodDisruptionBudget.
 	Name string
@@ -30,16 +30,16 @@ type Values struct {
 	Names Names
 	// Components says which objects there are.
 	Components Components
-	// Replicas is the number of pods. 0: hibernated, or pods that somebody else runs.
+	// Replicas is the number of pods. 0: hibernated, or the pods are managed externally.
 	Replicas int32
 	// Members are the members of the etcd cluster, by ordinal. Empty: none is configured.
 	Members []Member
-	// MembersByAddress is true where members are named by the IP address of their pod, and not by its name: they are managed
-	// externally. Who runs members that are named by a host name sets POD_NAME in their sidecars anew.
+	// MembersByAddress is true if members are named by the IP address of their pod instead of its name: they are managed
+	// externally. If their names contain host names, their manager overrides POD_NAME in their sidecars.
 	MembersByAddress bool
-	// MemberLeaseNames are the names of the leases of all members that there are or will be, by ordinal.
+	// MemberLeaseNames are the names of the leases of all current and planned members, by ordinal.
 	MemberLeaseNames []string
-	// Bootstrap is the cluster elsewhere that the members join. Nil: they form their own.
+	// Bootstrap is the existing cluster that the members join. Nil: they form a new cluster.
 	Bootstrap *Bootstrap
 	// IPFamilies are the IP families of pods. Never empty.
 	IPFamilies []corev1.IPFamily
@@ -51,7 +51,7 @@ type Values struct {
 	PeerTLS *TLS
 	// BackupTLS are the secrets of the sidecar's HTTP server. Nil: plaintext.
 	BackupTLS *TLS
-	// Store says where snapshots lie. Nil: there are no snapshots.
+	// Store is the store of the snapshots. Nil: there are no snapshots.
 	Store *backupstore.Store
 	// Etcd configures etcd.
 	Etcd ServerValues
@@ -83,13 +83,13 @@ type Names struct {
 	LocalHost string
 }
 
-// Components says which objects there are beside ConfigMap and StatefulSet.
+// Components selects the objects in addition to ConfigMap and StatefulSet.
 type Components struct {
-	// Identity renders what the sidecar needs to reach the API server: ServiceAccount, Role, RoleBinding, the leases, and
-	// the flags that name the leases. False: the older annotation switched runtime components off.
+	// Identity renders what the sidecar needs to reach the API server: ServiceAccount, Role, RoleBinding, the leases, and the
+	// flags for the leases. False: the deprecated annotation disables runtime components.
 	Identity bool
-	// Network renders what only pods of ours need: both Services and the PodDisruptionBudget, the flag that names the
-	// client Service, and the service account token. False: somebody else runs the pods.
+	// Network renders what only pods of the operator need: both Services and the PodDisruptionBudget, the flag for the client
+	// Service, and the service account token. False: the pods are managed externally.
 	Network bool
 }
 
@@ -99,11 +99,11 @@ type Member struct {
 	Name string
 	// Host is its host name or IP address, without port and without brackets.
 	Host string
-	// AdditionalPeerURLs are peer URLs beside the one made of Host. Nil: none.
+	// AdditionalPeerURLs are peer URLs in addition to the one with Host. Nil: none.
 	AdditionalPeerURLs []string
 }
 
-// Bootstrap is a cluster elsewhere that the members join.
+// Bootstrap is an existing cluster that the members join.
 type Bootstrap struct {
 	// Members are its members.
 	Members []BootstrapMember
@@ -152,7 +152,7 @@ type ServerValues struct {
 	Image string
 	// Resources are the resources of the container.
 	Resources corev1.ResourceRequirements
-	// InitialClusterToken keeps apart clusters that know the same addresses.
+	// InitialClusterToken separates clusters whose members know the same addresses.
 	InitialClusterToken string
 	// Metrics is the level of detail of etcd's metrics.
 	Metrics string

@@ -17,8 +17,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// ValuesFor maps the input to values. The Etcd has passed the validation of its API; it fails only where an annotation of
-// the client Service, to which the operator adds, cannot be read. That error is the user's and names the field.
+// ValuesFor maps the input to Values. The Etcd must be valid. It fails only if an annotation of the client Service, which the
+// operator extends, cannot be parsed. The error is for the user and names the field.
 func ValuesFor(in Input) (Values, error) {
 	etcd := in.Etcd.DeepCopy()
 	clientService, err := clientServiceValuesFor(etcd, in.Defaults)
@@ -68,8 +68,8 @@ func namesFor(etcd *druidv1alpha1.Etcd) Names {
 	}
 }
 
-// componentsFor leaves the identity to members that are managed externally: their sidecars reach the API server with a
-// kubeconfig that whoever runs them adds, and need the leases and the right to patch them.
+// componentsFor keeps Identity for externally managed members: their sidecars use a kubeconfig that their manager provides,
+// and need the leases and the permission to patch them.
 func componentsFor(etcd *druidv1alpha1.Etcd) Components {
 	return Components{
 		Identity: !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation),
@@ -77,8 +77,7 @@ func componentsFor(etcd *druidv1alpha1.Etcd) Components {
 	}
 }
 
-// largest is the largest number of members that the spec or the plan knows: while a cluster grows step by step, every
-// lease is there before its member.
+// largest is the largest number of members in the spec or the plan. During a scale-up each Lease must exist before its member.
 func largest(etcd *druidv1alpha1.Etcd, in Input) int32 {
 	return max(etcd.Spec.Replicas, in.Replicas, in.ClusterSize, int32(len(etcd.Spec.ExternallyManagedMemberAddresses))) // #nosec G115 -- A handful of addresses.
 }

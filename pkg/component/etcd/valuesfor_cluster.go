@@ -91,8 +91,8 @@ func caDataKey(ref druidv1alpha1.SecretReference, caDataKeys map[string]string) 
 	return "ca.crt"
 }
 
-// InitialClusterToken is the token of a cluster that is formed for the Etcd: that of the spec, else one that no other
-// Etcd has, also none of the same name made later.
+// InitialClusterToken is the token for a new cluster of the Etcd: that of the spec, or a unique one. An Etcd that is recreated
+// with the same name gets another one.
 func InitialClusterToken(etcd *druidv1alpha1.Etcd) string {
 	if token := ptr.Deref(etcd.Spec.Etcd.InitialClusterToken, ""); token != "" {
 		return token

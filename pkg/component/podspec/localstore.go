@@ -47,17 +47,19 @@ done
 
 // LocalFolder is the folder of a node that a container mounts for a Local store.
 type LocalFolder struct {
-	// Mount is where, and as which volume, the container mounts it.
+	// Mount is the mount of the folder in the container.
 	Mount corev1.VolumeMount
 	// Name is the last segment of the path on the node.
 	Name string
-	// ChangeOwner gives the folder to NonRootOwner if it is empty. False: it keeps its owner.
+	// ChangeOwner changes the owner of an empty folder to NonRootOwner. False: the owner stays.
 	ChangeOwner bool
 }
 
-// LocalStoreContainer is the init container that prepares the folders of Local stores on the node. It fails, with the reason as
-// termination message, in two cases: a folder is a symbolic link, or its owner is to be changed and it belongs to another user and is
-// not empty. It never changes the content of a folder.
+// LocalStoreContainer is the init container that prepares the folders of Local stores on the node. It never changes the
+// content of a folder. It fails in two cases, with the reason as termination message:
+//
+//   - A folder is a symbolic link.
+//   - ChangeOwner is set, and the folder belongs to another user and is not empty.
 func LocalStoreContainer(image string, pullPolicy corev1.PullPolicy, folders ...LocalFolder) corev1.Container {
 	container := corev1.Container{
 		Name:                     "change-backup-bucket-permissions",
@@ -80,7 +82,7 @@ func LocalStoreContainer(image string, pullPolicy corev1.PullPolicy, folders ...
 	return container
 }
 
-// asOwnerChanger is the security context of a container that changes owners, which only root can.
+// asOwnerChanger is the security context of a container that changes owners, which requires root.
 func asOwnerChanger() *corev1.SecurityContext {
 	security := WithCapabilities("CHOWN", "DAC_OVERRIDE")
 	security.RunAsNonRoot = new(false)

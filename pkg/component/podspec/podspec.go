@@ -2,10 +2,10 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podspec holds what the pods of members and of Jobs have in common: whom they run as, what they may do, the token
-// of their service account, and the directories that they may write to.
+// Package podspec contains the common parts of the pods of members and of Jobs: users, security contexts, the service account
+// token, and temporary directories.
 //
-// What may not live here: anything that only one kind of pod has, and clients.
+// What may not live here: parts that only one kind of pod has, and clients.
 package podspec
 
 import (
@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// nonRootID is the user and the group of the containers in the images.
+// nonRootID is the ID of the user and the group of the containers, as in the images.
 const nonRootID int64 = 65532
 
-// NonRootOwner is that user and group, as chown takes them.
+// NonRootOwner is that user and group in the format of chown.
 const NonRootOwner = "65532:65532"
 
-// TokenPath is where clients of the API server look for the token of a service account.
+// TokenPath is the directory in which clients of the API server look for the service account token.
 const TokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" // #nosec G101 -- No credential.
 
 // SecurityContext is that of a pod: restricted, but for the user where the containers run as root.
@@ -39,8 +39,8 @@ func SecurityContext(root bool) *corev1.PodSecurityContext {
 	}
 }
 
-// ContainerSecurityContext is that of a container. As root it needs what root is without capabilities not allowed to: to use,
-// and to change the mode of, data that was written while it did not run as root.
+// ContainerSecurityContext is the security context of a container. As root it gets the capabilities to use data of other users
+// and to change its mode. Such data exists if the container did not run as root before.
 func ContainerSecurityContext(root bool) *corev1.SecurityContext {
 	if root {
 		return WithCapabilities("DAC_OVERRIDE", "FOWNER")
@@ -49,7 +49,7 @@ func ContainerSecurityContext(root bool) *corev1.SecurityContext {
 	return WithCapabilities()
 }
 
-// WithCapabilities is the security context of a container that has these capabilities and no others.
+// WithCapabilities is the security context of a container that has only these capabilities.
 func WithCapabilities(capabilities ...corev1.Capability) *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
@@ -58,7 +58,7 @@ func WithCapabilities(capabilities ...corev1.Capability) *corev1.SecurityContext
 	}
 }
 
-// Home is the home directory of the containers: there etcd-backup-restore looks for the snapshots of a Local store.
+// Home is the home directory of the containers, in which etcd-backup-restore looks for the snapshots of a Local store.
 func Home(root bool) string {
 	if root {
 		return "/root"
@@ -67,7 +67,8 @@ func Home(root bool) string {
 	return "/home/nonroot"
 }
 
-// TokenVolume is a volume with a token of the pod's service account, and what else is needed to reach the API server.
+// TokenVolume is a volume with a token of the service account of the pod, and the other data that a client of the API server
+// needs.
 func TokenVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(0o640)),
@@ -85,8 +86,8 @@ func TokenVolume(name string) corev1.Volume {
 	}}}
 }
 
-// ScratchVolume is a small directory beside the read-only root file system. It lies in memory: on disk it would keep
-// cluster-autoscaler from draining the node.
+// ScratchVolume is a small writable directory, since the root file system is read-only. It is in memory: a directory on disk
+// would prevent cluster-autoscaler from draining the node.
 func ScratchVolume(name, limit string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{
 		Medium:    corev1.StorageMediumMemory,
@@ -94,7 +95,7 @@ func ScratchVolume(name, limit string) corev1.Volume {
 	}}}
 }
 
-// FieldVariable is an environment variable with a field of the pod.
+// FieldVariable is an environment variable whose value is a field of the pod.
 func FieldVariable(name, path string) corev1.EnvVar {
 	return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: path}}}
 }

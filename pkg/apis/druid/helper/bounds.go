@@ -13,8 +13,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// MaxMembers is the largest number of members of an Etcd, and of addresses of members whose pods other parties run. The operator runs at
-// most seven.
+// MaxMembers is the maximum number of members of an Etcd, and of addresses of externally managed members. The operator itself
+// runs at most seven.
 const MaxMembers = 32
 
 // The bounds of lists and texts in a spec. The schema has them too, but a CustomResourceDefinition of another origin may not.
@@ -26,7 +26,7 @@ const (
 	maxBootstrapMembers  = 10
 )
 
-// checkLimits cuts a spec to what the operator is ready to work on, and returns what was beyond.
+// checkLimits truncates a spec to the limits of the operator, and adds an error for each exceeded limit.
 func (m *mapper) checkLimits(spec *druidv1alpha1.EtcdSpec) {
 	path := field.NewPath("spec")
 	if spec.Replicas > MaxMembers {
@@ -68,8 +68,8 @@ func cut[T any](m *mapper, list *[]T, path *field.Path, maxItems int) {
 	}
 }
 
-// HasUserInfo is true where a URL, valid or not, or a host names a user: what is before the @ may be a password. Without a scheme, slashes
-// may follow the host.
+// HasUserInfo is true if a URL or a host contains user info, which may be a password. The URL need not be valid. Without a
+// scheme, slashes may follow the host.
 func HasUserInfo(url string) bool {
 	if strings.Contains(authorityOf(url), "@") {
 		return true

@@ -15,11 +15,10 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Canonical returns a deep copy of the Etcd with every field of the older form of the manifest mapped onto the current
-// one and then emptied. Three fields have no other home and stay where they are: spec.etcd.initialClusterToken,
-// spec.etcd.pullPolicy and spec.backup.snapstoreTempDir. Each error names the older field and the current one: both are
-// set and differ, or a part without which the older field means nothing is missing. The copy is returned with errors
-// too, so that names and status can still be told from it, but must not be rendered.
+// Canonical returns a deep copy of the Etcd with every deprecated field mapped to its current field and then cleared. Three
+// deprecated fields have no current field and stay: spec.etcd.initialClusterToken, spec.etcd.pullPolicy and
+// spec.backup.snapstoreTempDir. Each error names both fields: they have different values, or a deprecated field lacks another
+// field that it depends on. With errors the copy is returned too, for names and status, but must not be rendered.
 func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) {
 	canonical := etcd.DeepCopy()
 	spec := &canonical.Spec
@@ -37,7 +36,7 @@ func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) 
 // mapper collects the errors of the mapping.
 type mapper struct{ errs field.ErrorList }
 
-// fields are the paths of a field in the older form and in the current one.
+// fields are the paths of a deprecated field and of its current field.
 type fields struct{ deprecated, current string }
 
 func (m *mapper) etcd(spec *druidv1alpha1.EtcdSpec) {
@@ -127,7 +126,7 @@ func (m *mapper) tls(spec *druidv1alpha1.EtcdSpec) {
 	m.moveString(client, &tls.ClientTLSSecretRef.Name, "spec.tlsClientSecret", "spec.etcd.clientUrlTls.clientTLSSecretRef.name")
 }
 
-// onlyClientSecret refuses a client certificate without a server certificate, unless TLS is switched off.
+// onlyClientSecret adds an error for a client certificate without a server certificate, unless TLS is disabled.
 func (m *mapper) onlyClientSecret(spec *druidv1alpha1.EtcdSpec) {
 	if spec.Etcd.EnableTLS != nil && !*spec.Etcd.EnableTLS {
 		return
@@ -147,7 +146,7 @@ func (m *mapper) moveString(deprecated, current *string, deprecatedPath, current
 	}
 }
 
-// move moves the value of the older field to the current one. It refuses when both are set and differ.
+// move moves the value of the deprecated field to the current one. It adds an error if both are set and differ.
 func move[T any](m *mapper, deprecated, current **T, at fields, equal func(T, T) bool) {
 	switch {
 	case *deprecated == nil:

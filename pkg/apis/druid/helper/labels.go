@@ -11,7 +11,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// DefaultLabels are the labels of everything that is made for the Etcd. The map is the caller's.
+// DefaultLabels are the labels of all objects of the Etcd. The caller may change the map.
 func DefaultLabels(etcd *druidv1alpha1.Etcd) map[string]string {
 	return map[string]string{
 		druidv1alpha1.LabelManagedByKey: druidv1alpha1.LabelManagedByValue,
@@ -24,7 +24,7 @@ func Selector(etcd *druidv1alpha1.Etcd) string {
 	return labels.SelectorFromSet(DefaultLabels(etcd)).String()
 }
 
-// OwnerReference names the Etcd as controller of what is made for it.
+// OwnerReference is the reference to the Etcd as controller of its objects.
 func OwnerReference(etcd *druidv1alpha1.Etcd) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion:         druidv1alpha1.SchemeGroupVersion.String(),

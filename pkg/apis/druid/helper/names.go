@@ -46,7 +46,7 @@ func DeltaSnapshotLeaseName(etcd *druidv1alpha1.Etcd) string { return etcd.Name 
 // CompactionJobName is the name of the Job that compacts snapshots.
 func CompactionJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-compactor" }
 
-// RestoreVerificationJobName is the name of the Job that rehearses a restore.
+// RestoreVerificationJobName is the name of the Job that verifies a restore.
 func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-rehearsal" }
 
 // CopyBackupsJobName is the name of the Job that copies snapshots.

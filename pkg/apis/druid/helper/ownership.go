@@ -24,8 +24,8 @@ func IsOwned(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	return HasLabelsOf(object, etcd) && slices.ContainsFunc(object.GetOwnerReferences(), func(owner metav1.OwnerReference) bool { return owner.UID == etcd.UID })
 }
 
-// IsOwnedByPrevious is true for an object whose controller is an Etcd with the name of this one and another UID. Where this Etcd exists,
-// that one does not exist any more.
+// IsOwnedByPrevious is true for an object whose controller is a previous Etcd: it has the same name and another UID, and no
+// longer exists.
 func IsOwnedByPrevious(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	owner := metav1.GetControllerOf(object)
 
@@ -52,8 +52,8 @@ const (
 	firstInstanceLabel = "instance"
 )
 
-// IsClaimOf is true for a PersistentVolumeClaim that was created for the Etcd or for a previous one of its name. A claim has no owner: it
-// has the labels of its StatefulSet's selector, in the form of today or of the first versions of etcd-druid.
+// IsClaimOf is true for a PersistentVolumeClaim of the Etcd or of a previous Etcd with its name. A claim has no owner. It has
+// the labels of the selector of its StatefulSet, in the current form or in that of the first versions of etcd-druid.
 func IsClaimOf(claim *corev1.PersistentVolumeClaim, etcd *druidv1alpha1.Etcd) bool {
 	return HasLabelsOf(claim, etcd) || claim.Labels[firstNameLabel] == firstNameValue && claim.Labels[firstInstanceLabel] == etcd.Name
 }

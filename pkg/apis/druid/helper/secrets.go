@@ -12,7 +12,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// SecretUse is a use, by the pods, of a Secret in the namespace of the Etcd. They are not started without it.
+// SecretUse is a use of a Secret by the pods, in the namespace of the Etcd. The pods do not start without the Secret.
 type SecretUse struct {
 	// Name of the Secret.
 	Name string
@@ -49,8 +49,8 @@ func NeededSecrets(etcd *druidv1alpha1.Etcd) []SecretUse {
 	return slices.DeleteFunc(uses, func(use SecretUse) bool { return use.Name == "" })
 }
 
-// ReferencedSecrets are the names of all Secrets in the spec, each once, sorted: those that are needed, and those that the
-// predecessor of this operator put its finalizer on although no pod needs them, or needs them any more.
+// ReferencedSecrets are the sorted, unique names of all Secrets in the spec. They include Secrets that no pod needs, since
+// etcd-druid added its finalizer to them too.
 func ReferencedSecrets(etcd *druidv1alpha1.Etcd) []string {
 	var names []string
 
@@ -74,7 +74,7 @@ func ReferencedSecrets(etcd *druidv1alpha1.Etcd) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// serverSecrets are what both ends of a connection need: the CA and the certificate of the server.
+// serverSecrets are the Secrets of both ends of a connection: the CA and the server certificate.
 func serverSecrets(tls druidv1alpha1.TLSConfig, path *field.Path) []SecretUse {
 	return []SecretUse{caSecret(tls.TLSCASecretRef, path), certificateSecret(tls.ServerTLSSecretRef.Name, path.Child("serverTLSSecretRef"))}
 }

@@ -10,15 +10,15 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// IsReconcileRequested is true when the operation annotation, under its current or its older key, asks for the spec to be
-// carried out.
+// IsReconcileRequested is true if the operation annotation, with its current or its deprecated key, requests a reconciliation
+// of the spec.
 func IsReconcileRequested(etcd *druidv1alpha1.Etcd) bool {
 	return etcd.Annotations[druidv1alpha1.DruidOperationAnnotation] == druidv1alpha1.DruidOperationReconcile ||
 		etcd.Annotations[druidv1alpha1.GardenerOperationAnnotation] == druidv1alpha1.DruidOperationReconcile
 }
 
-// RemoveOperationAnnotations removes the operation annotation under both keys from the object in memory, when either
-// asks for the spec to be carried out. It returns whether anything was removed.
+// RemoveOperationAnnotations removes the operation annotation with both keys from the object in memory, if either requests a
+// reconciliation. It returns true if it removed one.
 func RemoveOperationAnnotations(etcd *druidv1alpha1.Etcd) bool {
 	if !IsReconcileRequested(etcd) {
 		return false
@@ -29,13 +29,13 @@ func RemoveOperationAnnotations(etcd *druidv1alpha1.Etcd) bool {
 	return true
 }
 
-// IsSuspended is true when an annotation tells the operator to leave the spec alone.
+// IsSuspended is true if an annotation suspends the reconciliation of the spec.
 func IsSuspended(etcd *druidv1alpha1.Etcd) bool {
 	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 }
 
-// ManagesPods is false when somebody else runs the members' pods: spec.externallyManagedMemberAddresses is set, or the
-// older annotation that switches runtime components off.
+// ManagesPods is false if the pods of the members are managed externally: spec.externallyManagedMemberAddresses is set, or the
+// deprecated annotation disables runtime components.
 func ManagesPods(etcd *druidv1alpha1.Etcd) bool {
 	return len(etcd.Spec.ExternallyManagedMemberAddresses) == 0 &&
 		!metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdRuntimeComponentCreationAnnotation)
@@ -47,7 +47,7 @@ func IsHibernated(etcd *druidv1alpha1.Etcd) bool { return etcd.Spec.Replicas <= 
 // IsStoreConfigured is true when the spec asks for snapshots.
 func IsStoreConfigured(etcd *druidv1alpha1.Etcd) bool { return etcd.Spec.Backup.Store != nil }
 
-// DeletesClaims is true when the data volumes go with the Etcd. Nil means that they are retained.
+// DeletesClaims is true if the data volumes are deleted with the Etcd. Nil: they are retained.
 func DeletesClaims(etcd *druidv1alpha1.Etcd) bool {
 	policy := etcd.Spec.PVCRetentionPolicy
 

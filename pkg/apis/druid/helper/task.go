@@ -12,7 +12,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// TaskKinds are the kinds of tasks that there are.
+// TaskKinds are all kinds of tasks.
 func TaskKinds() []string {
 	return []string{
 		druidv1alpha1.RunTaskFullSnapshot,
@@ -22,8 +22,8 @@ func TaskKinds() []string {
 	}
 }
 
-// TaskKind is what the task does, one of TaskKinds: what the operator noted on it, else what its config says. Empty: nothing
-// that this version knows.
+// TaskKind is the kind of the task, one of TaskKinds: the kind that the operator recorded, otherwise that of its config.
+// Empty: the kind is unknown to this version.
 func TaskKind(task *druidv1alpha1.EtcdOpsTask) string {
 	if kind := task.Annotations[druidv1alpha1.TaskKindAnnotation]; slices.Contains(TaskKinds(), kind) {
 		return kind
@@ -43,7 +43,7 @@ func TaskKind(task *druidv1alpha1.EtcdOpsTask) string {
 	}
 }
 
-// IsTaskFinished is true when nothing more is done for the task.
+// IsTaskFinished is true if the task has ended.
 func IsTaskFinished(task *druidv1alpha1.EtcdOpsTask) bool {
 	switch ptr.Deref(task.Status.State, "") {
 	case druidv1alpha1.TaskStateSucceeded, druidv1alpha1.TaskStateFailed, druidv1alpha1.TaskStateRejected:

@@ -28,8 +28,8 @@ func PeerTLS(etcd *druidv1alpha1.Etcd) *druidv1alpha1.PeerTLSConfig {
 	return etcd.Spec.Etcd.PeerUrlTLS
 }
 
-// BackupTLS is the effective TLS configuration of the sidecar's HTTP server. It falls back to the references of client
-// TLS, since etcd-wrapper and the sidecar cannot restart etcd across a mix of both. Nil: plaintext.
+// BackupTLS is the effective TLS configuration of the HTTP server of the sidecar. Default: the references of client TLS, since
+// etcd-wrapper and the sidecar must both use TLS or neither. Nil: plaintext.
 func BackupTLS(etcd *druidv1alpha1.Etcd) *druidv1alpha1.TLSConfig {
 	if isTLSSwitchedOff(etcd) {
 		return nil

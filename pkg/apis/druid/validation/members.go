@@ -17,13 +17,13 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// maxSize is the largest cluster: beyond it etcd loses more in every write than it wins in tolerance.
+// maxSize is the maximum cluster size. Beyond it the cost of every write outweighs the additional fault tolerance.
 const maxSize = 7
 
-// ValidateSize checks spec.replicas against the size that the cluster had when it last ran; 0 means that it never ran. Sizes
-// are 0 and the odd ones up to seven, and a cluster never gets smaller, not even by hibernating in between: its data lists
-// the members of the larger one. The size that a cluster has is always let pass, since clusters of other sizes exist, and
-// so is every size where somebody else runs the pods.
+// ValidateSize checks spec.replicas against the last running size of the cluster. 0: it never ran. Valid sizes are 0 and odd
+// numbers up to seven. A cluster cannot be scaled down, not even through hibernation, because its data lists the members of
+// the larger cluster. The last size is always valid, since clusters of other sizes exist. Every size is valid for externally
+// managed members.
 func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	path, replicas := field.NewPath("spec", "replicas"), etcd.Spec.Replicas
 	switch {
@@ -53,9 +53,8 @@ func validateAddresses(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorLi
 	return append(errs, validatePeerURLs(etcd, spec.Child("etcd", "additionalAdvertisePeerURLs"))...)
 }
 
-// validateAddress refuses what a member cannot be named after. Its Lease has the name of the member, which the sidecar takes
-// from the address of its pod: an IPv6 address brings colons into it, that no object may have in its name, and no other
-// name would be found by the sidecar.
+// validateAddress rejects addresses that cannot be part of a member name. The Lease has the name of the member, which the
+// sidecar derives from the address of its pod. An IPv6 address contains colons, which are not valid in the name of an object.
 func validateAddress(address string, path *field.Path) field.ErrorList {
 	switch ip := net.ParseIP(address); {
 	case helper.HasUserInfo(address):
@@ -69,7 +68,7 @@ func validateAddress(address string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validatePeerURLs finds URLs of members that do not exist. While the cluster hibernates none does, so that all pass.
+// validatePeerURLs rejects URLs of members that do not exist. While the cluster hibernates, it accepts all.
 func validatePeerURLs(etcd *druidv1alpha1.Etcd, path *field.Path) field.ErrorList {
 	if helper.IsHibernated(etcd) {
 		return nil

@@ -65,8 +65,8 @@ func validateBackup(etcd *druidv1alpha1.Etcd, backupPath *field.Path) field.Erro
 	return errs
 }
 
-// validateSchedule asks the parser of the sidecar's schedules, which knows what a pattern does not: that a range ascends,
-// and that Sunday is 0.
+// validateSchedule uses the cron parser of the sidecar, which checks more than a pattern can: that a range ascends, and that
+// Sunday is 0.
 func validateSchedule(schedule *string, at *field.Path) field.ErrorList {
 	if schedule == nil {
 		return nil
@@ -78,7 +78,7 @@ func validateSchedule(schedule *string, at *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateRetention checks the retention of etcd's history by the mode in which it is read.
+// validateRetention checks the retention of the etcd history according to its mode.
 func validateRetention(etcd *druidv1alpha1.Etcd, at *field.Path) field.ErrorList {
 	retention := helper.AutoCompactionRetention(etcd)
 	if number, err := strconv.ParseInt(retention, 10, 64); err == nil && number >= 0 {

@@ -11,7 +11,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// validateTLS finds references without a name. What is missing altogether is decided in pkg/secrets: it may be issued.
+// validateTLS rejects references without a name. Package secrets decides about missing references, since the operator can
+// issue certificates.
 func validateTLS(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 	clientPath, peerPath, backupPath := spec.Child("etcd", "clientUrlTls"), spec.Child("etcd", "peerUrlTls"), spec.Child("backup", "tls")
 	client, peer := helper.ClientTLS(etcd), helper.PeerTLS(etcd)

@@ -11,7 +11,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// validateURLs refuses URLs with user info: they end in flags of containers, in the member list of etcd, and in messages.
+// validateURLs rejects URLs with user info, because they occur in flags of containers, in the member list of etcd, and in
+// messages.
 func validateURLs(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 	etcdPath := spec.Child("etcd")
 	var errs field.ErrorList

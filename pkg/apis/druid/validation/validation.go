@@ -2,13 +2,13 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package validation checks an Etcd for what the schema of its CustomResourceDefinition cannot say, and for what an older
-// schema, as gardenlet installs it, leaves out. Every error names the field and the way out, and is final: the author of
-// the Etcd has to act.
+// Package validation checks an Etcd for rules that the schema of its CustomResourceDefinition cannot express, and for rules
+// that an older schema lacks, for example that of gardenlet. Every error names the field and the remedy, and is final: the
+// author of the Etcd must act.
 //
-// What may not live here: what needs another object, a cluster or the past of the Etcd, with one exception that takes the
-// past as an argument (ValidateSize). The provider of a store is checked where it is resolved, in pkg/backupstore. What the API
-// server itself says about a rendered object is not repeated: every rendering is tried by a dry run.
+// What may not live here: checks that need another object, a cluster or the history of the Etcd. The exception is
+// ValidateSize, which takes the history as an argument. Package backupstore checks the provider of a store. Rules of the API
+// server are not repeated: a dry run checks every rendering.
 package validation
 
 import (
@@ -23,7 +23,7 @@ import (
 // controller appends to its name in the label controller-revision-hash.
 const maxNameLength = 52
 
-// wrapperPortOfSidecar is the port through which the sidecar restarts etcd. It cannot be told another.
+// wrapperPortOfSidecar is the port at which the sidecar calls etcd-wrapper to restart etcd. It cannot be configured.
 const wrapperPortOfSidecar = 9095
 
 // ValidateEtcd checks an Etcd in its canonical form. It returns nothing for an Etcd that can be rendered.
@@ -42,7 +42,7 @@ func ValidateEtcd(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	return errs
 }
 
-// validateName finds names from which no valid name of a Service, a pod or a label value follows.
+// validateName rejects names from which no valid name of a Service, a pod or a label value can be derived.
 func validateName(etcd *druidv1alpha1.Etcd) field.ErrorList {
 	if !helper.ManagesPods(etcd) {
 		return nil
@@ -85,8 +85,8 @@ func validatePorts(etcd *druidv1alpha1.Etcd, spec *field.Path) field.ErrorList {
 	return append(errs, validateWrapperPort(etcd, spec.Child("etcd", "wrapperPort"))...)
 }
 
-// validateWrapperPort refuses a port that the sidecar would not find. Where somebody else runs the pods, several share the
-// network of a node and need different ones: there the sidecar's restart of etcd is theirs to replace.
+// validateWrapperPort rejects a port that the sidecar does not use. Externally managed pods may share the network of a node
+// and need different ports. Their manager replaces the restart of etcd by the sidecar.
 func validateWrapperPort(etcd *druidv1alpha1.Etcd, path *field.Path) field.ErrorList {
 	port := etcd.Spec.Etcd.WrapperPort
 	if port == nil || *port == wrapperPortOfSidecar || !helper.ManagesPods(etcd) {
