@@ -19,6 +19,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
@@ -85,7 +86,7 @@ func (r *Reconciler) deleteConnection(ctx context.Context, etcd *druidv1alpha1.E
 // deleteIssued deletes the Secrets that were issued for an Etcd, and the one with which applications connect.
 func (r *Reconciler) deleteIssued(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if err := r.deleteConnection(ctx, etcd); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -93,11 +94,11 @@ func (r *Reconciler) deleteIssued(ctx context.Context, etcd *druidv1alpha1.Etcd)
 		secretsmanager.LabelKeyManagedBy:       secretsmanager.LabelValueSecretsManager,
 		secretsmanager.LabelKeyManagerIdentity: secrets.Identity(etcd.Name),
 	}); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteSecrets, fmt.Errorf("listing issued Secrets: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, fmt.Errorf("listing issued Secrets: %w", err))
 	}
 	for index := range list.Items {
 		if err := r.deleteObject(ctx, &list.Items[index]); err != nil {
-			return failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -27,7 +28,7 @@ func (r *Reconciler) checkManagedResource(ctx context.Context, etcd *druidv1alph
 	live := &resourcesv1alpha1.ManagedResource{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, live)
 	if client.IgnoreNotFound(err) != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 	}
 	if err == nil {
 		if err := refuseOrigin(live); err != nil {
@@ -49,7 +50,7 @@ func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.E
 	pod, statefulSet := &corev1.Pod{}, &appsv1.StatefulSet{}
 	for name, object := range map[string]client.Object{helper.PodName(etcd, 0): pod, helper.StatefulSetName(etcd): statefulSet} {
 		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, object); client.IgnoreNotFound(err) != nil {
-			return failed(druidv1alpha1.ErrorCodeObserve, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 		}
 	}
 	revision := pod.Labels[appsv1.ControllerRevisionHashLabelKey]

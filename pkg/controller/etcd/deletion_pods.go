@@ -17,6 +17,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // maxSize is the largest supported cluster size; volume claims are looked for up to its ordinals.
@@ -61,11 +62,11 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameStatefulSet
 	pods := &corev1.PodList{}
 	if err := r.Reader.List(ctx, pods, client.InNamespace(etcd.Namespace), client.MatchingLabels(labels)); err != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing pods: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing pods: %w", err))
 	}
 	foreign, err := r.foreignStatefulSet(ctx, etcd)
 	if err != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 	}
 	var names, kept []string
 	for i := range pods.Items {
@@ -77,7 +78,7 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 			names = append(names, pod.Name)
 			// Only pods that were orphaned are not on their way already.
 			if err := r.deleteObject(ctx, pod); err != nil {
-				return failed(druidv1alpha1.ErrorCodeStep, err)
+				return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 			}
 		}
 	}
@@ -113,7 +114,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 	}
 	foreign, err := r.foreignStatefulSet(ctx, etcd)
 	if err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
 	}
 	if foreign != nil {
 		r.event(etcd, corev1.EventTypeWarning, "VolumesKept", "PersistentVolumeClaims are kept, because StatefulSet %s does not belong to this Etcd and uses claims of the same names: delete them if nothing needs them", foreign.Name)
@@ -124,7 +125,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 		claim, err := r.liveClaim(ctx, etcd, ordinal)
 		switch {
 		case err != nil:
-			return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
 		case claim == nil:
 		case !helper.IsClaimOf(claim, etcd):
 			kept = append(kept, claim.Name)
@@ -134,7 +135,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 				r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting PersistentVolumeClaim %s, as spec.pvcRetentionPolicy asks", claim.Name)
 			}
 			if err := r.deleteObject(ctx, claim); err != nil {
-				return failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
+				return plan.Failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
 			}
 		}
 	}

@@ -22,6 +22,8 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // errDryRunUnavailable is the result of a dry run that an admission webhook prevents. It must not keep the cluster from its next step.
@@ -37,19 +39,19 @@ func (r *Reconciler) repairDrift(ctx context.Context, p *pass, mr *resourcesv1al
 	now, repairs := r.Clock.Now(), repairsOf(mr, rendered)
 	found, err := r.driftOf(ctx, rendered, repairs, now)
 	if err != nil {
-		return false, failed(druidv1alpha1.ErrorCodeObserve, err)
+		return false, plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 	}
 	due, recent := split(found, repairs, now)
 	if len(due) > 0 {
 		r.event(p.etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", mr.Name, describe(due))
 		if err := r.recordRepairs(ctx, mr, repairs.With(now, objectsOf(due)...)); err != nil {
-			return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+			return false, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 		}
-		return true, waitFor("Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(due))
+		return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(due))
 	}
 	for _, difference := range recent {
 		if left := applyTimeout - now.Sub(difference.repairedAt); left > 0 {
-			return true, &waitingError{message: fmt.Sprintf("Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(recent)), after: left}
+			return true, plan.Waiting(left, "Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(recent))
 		}
 	}
 	p.withhold(recent...)

@@ -6,7 +6,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +25,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
@@ -103,7 +103,7 @@ func (r *Reconciler) limitRecreation(ctx context.Context, p *pass, mr *resources
 	found, err := r.missingObjects(ctx, p.canonical, rendered, repairs)
 	due, recent := split(found, repairs, now)
 	p.withhold(recent...)
-	return due, failed(druidv1alpha1.ErrorCodeObserve, err)
+	return due, plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 }
 
 // missingObjects are the Leases and the payload that do not exist. What the cache does not have is read from the API server, but once if it
@@ -172,7 +172,7 @@ func (r *Reconciler) recordRecreation(ctx context.Context, p *pass, mr *resource
 		return r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	})
 	if err != nil {
-		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("recording repairs at ManagedResource %s: %w", mr.Name, err))
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("recording repairs at ManagedResource %s: %w", mr.Name, err))
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alph
 		return false, nil
 	}
 	if left := applyTimeout - now.Sub(last); left > 0 {
-		return true, &waitingError{message: fmt.Sprintf("Waiting for ManagedResource %s to be applied again: %s", mr.Name, decision.Reason), after: left}
+		return true, plan.Waiting(left, "Waiting for ManagedResource %s to be applied again: %s", mr.Name, decision.Reason)
 	}
 	p.withhold(difference{object: object, message: decision.Reason, repairedAt: last})
 	return true, nil
@@ -220,12 +220,12 @@ func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alph
 func (r *Reconciler) showsRendering(ctx context.Context, rendered rendering) (bool, error) {
 	live := &appsv1.StatefulSet{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(rendered.statefulSet), live); err != nil {
-		return false, failed(druidv1alpha1.ErrorCodeGetStatefulSet, client.IgnoreNotFound(err))
+		return false, plan.Failed(druidv1alpha1.ErrorCodeGetStatefulSet, client.IgnoreNotFound(err))
 	}
 	if live.DeletionTimestamp != nil || live.Annotations[etcdcluster.RenderingAnnotation] != rendered.checksum() {
 		return false, nil
 	}
-	return true, waitFor("Waiting for StatefulSet %s as it was applied", live.Name)
+	return true, plan.Waiting(engine.FallbackResync, "Waiting for StatefulSet %s as it was applied", live.Name)
 }
 
 // notWithheld are the Leases that may be created now if they do not exist.
@@ -251,17 +251,15 @@ func (p *pass) withholding(now time.Time, err error) error {
 		after = min(after, max(time.Second, next.Sub(now)))
 	}
 	message := strings.Join(messages, "; ") + ". Another controller or a user changes the same objects: stop it"
-	var (
-		waiting *waitingError
-		skipped *skippedError
-	)
-	switch {
-	case err == nil, errors.As(err, &skipped):
-		return &waitingError{message: "Waiting to repair again: " + message, after: after, eventReason: "DriftNotRepaired"}
-	case errors.As(err, &waiting):
-		both := *waiting
-		both.message += "; " + message
-		both.after = min(both.after, after)
+	switch problem := plan.AsProblem(err); {
+	case err == nil, problem != nil && problem.Kind == plan.ProblemSkipped:
+		waiting := plan.Waiting(after, "Waiting to repair again: %s", message)
+		waiting.EventReason = "DriftNotRepaired"
+		return waiting
+	case problem != nil && problem.Kind == plan.ProblemWaiting:
+		both := *problem
+		both.Message += "; " + message
+		both.RequeueAfter = min(both.RequeueAfter, after)
 		return &both
 	default:
 		if p.comeBack == 0 || after < p.comeBack {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // tryRendering asks the API server whether it would create what was rendered, without creating it. What it refuses is
@@ -31,9 +32,9 @@ func (r *Reconciler) tryRendering(ctx context.Context, objects []client.Object) 
 		switch {
 		case err == nil, apierrors.IsAlreadyExists(err):
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-			return refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server refuses the %s that the spec leads to: %w", kind, err))
+			return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, fmt.Errorf("the API server refuses the %s that the spec leads to: %w", kind, err))
 		default:
-			return failed(code, fmt.Errorf("trying %s %s: %w", kind, obj.GetName(), err))
+			return plan.Failed(code, fmt.Errorf("trying %s %s: %w", kind, obj.GetName(), err))
 		}
 	}
 	return nil

@@ -121,7 +121,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	}
 	namespace := metadataOf(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading Namespace %s: %w", etcd.Namespace, err))
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading Namespace %s: %w", etcd.Namespace, err))
 	}
 	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
 	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
@@ -165,7 +165,7 @@ func (r *Reconciler) deletionProceeds(ctx context.Context, etcd *druidv1alpha1.E
 		if apierrors.IsNotFound(err) {
 			return true, nil
 		}
-		return false, failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err))
+		return false, plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err))
 	}
 	return mr.DeletionTimestamp != nil, nil
 }

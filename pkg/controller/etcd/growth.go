@@ -106,15 +106,15 @@ func (p *pass) hinder(decision plan.Plan, err error) error {
 	if p.comeBack == 0 || growthPause < p.comeBack {
 		p.comeBack = growthPause
 	}
-	var waiting *waitingError
+	problem := plan.AsProblem(err)
 	switch {
 	case err == nil:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Hindered)
-	case errors.As(err, &waiting):
-		told := *waiting
-		told.message += "; " + decision.Hindered.Error()
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Hindered)
+	case problem != nil && problem.Kind == plan.ProblemWaiting:
+		both := *problem
+		both.Message += "; " + decision.Hindered.Error()
 
-		return &told
+		return &both
 	default:
 		return err
 	}

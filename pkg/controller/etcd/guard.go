@@ -6,7 +6,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,7 +22,9 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 var backoffsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -37,20 +38,6 @@ const (
 	// maxNamedActs is how many acts of a loop are named in the status.
 	maxNamedActs = 5
 )
-
-// heldError ends a reconciliation that the guard holds back, since nothing new was observed.
-type heldError struct{ after time.Duration }
-
-// Error is a sentence that says so.
-func (*heldError) Error() string { return "Waiting for a new observation, or the end of the pause" }
-
-// endsEarly is true for errors after which nothing else is done in a reconciliation: what was read is outdated, or the guard holds it
-// back.
-func endsEarly(err error) bool {
-	var held *heldError
-
-	return apierrors.IsConflict(err) || errors.As(err, &held)
-}
 
 // hold returns an error where the guard holds the reconciliation back after this observation.
 func (r *Reconciler) hold(p *pass) error {
@@ -69,7 +56,7 @@ func (r *Reconciler) holdDeletion(etcd *druidv1alpha1.Etcd) error {
 
 func (r *Reconciler) holdAt(etcd *druidv1alpha1.Etcd, fingerprint string) error {
 	if pause := r.guard.Observe(client.ObjectKeyFromObject(etcd), fingerprint, r.Clock.Now()); pause > 0 {
-		return &heldError{after: pause}
+		return &plan.Problem{Kind: plan.ProblemPaused, Message: "Waiting for a new observation, or the end of the pause", RequeueAfter: pause}
 	}
 
 	return nil
@@ -78,9 +65,8 @@ func (r *Reconciler) holdAt(etcd *druidv1alpha1.Etcd, fingerprint string) error 
 // brake slows down the reconciliations of an Etcd that write or conflict again and again, though nothing new is observed. It counts no
 // reconciliation that only polls.
 func (r *Reconciler) brake(ctx context.Context, key client.ObjectKey, acts *writeguard.Acts, result reconcile.Result, err error) (reconcile.Result, error) {
-	var held *heldError
-	if errors.As(err, &held) {
-		return reconcile.Result{RequeueAfter: held.after}, nil
+	if problem := plan.AsProblem(err); problem != nil && problem.Kind == plan.ProblemPaused {
+		return reconcile.Result{RequeueAfter: problem.RequeueAfter}, nil
 	}
 	isConflict := apierrors.IsConflict(err)
 	if !isConflict && len(acts.All()) == 0 {
@@ -128,7 +114,7 @@ func describeLoop(acts *writeguard.Acts, err error) string {
 		description += "; the last one did: " + strings.Join(named, ", ")
 	}
 	if err != nil {
-		description += "; its error: " + message(err)
+		description += "; its error: " + engine.Message(err)
 	}
 
 	return description + ". Find out who else writes these objects; a change of the Etcd ends the pause"

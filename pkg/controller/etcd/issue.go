@@ -18,6 +18,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -42,12 +43,12 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 	o := p.observation
 	for _, section := range []etcdcluster.Section{etcdcluster.SectionSecrets, etcdcluster.SectionGardener} {
 		if failure := o.Failure(section); failure != "" {
-			return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", section, failure))
+			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", section, failure))
 		}
 	}
 	modes, errs := secrets.Decide(p.canonical, runningModes(p.canonical, o), peers.PinnedTLS(p.canonical, o, r.Clock.Now()))
 	if len(errs) > 0 {
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 
 	p.issued = &issued{modes: modes}
@@ -58,12 +59,12 @@ func (r *Reconciler) issue(ctx context.Context, p *pass) error {
 	}
 	if modes.AnyManaged() || len(o.Issued) > 0 {
 		if err := r.generate(ctx, p); err != nil {
-			return failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
 		}
 	}
 	p.canonical = secrets.Effective(p.canonical, modes, p.issued.names)
 	if modes.Client == state.ModeManaged && servesProvisioned(p.canonical.Name, o) {
-		return failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureConnection(ctx, p))
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncSecrets, r.ensureConnection(ctx, p))
 	}
 	return nil
 }
@@ -128,7 +129,7 @@ func (r *Reconciler) decideRotation(ctx context.Context, p *pass) error {
 		return err
 	}
 	if mr == nil || !isSameRotation(state.Decode(mr.Annotations).Rotation, recorded) {
-		return &waitingError{message: "Waiting for the ManagedResource to be seen as it is, before the rotation of the CAs begins", after: stagePeriod}
+		return plan.Waiting(stagePeriod, "Waiting for the ManagedResource to be seen as it is, before the rotation of the CAs begins")
 	}
 	p.reached = true
 	return r.advance(ctx, p, mr, p.issued.rotation)

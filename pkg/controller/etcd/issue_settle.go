@@ -19,6 +19,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -39,11 +40,11 @@ func (r *Reconciler) settleSecrets(ctx context.Context, p *pass, mr *resourcesv1
 	}
 	if secrets.NeedsHandshake(i.rotation.Stage) {
 		if missing := r.prove(ctx, p); missing != "" {
-			return &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", missing, secrets.DescribeRotation(i.rotation)), after: proofPeriod}
+			return plan.Waiting(proofPeriod, "Waiting for %s (%s)", missing, secrets.DescribeRotation(i.rotation))
 		}
 	}
 	if err := r.tidy(ctx, p); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
 	}
 	if next := secrets.AdvanceRotation(i.rotation, r.Clock.Now()); next != i.rotation {
 		return r.advance(ctx, p, mr, next)
@@ -87,18 +88,18 @@ func (r *Reconciler) advance(ctx context.Context, p *pass, mr *resourcesv1alpha1
 	before := mr.DeepCopy()
 	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Rotation = &next })
 	if err != nil {
-		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
 	mr.Annotations = annotations
 	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
 	}
 	if description := secrets.DescribeRotation(next); description != "" {
 		r.event(p.etcd, corev1.EventTypeNormal, "RotatingCA", "Stage %s: %s", next.Stage, description)
 	} else {
 		r.event(p.etcd, corev1.EventTypeNormal, "RotatedCA", "The rotation of the CAs is complete")
 	}
-	return &waitingError{message: "Waiting for the next stage of the rotation of the CAs", after: stagePeriod}
+	return plan.Waiting(stagePeriod, "Waiting for the next stage of the rotation of the CAs")
 }
 
 // tidy deletes what was issued earlier and is mounted no more, and the connection of a cluster that is not ours to

@@ -6,16 +6,12 @@ package etcd
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
-
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -49,7 +45,7 @@ func (r *Reconciler) keep(ctx context.Context, p *pass, why error) error {
 	if err == nil {
 		err = r.rollOut(ctx, kept)
 	}
-	if endsEarly(err) {
+	if engine.IsInterrupted(err) {
 		return err
 	}
 	if err != nil && kept.observed && !kept.reached {
@@ -87,7 +83,7 @@ func (r *Reconciler) passToKeep(ctx context.Context, p *pass, why error) (*pass,
 	if !p.observed {
 		delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation) // nobody would take it away
 	}
-	if !outcomeOf(why).keepOperation { // what comes of the newest generation is all that the status tells of in a moment
+	if !engine.ResultOf(why).KeepOperation { // what comes of the newest generation is all that the status tells of in a moment
 		accepted.Completed = accepted.Completed || isOver(etcd)
 	}
 
@@ -116,43 +112,4 @@ func (p *pass) plan(now time.Time) plan.Plan {
 	}
 
 	return planner.For(p.canonical, p.observation, now)
-}
-
-// besides adds what is done for the generation that was accepted last, while the newest one is not carried out. The steps of a roll
-// or of a rotation do not wait ever longer for a newest one that fails.
-func (o *outcome) besides(ctx context.Context, kept *keeping) {
-	if kept == nil || kept.err == nil {
-		return
-	}
-	beside := outcomeOf(kept.err)
-	if beside.keepOperation || beside.description == o.description {
-		return
-	}
-	o.description += fmt.Sprintf("; generation %d is kept meanwhile: %s", kept.generation, beside.description)
-	if !o.keepOperation {
-		o.errors = append(o.errors, beside.errors...)
-	}
-	after := beside.result.RequeueAfter
-	if beside.err != nil {
-		after = safetyNet
-	} else if after > 0 && o.err != nil {
-		logf.FromContext(ctx).Error(o.err, "The spec is not carried out, and what was accepted last is gone on with", "generation", kept.generation, "after", after)
-		o.err = nil
-	}
-	o.comeBack(ctx, after)
-}
-
-// comeBack has the queue come back in time for what no event tells of. 0: nothing is. What failed is tried again as the queue has
-// it.
-func (o *outcome) comeBack(ctx context.Context, after time.Duration) {
-	if after <= 0 {
-		return
-	}
-	if errors.Is(o.err, reconcile.TerminalError(nil)) {
-		logf.FromContext(ctx).Error(o.err, "The spec is not carried out", "after", after)
-		o.err = nil // it is told by the status
-	}
-	if o.err == nil && (o.result.RequeueAfter == 0 || after < o.result.RequeueAfter) {
-		o.result.RequeueAfter = after
-	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
@@ -96,7 +97,7 @@ func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lea
 func (r *Reconciler) tellLeases(ctx context.Context, p *pass) error {
 	for _, member := range planner.UntoldVoters(p.canonical, p.observation) {
 		if err := r.tellLease(ctx, p.canonical, member); err != nil {
-			return failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
+			return plan.Failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
 		}
 	}
 	return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 const (
@@ -148,7 +149,7 @@ func refuseOrigin(mr *resourcesv1alpha1.ManagedResource) error {
 	if origin == originValue {
 		return nil
 	}
-	return refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, originValue))
+	return plan.Refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, originValue))
 }
 
 // payloadExists looks the payload up by metadata alone, which the caches hold.

@@ -15,6 +15,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -142,7 +143,7 @@ func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 func measureStep(etcd *druidv1alpha1.Etcd, step plan.Step, err error) {
 	outcome := outcomeDone
 	switch {
-	case err != nil && outcomeOf(err).err != nil:
+	case err != nil && engine.ResultOf(err).Err != nil:
 		outcome = outcomeFailed
 	case err != nil:
 		outcome = outcomeWaits

@@ -6,7 +6,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,26 +20,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
-
-// foreignError says that an object exists which has a name that the Etcd needs, and which belongs to something else. The operator neither
-// changes nor deletes such an object.
-type foreignError struct{ message string }
-
-// Error names the object and the remedy.
-func (e *foreignError) Error() string { return e.message }
 
 // refuseForeign returns the refusal of an Etcd because of objects of others, each as kind and name.
 func refuseForeign(code druidv1alpha1.ErrorCode, etcd *druidv1alpha1.Etcd, objects ...string) error {
-	return refused(code, &foreignError{fmt.Sprintf(
+	return &plan.Problem{Kind: plan.ProblemRefused, Code: code, Foreign: true, Message: fmt.Sprintf(
 		"metadata.name: %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name",
-		strings.Join(objects, ", "), etcd.Namespace)})
+		strings.Join(objects, ", "), etcd.Namespace)}
 }
 
 // isForeign is true for the error of an Etcd that is refused because of objects of others.
 func isForeign(err error) bool {
-	var foreign *foreignError
-	return errors.As(err, &foreign)
+	problem := plan.AsProblem(err)
+	return problem != nil && problem.Foreign
 }
 
 // runsThisOperator is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
@@ -65,7 +58,7 @@ func (r *Reconciler) checkOwnership(ctx context.Context, etcd *druidv1alpha1.Etc
 	for _, obj := range objects {
 		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
 		if err != nil {
-			return failed(druidv1alpha1.ErrorCodeObserve, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 		}
 		if lists(mr, kind, obj.GetName()) {
 			continue
@@ -74,7 +67,7 @@ func (r *Reconciler) checkOwnership(ctx context.Context, etcd *druidv1alpha1.Etc
 		switch err := r.Reader.Get(ctx, client.ObjectKeyFromObject(obj), live); {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s %s: %w", kind.Kind, obj.GetName(), err))
+			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s %s: %w", kind.Kind, obj.GetName(), err))
 		case !isOurs(live, etcd):
 			foreign = append(foreign, kind.Kind+" "+obj.GetName())
 		}

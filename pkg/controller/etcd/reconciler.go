@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
@@ -165,22 +166,24 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 
 	p := &pass{etcd: etcd}
 	err := r.carryOut(ctx, p)
-	if endsEarly(err) {
+	if engine.IsInterrupted(err) {
 		return reconcile.Result{}, err
 	}
-	o := outcomeOf(err)
-	o.keepOperation = o.keepOperation || err != nil && isOver(etcd)
-	o.besides(ctx, p.kept)
-	o.keepRepairing(ctx, p.repairing)
-	o.comeBack(ctx, p.comeBack)
+	o := engine.ResultOf(err)
+	o.KeepOperation = o.KeepOperation || err != nil && isOver(etcd)
+	if p.kept != nil {
+		o.AddAccepted(ctx, p.kept.generation, p.kept.err)
+	}
+	o.RequeueForRepair(ctx, p.repairing)
+	o.RequeueWithin(ctx, p.comeBack)
 	if isForeign(err) {
-		o.comeBack(ctx, safetyNet) // the operator watches no objects of others
+		o.RequeueWithin(ctx, engine.FallbackResync) // the operator watches no objects of others
 	}
 	return r.report(ctx, p, o)
 }
 
 // report writes the status and removes the operation annotation.
-func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.Result, error) {
+func (r *Reconciler) report(ctx context.Context, p *pass, o engine.Result) (reconcile.Result, error) {
 	next := p.etcd.DeepCopy()
 	changed := r.setStatus(ctx, p, next, o)
 	before := p.etcd.DeepCopy()
@@ -188,10 +191,10 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	r.measureOperation(before, next)
-	if changed && o.eventReason != "" {
-		r.event(p.etcd, o.eventType, o.eventReason, "%s", o.description)
+	if changed && o.EventReason != "" {
+		r.event(p.etcd, o.EventType, o.EventReason, "%s", o.Description)
 	}
-	r.tell(before, next, o.eventReason)
+	r.tell(before, next, o.EventReason)
 
 	rotationTaken := r.takeRotationAnnotation(p, next)
 	restoreTaken := r.takeRestoreAnnotation(p, next)
@@ -207,8 +210,8 @@ func (r *Reconciler) report(ctx context.Context, p *pass, o outcome) (reconcile.
 	if operationDone {
 		r.event(p.etcd, corev1.EventTypeNormal, "Applied", "Generation %d is applied", p.etcd.Generation)
 	}
-	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.state, "description", o.description)
-	return o.result, o.err
+	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.State, "description", o.Description)
+	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err
 }
 
 // event writes an event about an Etcd.

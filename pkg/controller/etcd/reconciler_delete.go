@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
@@ -31,6 +32,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // delete takes an Etcd apart, one kind of object after the other, each waited for:
@@ -88,9 +91,9 @@ var ownFinalizers = []string{druidv1alpha1.EtcdFinalizerName, druidv1alpha1.Olde
 
 // reportDeletion writes down what the deletion waits for or failed with.
 func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etcd, err error) (reconcile.Result, error) {
-	o := outcomeOf(err)
-	if o.state == druidv1alpha1.LastOperationStateRequeue {
-		o.state = druidv1alpha1.LastOperationStateProcessing
+	o := engine.ResultOf(err)
+	if o.State == druidv1alpha1.LastOperationStateRequeue {
+		o.State = druidv1alpha1.LastOperationStateProcessing
 	}
 	next := etcd.DeepCopy()
 	r.setOperation(ctx, next, druidv1alpha1.LastOperationTypeDelete, o)
@@ -101,13 +104,13 @@ func (r *Reconciler) reportDeletion(ctx context.Context, etcd *druidv1alpha1.Etc
 	if patchErr := r.patchStatus(ctx, etcd, next); client.IgnoreNotFound(patchErr) != nil {
 		return reconcile.Result{}, patchErr
 	}
-	return o.result, o.err
+	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err
 }
 
 func (r *Reconciler) deleteJobs(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	jobs := &batchv1.JobList{}
 	if err := r.Reader.List(ctx, jobs, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing Jobs: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("listing Jobs: %w", err))
 	}
 	var names []string
 	for i := range jobs.Items {
@@ -117,7 +120,7 @@ func (r *Reconciler) deleteJobs(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 		}
 		names = append(names, jobs.Items[i].Name)
 		if err := r.deleteObject(ctx, &jobs.Items[i], client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
-			return failed(druidv1alpha1.ErrorCodeStep, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}
 	return gone("Jobs", names)
@@ -126,7 +129,7 @@ func (r *Reconciler) deleteJobs(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, client.IgnoreNotFound(err))
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, client.IgnoreNotFound(err))
 	}
 	if mr.Labels[originKey] != originValue {
 		return nil
@@ -135,13 +138,13 @@ func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alp
 		r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting ManagedResource %s", mr.Name)
 	}
 	if err := r.reclaimStatefulSet(ctx, etcd, mr); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
 	}
 	if err := r.keepObjects(ctx, mr); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
 	}
 	if err := r.deleteObject(ctx, mr); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
 	}
 	return stillWaiting("Waiting for gardener-resource-manager to release ManagedResource %s", mr.Name)
 }
@@ -192,14 +195,14 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 			if apierrors.IsNotFound(err) {
 				continue
 			}
-			return failed(l.code, fmt.Errorf("reading %s %s: %w", l.kind.Kind, l.name, err))
+			return plan.Failed(l.code, fmt.Errorf("reading %s %s: %w", l.kind.Kind, l.name, err))
 		}
 		if !isOurs(obj, etcd) {
 			continue
 		}
 		names = append(names, l.kind.Kind+" "+l.name)
 		if err := r.deleteObject(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
-			return failed(l.code, err)
+			return plan.Failed(l.code, err)
 		}
 	}
 	return gone("", names)
@@ -208,7 +211,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	leases := &coordinationv1.LeaseList{}
 	if err := r.Reader.List(ctx, leases, client.InNamespace(etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(etcd))); err != nil {
-		return failed(druidv1alpha1.ErrorCodeListMemberLease, fmt.Errorf("listing leases: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeListMemberLease, fmt.Errorf("listing leases: %w", err))
 	}
 	var names []string
 	for i := range leases.Items {
@@ -221,7 +224,7 @@ func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd)
 			code = druidv1alpha1.ErrorCodeDeleteSnapshotLease
 		}
 		if err := r.deleteObject(ctx, &leases.Items[i]); err != nil {
-			return failed(code, err)
+			return plan.Failed(code, err)
 		}
 	}
 	return gone("leases", names)
@@ -236,7 +239,7 @@ func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etc
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	if err := r.Reader.List(ctx, secrets, client.InNamespace(etcd.Namespace), client.MatchingLabels{originKey: originValue, druidv1alpha1.LabelPartOfKey: etcd.Name}); err != nil {
-		return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, fmt.Errorf("listing payloads: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, fmt.Errorf("listing payloads: %w", err))
 	}
 	for i := range secrets.Items {
 		checksum, isPayload := strings.CutPrefix(secrets.Items[i].Name, managedresources.SecretPrefix+helper.ManagedResourceName(etcd)+"-")
@@ -244,7 +247,7 @@ func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etc
 			continue
 		}
 		if err := r.deleteObject(ctx, &secrets.Items[i]); err != nil {
-			return failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)
 		}
 	}
 	return nil
@@ -274,7 +277,10 @@ func gone(what string, names []string) error {
 	return stillWaiting("Waiting for %s to be gone", strings.TrimSpace(what+" "+strings.Join(names, ", ")))
 }
 
-// stillWaiting is waitFor for what no watch of ours reports.
+// deletionPeriod is when a deletion is reconciled again: not every kind of the objects that it waits for is watched.
+const deletionPeriod = 5 * time.Second
+
+// stillWaiting returns a problem that says what a deletion waits for.
 func stillWaiting(format string, args ...any) error {
-	return &waitingError{message: fmt.Sprintf(format, args...), after: deletionPeriod}
+	return plan.Waiting(deletionPeriod, format, args...)
 }

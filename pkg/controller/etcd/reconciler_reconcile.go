@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
@@ -41,7 +42,7 @@ type rendering struct {
 // describes it.
 func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 	err := r.carryOutNewest(ctx, p)
-	if err == nil || p.reached || helper.IsSuspended(p.etcd) || endsEarly(err) {
+	if err == nil || p.reached || helper.IsSuspended(p.etcd) || engine.IsInterrupted(err) {
 		return err
 	}
 	return r.keep(ctx, p, err)
@@ -51,22 +52,22 @@ func (r *Reconciler) carryOut(ctx context.Context, p *pass) error {
 func (r *Reconciler) carryOutNewest(ctx context.Context, p *pass) error {
 	canonical, errs := helper.Canonical(p.etcd)
 	if len(errs) > 0 {
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 	if err := r.observe(ctx, p, canonical); err != nil {
 		return err
 	}
 	if helper.IsSuspended(canonical) {
-		return skippedFor(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
+		return plan.Skipped(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, canonical.Generation)
 	}
 	accepted := r.acceptanceFor(canonical, p.observation)
 	if accepted == nil {
-		return skippedFor(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it",
+		return plan.Skipped(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it",
 			canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	}
 	p.accepted = withSpec(*accepted, canonical.Spec)
 	if errs := validation.ValidateEtcd(canonical); len(errs) > 0 {
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
 	}
 	if err := r.prepare(ctx, p, canonical); err != nil {
 		return err
@@ -88,13 +89,13 @@ func (r *Reconciler) observe(ctx context.Context, p *pass, canonical *druidv1alp
 func (r *Reconciler) prepare(ctx context.Context, p *pass, canonical *druidv1alpha1.Etcd) error {
 	if !controllerutil.ContainsFinalizer(p.etcd, druidv1alpha1.EtcdFinalizerName) {
 		if err := controllerutils.AddFinalizers(ctx, r.Client, p.etcd, druidv1alpha1.EtcdFinalizerName); err != nil {
-			return failed(druidv1alpha1.ErrorCodeStep, fmt.Errorf("adding the finalizer: %w", err))
+			return plan.Failed(druidv1alpha1.ErrorCodeStep, fmt.Errorf("adding the finalizer: %w", err))
 		}
 	}
 	if !p.observation.ManagedResource.Exists {
-		return failed(druidv1alpha1.ErrorCodeStep, r.releaseAllSecrets(ctx, canonical))
+		return plan.Failed(druidv1alpha1.ErrorCodeStep, r.releaseAllSecrets(ctx, canonical))
 	}
-	return failed(druidv1alpha1.ErrorCodeStep, r.releaseSecrets(ctx, canonical))
+	return plan.Failed(druidv1alpha1.ErrorCodeStep, r.releaseSecrets(ctx, canonical))
 }
 
 // rollOut renders what the plan asks for, writes it, and does the plan's step when there was nothing to write.
@@ -115,7 +116,7 @@ func (r *Reconciler) rollOut(ctx context.Context, p *pass) error {
 	logf.FromContext(ctx).V(1).Info("Planned", "stage", decision.Stage, "reason", decision.Reason, "waitsFor", decision.WaitsFor)
 	switch {
 	case decision.Refusal != nil:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Refusal)
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Refusal)
 	case !decision.Render && decision.Step != nil:
 		p.reached = true
 		return r.step(ctx, p, nil, rendering{}, decision)
@@ -162,10 +163,10 @@ func (r *Reconciler) applyRendering(ctx context.Context, p *pass, rendered rende
 		return err
 	}
 	if err := r.followStore(ctx, p, rendered); err != nil {
-		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
 	if err := r.refillSnapshotLease(ctx, p, rendered); err != nil {
-		return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
 	}
 	p.reached = true
 	return r.goOn(ctx, p, current, rendered, decision)
@@ -229,11 +230,11 @@ func (r *Reconciler) render(p *pass, decision plan.Plan, store *backupstore.Stor
 		InitialClusterToken: p.observation.State.InitialClusterToken,
 	})
 	if err != nil {
-		return rendering{}, refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
+		return rendering{}, plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, err)
 	}
 	objects, err := componentetcd.Objects(values)
 	if err != nil {
-		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("rendering: %w", err))
+		return rendering{}, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("rendering: %w", err))
 	}
 
 	out := rendering{values: values, objects: objects}
@@ -243,15 +244,15 @@ func (r *Reconciler) render(p *pass, decision plan.Plan, store *backupstore.Stor
 		}
 	}
 	if out.statefulSet == nil {
-		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncStatefulSet, fmt.Errorf("rendering: there is no StatefulSet among the objects"))
+		return rendering{}, plan.Failed(druidv1alpha1.ErrorCodeSyncStatefulSet, fmt.Errorf("rendering: there is no StatefulSet among the objects"))
 	}
 
 	annotations, err := annotationsFor(p, decision, store)
 	if err != nil {
-		return rendering{}, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+		return rendering{}, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
 	out.resource, err = r.serialize(p.canonical, out.statefulSet.Annotations[etcdcluster.RenderingAnnotation], objects, annotations)
-	return out, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	return out, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 }
 
 // annotationsFor returns the annotations that record the state with which a plan is rendered.
@@ -279,7 +280,7 @@ func annotationsFor(p *pass, decision plan.Plan, store *backupstore.Store) (map[
 func (r *Reconciler) currentManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd) (*resourcesv1alpha1.ManagedResource, error) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
-		return nil, failed(druidv1alpha1.ErrorCodeSyncManagedResource, client.IgnoreNotFound(err))
+		return nil, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, client.IgnoreNotFound(err))
 	}
 	return mr, nil
 }
@@ -305,25 +306,25 @@ func (r *Reconciler) write(ctx context.Context, p *pass, current *resourcesv1alp
 	}
 	written, err := r.ensureManagedResource(ctx, p, current, rendered.resource)
 	if err != nil {
-		return false, failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 	}
 	if !isNew || !written {
 		return false, nil
 	}
 	r.event(etcd, corev1.EventTypeNormal, "Rendered", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
-	return true, waitFor("Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
+	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
 }
 
 func (r *Reconciler) writeLeases(ctx context.Context, p *pass, values componentetcd.Values) error {
 	etcd := p.canonical
 	if err := r.ensureLeases(ctx, etcd, p.notWithheld(componentetcd.MemberLeases(values))); err != nil {
-		return failed(druidv1alpha1.ErrorCodeSyncMemberLease, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncMemberLease, err)
 	}
 	leases := componentetcd.SnapshotLeases(values)
 	if len(leases) == 0 {
-		return failed(druidv1alpha1.ErrorCodeDeleteSnapshotLease, r.deleteSnapshotLeases(ctx, etcd))
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSnapshotLease, r.deleteSnapshotLeases(ctx, etcd))
 	}
-	return failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, p.notWithheld(leases)))
+	return plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, p.notWithheld(leases)))
 }
 
 // isApplied says whether the StatefulSet shows the final rendering of the spec. Its pods may still be older. The

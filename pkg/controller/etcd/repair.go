@@ -6,7 +6,6 @@ package etcd
 
 import (
 	"context"
-	"time"
 
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -22,7 +21,7 @@ func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error
 	if decision.Step != nil {
 		logf.FromContext(ctx).Info("Doing a step beside the spec", "step", plan.TraitsOf(decision.Step).Kind, "object", plan.MetaOf(decision.Step).Object, "reason", decision.Reason)
 		if err := r.do(ctx, p, nil, rendering{}, decision); err != nil {
-			return failed(druidv1alpha1.ErrorCodeStep, err)
+			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}
 	if period := periodFor(decision); decision.Outcome() != plan.OutcomeDone && (p.repairing == 0 || period < p.repairing) {
@@ -30,19 +29,4 @@ func (r *Reconciler) repairBeside(ctx context.Context, p *pass, why error) error
 	}
 
 	return why
-}
-
-// keepRepairing has the queue come back while members are not back, whatever keeps the spec from being carried out: a refusal
-// would not be looked at again, and a failure ever more rarely.
-func (o *outcome) keepRepairing(ctx context.Context, period time.Duration) {
-	if period == 0 {
-		return
-	}
-	if o.err != nil {
-		logf.FromContext(ctx).Error(o.err, "The spec is not carried out, and members are not back", "after", period)
-		o.err = nil
-	}
-	if o.result.RequeueAfter == 0 || period < o.result.RequeueAfter {
-		o.result.RequeueAfter = period
-	}
 }

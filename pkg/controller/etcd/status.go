@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 )
 
 // patchStatus writes the status of next if it differs from that of etcd, both of the same resource version. The condition
@@ -39,11 +40,11 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 
 // setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing
 // changed. Conditions that care writes stay as they are.
-func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1.Etcd, o outcome) bool {
+func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1.Etcd, o engine.Result) bool {
 	if p.applied {
 		next.Status.ObservedGeneration = new(p.etcd.Generation)
 	}
-	if !o.keepOperation {
+	if !o.KeepOperation {
 		r.setOperation(ctx, next, operationFor(p.etcd), o)
 	}
 
@@ -66,9 +67,9 @@ func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1
 }
 
 // setConditions writes the conditions of this controller and returns whether Progressing changed.
-func (r *Reconciler) setConditions(status *druidv1alpha1.EtcdStatus, o outcome, others ...*druidv1alpha1.Condition) bool {
+func (r *Reconciler) setConditions(status *druidv1alpha1.EtcdStatus, o engine.Result, others ...*druidv1alpha1.Condition) bool {
 	before := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
-	conditions.ForEtcd(status, r.Clock.Now(), append(others, conditions.ProgressingFor(o.progressing, o.reason, o.description))...)
+	conditions.ForEtcd(status, r.Clock.Now(), append(others, conditions.ProgressingFor(o.Progressing, o.Reason, o.Description))...)
 	after := conditions.Find(status.Conditions, druidv1alpha1.ConditionTypeProgressing)
 	return before == nil || before.Status != after.Status || before.Reason != after.Reason || before.Message != after.Message
 }
@@ -121,20 +122,20 @@ func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
 }
 
 // setOperation records an outcome as last operation and last errors. What did not change keeps its time and run.
-func (r *Reconciler) setOperation(ctx context.Context, etcd *druidv1alpha1.Etcd, operation druidv1alpha1.LastOperationType, o outcome) {
+func (r *Reconciler) setOperation(ctx context.Context, etcd *druidv1alpha1.Etcd, operation druidv1alpha1.LastOperationType, o engine.Result) {
 	now := metav1.NewTime(r.Clock.Now().Truncate(time.Second))
 	last := etcd.Status.LastOperation
-	if last == nil || last.Type != operation || last.State != o.state || last.Description != o.description {
+	if last == nil || last.Type != operation || last.State != o.State || last.Description != o.Description {
 		etcd.Status.LastOperation = &druidv1alpha1.LastOperation{
 			Type:           operation,
-			State:          o.state,
-			Description:    o.description,
+			State:          o.State,
+			Description:    o.Description,
 			RunID:          string(controller.ReconcileIDFromContext(ctx)),
 			LastUpdateTime: now,
 		}
 	}
 
-	lastErrors := slices.Clone(o.errors)
+	lastErrors := slices.Clone(o.Errors)
 	for i := range lastErrors {
 		lastErrors[i].ObservedAt = now
 		for _, before := range etcd.Status.LastErrors {

@@ -20,6 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -31,13 +32,13 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	// operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store do not wait for one,
 	// and a restore goes on to its end.
 	if p.isOver() && decision.Stage == plan.StageReplacePod && decision.Restore == state.RestoreNone && !p.issued.isAheadOf(p.observation) && !p.observation.MountsOtherStoreSecret() {
-		return skippedFor(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
+		return plan.Skipped(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation", len(etcdcluster.OutdatedPods(p.observation)))
 	}
 	switch decision.Outcome() {
 	case plan.OutcomeDone, plan.OutcomeHindered:
 		return nil
 	case plan.OutcomeRefused:
-		return refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Refusal)
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Refusal)
 	case plan.OutcomeWaiting:
 		return waitOrFail(decision, p.observation)
 	}
@@ -51,12 +52,12 @@ func (r *Reconciler) step(ctx context.Context, p *pass, mr *resourcesv1alpha1.Ma
 	}
 	logf.FromContext(ctx).Info("Doing a step", "step", traits.Kind, "object", object, "reason", decision.Reason)
 	if err := r.do(ctx, p, mr, rendered, decision); err != nil {
-		return failed(druidv1alpha1.ErrorCodeStep, err)
+		return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 	}
 	if decision.ClusterSize > 1 || traits.Poll {
 		return waitForMembers("Waiting for the outcome of step %s of %s: %s", traits.Kind, object, decision.Reason)
 	}
-	return waitFor("Waiting for the outcome of step %s of %s: %s", traits.Kind, object, decision.Reason)
+	return plan.Waiting(engine.FallbackResync, "Waiting for the outcome of step %s of %s: %s", traits.Kind, object, decision.Reason)
 }
 
 // isOver says whether the generation that is carried out was carried out to its end before.
@@ -157,24 +158,24 @@ func preconditionsOf(step plan.Step) client.Preconditions {
 // waitOrFail turns a rendering that gardener-resource-manager failed to apply into a failure that names it.
 func waitOrFail(decision plan.Plan, o etcdcluster.Observation) error {
 	if mr := o.ManagedResource; mr.Exists && mr.IsRefused() {
-		return failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
 	}
 	return waitingFor(decision)
 }
 
 // waitingFor says what a plan waits for.
 func waitingFor(decision plan.Plan) error {
-	err := &waitingError{message: fmt.Sprintf("Waiting for %s (%s)", decision.WaitsFor, decision.Reason), after: periodFor(decision)}
+	err := plan.Waiting(periodFor(decision), "Waiting for %s (%s)", decision.WaitsFor, decision.Reason)
 	switch decision.Stage {
 	case plan.StageObserve:
-		return failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", decision.Reason, decision.WaitsFor))
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", decision.Reason, decision.WaitsFor))
 	case plan.StageWaitForSecrets: // it waits for what whole sentences say
-		err.message = fmt.Sprintf("Waiting: %s (%s)", decision.WaitsFor, decision.Reason)
-		err.eventReason = "SecretsMissing"
+		err.Message = fmt.Sprintf("Waiting: %s (%s)", decision.WaitsFor, decision.Reason)
+		err.EventReason = "SecretsMissing"
 	case plan.StageQuorumLost:
-		err.eventReason = "QuorumLost"
+		err.EventReason = "QuorumLost"
 	case plan.StageHold:
-		err.eventReason = "SplitBrain"
+		err.EventReason = "SplitBrain"
 	}
 	return err
 }

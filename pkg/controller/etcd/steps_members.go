@@ -20,6 +20,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -64,7 +65,7 @@ func stagePeriodFor(decision plan.Plan) time.Duration {
 		}
 	}
 
-	return safetyNet
+	return engine.FallbackResync
 }
 
 // evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no
@@ -78,7 +79,7 @@ func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, step p
 	err := r.Client.SubResource("eviction").Create(ctx, pod, eviction)
 	switch {
 	case apierrors.IsTooManyRequests(err):
-		return &waitingError{message: fmt.Sprintf("Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, reason), after: evictionPeriod}
+		return plan.Waiting(evictionPeriod, "Waiting for the eviction of pod %s to be allowed: %s (%s)", step.Object, err, reason)
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another pod by now
 	case err != nil:
@@ -168,7 +169,7 @@ func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etc
 
 // waitForMembers is waitFor for what no watch tells.
 func waitForMembers(format string, args ...any) error {
-	return &waitingError{message: fmt.Sprintf(format, args...), after: memberPeriod}
+	return plan.Waiting(memberPeriod, format, args...)
 }
 
 // isFinal is false while a cluster has fewer members than the spec asks for.

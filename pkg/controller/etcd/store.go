@@ -20,6 +20,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -32,7 +34,7 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 	if message := p.observation.State.StoreError; message != "" {
 		err := fmt.Errorf("the annotation %s of ManagedResource %s: %s; mend it, or remove it if the store of the spec is the same as ever",
 			druidv1alpha1.ManagedResourceAnnotationStore, p.observation.ManagedResource.Name, message)
-		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
+		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreChanged, Message: err.Error()}, plan.Refused(druidv1alpha1.ErrorCodeResolveStore, err)
 	}
 	resolution := backupstore.Resolve(backupstore.ResolveInput{
 		Etcd:              p.canonical,
@@ -43,9 +45,9 @@ func (r *Reconciler) resolveStore(ctx context.Context, p *pass) (*backupstore.St
 	answer := conditions.StoreResolution{Reason: resolution.Reason, Message: resolution.Message}
 	switch {
 	case resolution.Refused:
-		return nil, answer, refused(druidv1alpha1.ErrorCodeResolveStore, errors.New(resolution.Message))
+		return nil, answer, plan.Refused(druidv1alpha1.ErrorCodeResolveStore, errors.New(resolution.Message))
 	case resolution.Store == nil:
-		return nil, answer, &waitingError{message: "Waiting for the store: " + resolution.Message, after: safetyNet, eventReason: resolution.Reason}
+		return nil, answer, &plan.Problem{Kind: plan.ProblemWaiting, Message: "Waiting for the store: " + resolution.Message, RequeueAfter: engine.FallbackResync, EventReason: resolution.Reason}
 	}
 
 	if resolution.Store.Provider != backupstore.ProviderLocal {
@@ -68,7 +70,7 @@ func (r *Reconciler) locateStore(ctx context.Context, p *pass, store backupstore
 	}
 	hostPath, err := r.hostPath(ctx, p.canonical.Namespace, store)
 	if err != nil {
-		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}, failed(druidv1alpha1.ErrorCodeResolveStore, err)
+		return nil, conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}, plan.Failed(druidv1alpha1.ErrorCodeResolveStore, err)
 	}
 	located, err := r.Config.LocalStoreRoots.Locate(store, hostPath)
 	switch {
@@ -111,7 +113,7 @@ func (r *Reconciler) hostPath(ctx context.Context, namespace string, store backu
 // refuseStore is the answer for a store that the operator does not use.
 func refuseStore(reason string, err error) (*backupstore.Store, conditions.StoreResolution, error) {
 	err = fmt.Errorf("spec.backup.store: %w", err)
-	return nil, conditions.StoreResolution{Reason: reason, Message: err.Error()}, refused(druidv1alpha1.ErrorCodeResolveStore, err)
+	return nil, conditions.StoreResolution{Reason: reason, Message: err.Error()}, plan.Refused(druidv1alpha1.ErrorCodeResolveStore, err)
 }
 
 // checkPin decides whether the store of a rendering may be written to the ManagedResource, whose annotation a user removes to change
@@ -142,7 +144,7 @@ func (r *Reconciler) checkPin(ctx context.Context, p *pass, current *resourcesv1
 func (r *Reconciler) checkNewest(ctx context.Context, p *pass, managedResource string) error {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(p.etcd), etcd); err != nil {
-		return failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("reading the Etcd before its store is recorded: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("reading the Etcd before its store is recorded: %w", err))
 	}
 	if etcd.UID != p.etcd.UID || etcd.Generation != p.etcd.Generation {
 		return storeConflict(managedResource)
@@ -157,7 +159,7 @@ func (r *Reconciler) followSecret(ctx context.Context, current *resourcesv1alpha
 	before := current.DeepCopy()
 	metav1.SetMetaDataAnnotation(&current.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationStore, place)
 	if err := r.Client.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("recording the Secret of the store on ManagedResource %s: %w", current.Name, err))
+		return plan.Failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("recording the Secret of the store on ManagedResource %s: %w", current.Name, err))
 	}
 
 	return nil

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// FallbackResync is when an Etcd that waits is reconciled again even if no watch reports a change.
+const FallbackResync = time.Minute
+
+// Result is the outcome of one reconciliation, in the terms of the status and of the work queue.
+type Result struct {
+	// State of status.lastOperation.
+	State druidv1alpha1.LastOperationState
+	// Description of status.lastOperation, and message of the condition Progressing.
+	Description string
+	// Progressing and Reason are status and reason of the condition Progressing.
+	Progressing druidv1alpha1.ConditionStatus
+	Reason      string
+	// KeepOperation leaves status.lastOperation and status.lastErrors as they were.
+	KeepOperation bool
+	// EventType and EventReason belong to the event that is emitted when the condition Progressing changes. Empty: none.
+	EventType, EventReason string
+	// Errors are status.lastErrors; their time is left to the status patch. Empty on success and while waiting.
+	Errors []druidv1alpha1.LastError
+	// RequeueAfter is when to reconcile again if no watch reports a change before. 0: never.
+	RequeueAfter time.Duration
+	// Err goes to the work queue, which repeats the reconciliation with backoff. Nil: it does not.
+	Err error
+}
+
+// ResultOf translates the error with which a reconciliation ends. Nil is success. It is the only place where a problem becomes status
+// and requeue.
+func ResultOf(err error) Result {
+	if err == nil {
+		return Result{
+			State:       druidv1alpha1.LastOperationStateSucceeded,
+			Progressing: druidv1alpha1.ConditionFalse, Reason: druidv1alpha1.ReasonReconciled,
+			Description: "The cluster is as the spec describes it",
+			EventType:   corev1.EventTypeNormal, EventReason: "Reconciled",
+		}
+	}
+	problem := plan.AsProblem(err)
+	if problem == nil {
+		problem = &plan.Problem{Kind: plan.ProblemFailed, Code: druidv1alpha1.ErrorCodeStep, Err: err}
+	}
+	r := Result{RequeueAfter: problem.RequeueAfter, Description: message(problem)}
+	switch problem.Kind {
+	case plan.ProblemWaiting:
+		r.State = druidv1alpha1.LastOperationStateRequeue
+		r.Progressing, r.Reason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonWaiting
+		r.EventType, r.EventReason = corev1.EventTypeWarning, problem.EventReason
+	case plan.ProblemSkipped:
+		r.KeepOperation = true
+		r.Progressing, r.Reason = druidv1alpha1.ConditionFalse, problem.Reason
+		if problem.Reason == druidv1alpha1.ReasonSuspended {
+			r.EventType, r.EventReason = corev1.EventTypeWarning, "SpecReconciliationSkipped"
+		}
+	case plan.ProblemRefused:
+		r.setError(problem, reconcile.TerminalError(err))
+		r.Progressing, r.Reason, r.EventReason = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonInvalidSpec, "InvalidSpec"
+	default:
+		r.setError(problem, err)
+		r.Progressing, r.Reason, r.EventReason = druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonReconciling, "ReconcileFailed"
+	}
+
+	return r
+}
+
+func (r *Result) setError(problem *plan.Problem, err error) {
+	r.State, r.EventType, r.Err = druidv1alpha1.LastOperationStateError, corev1.EventTypeWarning, err
+	r.Errors = []druidv1alpha1.LastError{{Code: problem.Code, Description: r.Description}}
+}
+
+// IsInterrupted is true for the error of a reconciliation that ends without a report: what it read is outdated, or the write guard holds
+// it back.
+func IsInterrupted(err error) bool {
+	problem := plan.AsProblem(err)
+
+	return apierrors.IsConflict(err) || problem != nil && problem.Kind == plan.ProblemPaused
+}
+
+// maxMessage bounds what the status says of an error, in bytes: an error may repeat a value of the spec.
+const maxMessage = 4096
+
+// message is the text of a problem for the status.
+func message(problem *plan.Problem) string {
+	text := problem.Error()
+	if len(text) <= maxMessage || problem.Err == nil {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:maxMessage], "") + " (shortened)"
+}
+
+// Message is the text of an error for the status, shortened to 4096 bytes.
+func Message(err error) string {
+	if problem := plan.AsProblem(err); problem != nil {
+		return message(problem)
+	}
+
+	return message(&plan.Problem{Err: err})
+}
+
+// RequeueWithin lowers RequeueAfter, for what no watch reports. 0 changes nothing. A failure is repeated with the backoff of the work queue.
+// A refusal, which the work queue would not repeat, is repeated then.
+func (r *Result) RequeueWithin(ctx context.Context, after time.Duration) {
+	if after <= 0 {
+		return
+	}
+	if errors.Is(r.Err, reconcile.TerminalError(nil)) {
+		logf.FromContext(ctx).Error(r.Err, "The newest generation is refused", "requeueAfter", after)
+		r.Err = nil // the status reports it
+	}
+	if r.Err == nil && (r.RequeueAfter == 0 || after < r.RequeueAfter) {
+		r.RequeueAfter = after
+	}
+}
+
+// RequeueForRepair is RequeueWithin while members have not recovered: neither a refusal nor a failure of the newest generation delays it.
+func (r *Result) RequeueForRepair(ctx context.Context, after time.Duration) {
+	if after == 0 {
+		return
+	}
+	if r.Err != nil {
+		logf.FromContext(ctx).Error(r.Err, "Newest generation blocked, repairing members", "requeueAfter", after)
+		r.Err = nil
+	}
+	if r.RequeueAfter == 0 || after < r.RequeueAfter {
+		r.RequeueAfter = after
+	}
+}
+
+// AddAccepted adds the outcome of the last accepted generation, which is reconciled while the newest one is blocked. The steps of a
+// rolling update or of a rotation do not wait ever longer for a newest generation that fails.
+func (r *Result) AddAccepted(ctx context.Context, generation int64, err error) {
+	if err == nil {
+		return
+	}
+	accepted := ResultOf(err)
+	if accepted.KeepOperation || accepted.Description == r.Description {
+		return
+	}
+	r.Description += fmt.Sprintf("; generation %d is kept meanwhile: %s", generation, accepted.Description)
+	if !r.KeepOperation {
+		r.Errors = append(r.Errors, accepted.Errors...)
+	}
+	after := accepted.RequeueAfter
+	if accepted.Err != nil {
+		after = FallbackResync
+	} else if after > 0 && r.Err != nil {
+		logf.FromContext(ctx).Error(r.Err, "Newest generation blocked, continuing with last accepted generation", "generation", generation, "requeueAfter", after)
+		r.Err = nil
+	}
+	r.RequeueWithin(ctx, after)
+}
