@@ -17,7 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // FallbackResync is when an Etcd that waits is reconciled again even if no watch reports a change.
@@ -42,6 +44,19 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Err goes to the work queue, which repeats the reconciliation with backoff. Nil: it does not.
 	Err error
+	// Newest is the run of the newest generation. Nil: an error of a deletion was translated.
+	Newest *Run
+	// Accepted is the run of the last accepted generation while the newest one is blocked. Nil: there was none.
+	Accepted *Run
+}
+
+// Current returns the run whose generation was reconciled.
+func (r *Result) Current() *Run {
+	if r.Accepted != nil {
+		return r.Accepted
+	}
+
+	return r.Newest
 }
 
 // ResultOf translates the error with which a reconciliation ends. Nil is success. It is the only place where a problem becomes status
@@ -87,6 +102,46 @@ func (r *Result) setError(problem *plan.Problem, err error) {
 	r.Errors = []druidv1alpha1.LastError{{Code: problem.Code, Description: r.Description}}
 }
 
+// RunWithTLS returns the run whose TLS modes are known. The run of the last accepted generation is preferred.
+func (r *Result) RunWithTLS() *Run {
+	if r.Accepted != nil && r.Accepted.resolvedTLS {
+		return r.Accepted
+	}
+
+	return r.Newest
+}
+
+// newestResult translates the error with which the run of the newest generation ends, if no other generation was reconciled.
+func newestResult(ctx context.Context, newest *Run, err error) Result {
+	if IsInterrupted(err) {
+		return Result{Err: err, Newest: newest}
+	}
+
+	return newResult(newest, err).finish(ctx, err)
+}
+
+// newResult translates the error with which the run of the newest generation ends. A generation that was rolled out before keeps its last
+// operation, so that no short failure makes it look unfinished.
+func newResult(newest *Run, err error) Result {
+	result := ResultOf(err)
+	result.Newest = newest
+	result.KeepOperation = result.KeepOperation || err != nil && target.IsCompleted(newest.Target.Stored)
+
+	return result
+}
+
+// finish decides when the Etcd is reconciled again. problem is what blocks the newest generation.
+func (r Result) finish(ctx context.Context, problem error) Result {
+	run := r.Current()
+	r.requeueForRepair(ctx, run.repairAfter)
+	r.requeueWithin(ctx, run.requeueAfter)
+	if foreign := plan.AsProblem(problem); foreign != nil && foreign.Foreign {
+		r.requeueWithin(ctx, FallbackResync) // the operator watches no objects that do not belong to an Etcd
+	}
+
+	return r
+}
+
 // IsInterrupted is true for the error of a reconciliation that ends without a report: what it read is outdated, or the write guard holds
 // it back.
 func IsInterrupted(err error) bool {
@@ -117,9 +172,9 @@ func Message(err error) string {
 	return message(&plan.Problem{Err: err})
 }
 
-// RequeueWithin lowers RequeueAfter, for what no watch reports. 0 changes nothing. A failure is repeated with the backoff of the work queue.
+// requeueWithin lowers RequeueAfter, for what no watch reports. 0 changes nothing. A failure is repeated with the backoff of the work queue.
 // A refusal, which the work queue would not repeat, is repeated then.
-func (r *Result) RequeueWithin(ctx context.Context, after time.Duration) {
+func (r *Result) requeueWithin(ctx context.Context, after time.Duration) {
 	if after <= 0 {
 		return
 	}
@@ -132,8 +187,8 @@ func (r *Result) RequeueWithin(ctx context.Context, after time.Duration) {
 	}
 }
 
-// RequeueForRepair is RequeueWithin while members have not recovered: neither a refusal nor a failure of the newest generation delays it.
-func (r *Result) RequeueForRepair(ctx context.Context, after time.Duration) {
+// requeueForRepair is requeueWithin while members have not recovered: neither a refusal nor a failure of the newest generation delays it.
+func (r *Result) requeueForRepair(ctx context.Context, after time.Duration) {
 	if after == 0 {
 		return
 	}
@@ -146,9 +201,9 @@ func (r *Result) RequeueForRepair(ctx context.Context, after time.Duration) {
 	}
 }
 
-// AddAccepted adds the outcome of the last accepted generation, which is reconciled while the newest one is blocked. The steps of a
+// addAccepted adds the outcome of the last accepted generation, which is reconciled while the newest one is blocked. The steps of a
 // rolling update or of a rotation do not wait ever longer for a newest generation that fails.
-func (r *Result) AddAccepted(ctx context.Context, generation int64, err error) {
+func (r *Result) addAccepted(ctx context.Context, generation int64, err error) {
 	if err == nil {
 		return
 	}
@@ -167,5 +222,66 @@ func (r *Result) AddAccepted(ctx context.Context, generation int64, err error) {
 		logf.FromContext(ctx).Error(r.Err, "Newest generation blocked, continuing with last accepted generation", "generation", generation, "requeueAfter", after)
 		r.Err = nil
 	}
-	r.RequeueWithin(ctx, after)
+	r.requeueWithin(ctx, after)
+}
+
+// waitOrFail turns a rendering that gardener-resource-manager failed to apply into a failure that names it.
+func waitOrFail(p plan.Plan, o etcdcluster.Observation) error {
+	if mr := o.ManagedResource; mr.Exists && mr.IsRefused() {
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("ManagedResource %s was not applied: %s", mr.Name, mr.Applied.Message))
+	}
+
+	return waitingFor(p)
+}
+
+// waitingFor returns what a plan waits for.
+func waitingFor(p plan.Plan) error {
+	problem := plan.Waiting(requeueAfter(p), "Waiting for %s (%s)", p.WaitsFor, p.Reason)
+	switch p.Stage {
+	case plan.StageObserve:
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("%s: %s", p.Reason, p.WaitsFor))
+	case plan.StageWaitForSecrets: // WaitsFor has whole sentences
+		problem.Message = fmt.Sprintf("Waiting: %s (%s)", p.WaitsFor, p.Reason)
+		problem.EventReason = "SecretsMissing"
+	case plan.StageQuorumLost:
+		problem.EventReason = "QuorumLost"
+	case plan.StageHold:
+		problem.EventReason = "SplitBrain"
+	}
+
+	return problem
+}
+
+// requeueAfter is when a plan that waits is computed again even if no watch reports a change.
+func requeueAfter(p plan.Plan) time.Duration {
+	period := observationPeriod(p)
+	if p.ReplanAfter > 0 {
+		return min(period, p.ReplanAfter)
+	}
+
+	return period
+}
+
+// observationPeriod is requeueAfter for a plan that only an observation changes.
+func observationPeriod(p plan.Plan) time.Duration {
+	switch p.Stage {
+	case plan.StageRestore:
+		if p.Lively {
+			return memberPeriod
+		}
+
+		return repairPeriod // a watch reports pods, and a node may be partitioned for days
+	case plan.StageWaitForExisting, plan.StageSnapshot, plan.StageGrowVolume:
+		return repairPeriod
+	case plan.StageGrow, plan.StagePromote, plan.StageReplacePod, plan.StageRepair, plan.StageSettle,
+		plan.StageQuorumLost, plan.StageHold:
+		if p.Lively {
+			return memberPeriod
+		}
+		if p.ClusterSize > 1 {
+			return repairPeriod
+		}
+	}
+
+	return FallbackResync
 }

@@ -76,8 +76,6 @@ type Claim struct {
 	Ordinal int
 	// Exists is false when there is no such claim; all else is zero then.
 	Exists bool
-	// Foreign is true for a claim that was not created for the Etcd or for a previous one of its name, and that no member uses.
-	Foreign bool
 	// UID of the claim.
 	UID types.UID
 	// CreationTime is when it was created.

@@ -97,3 +97,11 @@ type IssuedSecret struct {
 	// NotBefore and NotAfter are the times between which its certificate is valid. Zero: it holds none, or a bundle.
 	NotBefore, NotAfter time.Time
 }
+
+// LocalStore is what the Secret of a store with the provider Local says.
+type LocalStore struct {
+	// HostPath is the directory on the node. Empty: there is no Secret, or it names none.
+	HostPath string
+	// Error is why the Secret could not be read. Empty: it was.
+	Error string
+}

@@ -27,6 +27,9 @@ type Observation struct {
 	Pods []Pod
 	// Claims are the volume claims of the members, by exact name, sorted by ordinal.
 	Claims []Claim
+	// ForeignClaims are the claims that have names of the members' claims, that were created neither for the Etcd nor for a previous one of its
+	// name, and that no member uses, sorted by ordinal. No decision is about them.
+	ForeignClaims []Claim
 	// Nodes are the nodes to which volumes of members that do not serve are bound, sorted by name. Others are not looked at.
 	Nodes []Node
 	// MemberLeases are the leases of the members that exist, sorted by name.
@@ -41,6 +44,8 @@ type Observation struct {
 	Secrets []Secret
 	// Gardener is what Gardener says about the namespace. Zero: nobody asked for it.
 	Gardener Gardener
+	// LocalStore is the directory on the node that the Secret of a Local store names. Zero: the store is none, or nobody asked for it.
+	LocalStore LocalStore
 	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: nobody asked for them.
 	Issued []IssuedSecret
 	// Etcd is what the members themselves answered.
@@ -108,6 +113,8 @@ type ManagedResource struct {
 	// GenerationObserved is true when the resource manager has seen the current generation; the conditions speak about
 	// an earlier one otherwise.
 	GenerationObserved bool
+	// AppliesStatefulSet is true when the operator has created the ManagedResource, and the resource manager has applied the StatefulSet from it.
+	AppliesStatefulSet bool
 	// ReconcileRequested is true while the operation annotation waits to be taken up by the resource manager.
 	ReconcileRequested bool
 	// Applied, Healthy and Progressing are the conditions ResourcesApplied, ResourcesHealthy, ResourcesProgressing.

@@ -36,11 +36,11 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 	}
 	// A hibernated or shrunken cluster keeps its claims: as many as it ever had are looked for.
 	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.State.Size), 1) {
-		claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal)
+		claim, isForeign := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal)
 		if events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
 			claim.Warnings = p.warningsOf(ctx, claim)
 		}
-		p.seen.Claims = append(p.seen.Claims, claim)
+		p.addClaim(claim, isForeign)
 	}
 	isNew, isDiscarded := p.seen.State.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.State.Restore == state.RestoreDiscard
 	if isNew || isDiscarded {
@@ -48,12 +48,22 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 	}
 }
 
+// addClaim adds a claim to those of the members, or to the foreign ones.
+func (p *pass) addClaim(claim etcdcluster.Claim, isForeign bool) {
+	if isForeign {
+		p.seen.ForeignClaims = append(p.seen.ForeignClaims, claim)
+
+		return
+	}
+	p.seen.Claims = append(p.seen.Claims, claim)
+}
+
 // readClaimsLeft reads the claims above those of the spec that an earlier Etcd of the name may have left: nothing remembers how many
 // members it had. What a restore leaves of them would be mounted by the members that are added later.
 func (p *pass) readClaimsLeft(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim) {
-	for ordinal := len(p.seen.Claims); ordinal < largestSize && p.seen.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
-		if claim := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal); claim.Exists {
-			p.seen.Claims = append(p.seen.Claims, claim)
+	for ordinal := len(p.seen.Claims) + len(p.seen.ForeignClaims); ordinal < largestSize && p.seen.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
+		if claim, isForeign := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal); claim.Exists {
+			p.addClaim(claim, isForeign)
 		}
 	}
 }
@@ -61,22 +71,19 @@ func (p *pass) readClaimsLeft(ctx context.Context, byName map[string]*corev1.Per
 // claim is the claim of one member. One that is not listed is looked up past the caches, which hold what carries our labels: a
 // claim keeps those of the day on which it was made, and early versions of etcd-druid gave others. Nobody shall take for gone,
 // or for never made, what holds data.
-func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Claim {
+func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) (claim etcdcluster.Claim, isForeign bool) {
 	if listed != nil {
-		return claimFor(listed, ordinal) // it has the labels of the Etcd
+		return claimFor(listed, ordinal), false // it has the labels of the Etcd
 	}
 	name, object := helper.ClaimName(p.etcd, ordinal), &corev1.PersistentVolumeClaim{}
 	switch err := p.APIReader.Get(ctx, p.key(name), object); {
 	case err == nil:
-		claim := claimFor(object, ordinal)
-		claim.Foreign = !helper.IsClaimOf(object, p.etcd) && !p.usesClaim(ordinal)
-
-		return claim
+		return claimFor(object, ordinal), !helper.IsClaimOf(object, p.etcd) && !p.usesClaim(ordinal)
 	case !apierrors.IsNotFound(err):
 		p.failed(etcdcluster.SectionClaims, fmt.Errorf("reading claim %s: %w", name, err))
 	}
 
-	return etcdcluster.Claim{Name: name, Ordinal: ordinal}
+	return etcdcluster.Claim{Name: name, Ordinal: ordinal}, false
 }
 
 // usesClaim is true where a member with the ordinal runs or ran: Kubernetes has let it mount the claim of its name, whatever labels that

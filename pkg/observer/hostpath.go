@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 )
 
@@ -26,4 +27,20 @@ func (o *Observer) HostPath(ctx context.Context, namespace string, store backups
 	}
 
 	return string(secret.Data[backupstore.KeyHostPath]), nil
+}
+
+// readLocalStore reads the directory on the node of a Local store.
+func (p *pass) readLocalStore(ctx context.Context) {
+	if !helper.IsStoreConfigured(p.etcd) {
+		return
+	}
+	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: p.etcd, Gardener: p.seen.Gardener, Pinned: p.seen.State.Store, FallBackOnRefusal: true})
+	if resolution.Store == nil {
+		return
+	}
+	hostPath, err := p.HostPath(ctx, p.etcd.Namespace, *resolution.Store)
+	if err != nil {
+		p.seen.LocalStore.Error = err.Error()
+	}
+	p.seen.LocalStore.HostPath = hostPath
 }

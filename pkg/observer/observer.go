@@ -99,6 +99,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	if request.Gardener {
 		pass.readIssued(ctx)
 		pass.readGardener(ctx)
+		pass.readLocalStore(ctx)
 	}
 	if request.AskEtcd && o.Etcd != nil {
 		pass.askEtcd(ctx)

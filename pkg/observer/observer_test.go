@@ -154,12 +154,12 @@ var _ = Describe("Observer", func() {
 		Expect(seen.Failures).To(BeEmpty())
 		Expect(seen.Claims).To(HaveLen(3))
 		Expect([]bool{seen.Claims[0].Exists, seen.Claims[1].Exists, seen.Claims[2].Exists}).To(Equal([]bool{true, true, false}))
-		Expect([]bool{seen.Claims[0].Foreign, seen.Claims[1].Foreign}).To(Equal([]bool{false, false}))
+		Expect(seen.ForeignClaims).To(BeEmpty())
 		Expect(seen.Claims[1].UID).To(BeEquivalentTo("uid-of-main-main-1"))
 		Expect(seen.Claims[1].CreationTime).To(BeTemporally("==", time.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)))
 	})
 
-	DescribeTable("marks claims of others", func(size string, owner types.UID, expected bool) {
+	DescribeTable("separates claims that do not belong to the Etcd", func(size string, owner types.UID, expected bool) {
 		etcd.UID = "own"
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}
 		claim.Labels = map[string]string{"app.kubernetes.io/part-of": "main"}
@@ -174,7 +174,13 @@ var _ = Describe("Observer", func() {
 			statefulSet.OwnerReferences = []metav1.OwnerReference{{APIVersion: "druid.gardener.cloud/v1alpha1", Kind: "Etcd", Name: "main", UID: owner, Controller: new(true)}}
 			objects = append(objects, statefulSet)
 		}
-		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Foreign).To(Equal(expected))
+		observation := newObserver().Observe(ctx, etcd, observer.Request{})
+		own, foreign := observation.Claims, observation.ForeignClaims
+		if expected {
+			own, foreign = foreign, own
+		}
+		Expect(own).To(ConsistOf(HaveField("Name", "main-main-0")))
+		Expect(foreign).To(BeEmpty())
 	},
 		Entry("before any member ran", "", types.UID(""), true),
 		Entry("while a StatefulSet of something else runs", "", types.UID("other"), true),

@@ -6,10 +6,12 @@ package observer
 
 import (
 	"context"
+	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
 	v1beta1constants "github.com/gardener/gardener/pkg/apis/core/v1beta1/constants"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -45,6 +48,11 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Healthy:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesHealthy),
 		Progressing:        conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesProgressing),
 	}
+	p.seen.ManagedResource.AppliesStatefulSet = object.Labels[managedresources.LabelKeyOrigin] == druidv1alpha1.ManagedResourceOrigin &&
+		slices.ContainsFunc(object.Status.Resources, func(reference resourcesv1alpha1.ObjectReference) bool {
+			return reference.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind() &&
+				reference.Namespace == p.etcd.Namespace && reference.Name == helper.StatefulSetName(p.etcd)
+		})
 	p.seen.State = state.Decode(object.Annotations)
 	if store := p.seen.State.Store; store != nil {
 		p.seen.StoreLocation = store.String()

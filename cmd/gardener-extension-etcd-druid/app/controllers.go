@@ -28,6 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // callTimeout bounds one call to a member of a cluster.
@@ -87,7 +88,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		return err
 	}
 	options := etcd.AddOptions{
-		Config: etcd.Config{
+		Config: target.Config{
 			AutoReconcile:   o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
 			Defaults:        defaults,
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),

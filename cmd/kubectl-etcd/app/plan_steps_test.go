@@ -30,6 +30,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -182,7 +183,7 @@ func clusterWith(change func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	operator := &etcd.Reconciler{
 		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcd.SnapshotCall](),
 		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: k.Connector(nil), Clock: k.Clock},
-		Config: etcd.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
+		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: wrapperImage, BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
 	}

@@ -13,6 +13,7 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
 	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +31,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -43,7 +45,7 @@ type AddOptions struct {
 	// Controller says how many Etcds are worked on at the same time.
 	Controller controller.Options
 	// Config is what the operator's configuration says. Its images must be set.
-	Config Config
+	Config target.Config
 	// Observer reads everything about one Etcd.
 	Observer Observer
 	// Gardener is true where the definitions of Clusters and BackupEntries are installed.
@@ -117,7 +119,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 // etcdForManagedResource maps one of our ManagedResources to its Etcd.
 func etcdForManagedResource(_ context.Context, mr client.Object) []reconcile.Request {
 	name, ok := strings.CutPrefix(mr.GetName(), "druid-")
-	if !ok || mr.GetLabels()[originKey] != originValue {
+	if !ok || mr.GetLabels()[managedresources.LabelKeyOrigin] != druidv1alpha1.ManagedResourceOrigin {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: mr.GetNamespace(), Name: name}}}

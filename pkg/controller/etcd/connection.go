@@ -19,8 +19,10 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // Keys of the Secret with which applications connect.
@@ -31,26 +33,27 @@ const (
 
 // ensureConnection writes the Secret with which applications connect: the same name for ever, whatever was renewed. Its port is
 // that at which members serve, which may be another one than that of the spec.
-func (r *Reconciler) ensureConnection(ctx context.Context, p *pass) error {
-	configs := secrets.ConfigNamesFor(p.canonical.Name)
-	bundle, found := p.issued.manager.Get(configs.ClientCA, secretsmanager.Bundle)
-	certificate := p.issued.secrets[configs.Client]
+func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error {
+	configs := secrets.ConfigNamesFor(run.Target.Etcd.Name)
+	issued := r.issuedFor(run)
+	bundle, found := issued.manager.Get(configs.ClientCA, secretsmanager.Bundle)
+	certificate := issued.secrets[configs.Client]
 	if !found || certificate == nil {
-		return fmt.Errorf("there is no CA or no client certificate for Secret %s", secrets.ConnectionName(p.canonical))
+		return fmt.Errorf("there is no CA or no client certificate for Secret %s", secrets.ConnectionName(run.Target.Etcd))
 	}
 
-	port := cmp.Or(p.observation.ServedClientPort(), helper.ClientPort(p.canonical))
-	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.canonical.Namespace, Name: secrets.ConnectionName(p.canonical)}}
+	port := cmp.Or(run.Observation.ServedClientPort(), helper.ClientPort(run.Target.Etcd))
+	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: run.Target.Etcd.Namespace, Name: secrets.ConnectionName(run.Target.Etcd)}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Client, connection, func() error {
-		if connection.ResourceVersion != "" && !isConnectionOf(connection, p.etcd) {
-			return refuseForeign(druidv1alpha1.ErrorCodeSyncSecrets, p.etcd, "Secret "+connection.Name)
+		if connection.ResourceVersion != "" && !isConnectionOf(connection, run.Target.Stored) {
+			return target.RefuseForeign(druidv1alpha1.ErrorCodeSyncSecrets, run.Target.Stored, "Secret "+connection.Name)
 		}
-		connection.Labels = helper.DefaultLabels(p.canonical)
+		connection.Labels = helper.DefaultLabels(run.Target.Etcd)
 		connection.Labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameConnection
-		connection.OwnerReferences = []metav1.OwnerReference{helper.OwnerReference(p.canonical)}
+		connection.OwnerReferences = []metav1.OwnerReference{helper.OwnerReference(run.Target.Etcd)}
 		connection.Type = corev1.SecretTypeOpaque
 		connection.Data = map[string][]byte{
-			connectionEndpoints:     []byte(fmt.Sprintf("https://%s.%s.svc:%d", helper.ClientServiceName(p.canonical), p.canonical.Namespace, port)),
+			connectionEndpoints:     []byte(fmt.Sprintf("https://%s.%s.svc:%d", helper.ClientServiceName(run.Target.Etcd), run.Target.Etcd.Namespace, port)),
 			connectionCA:            bundle.Data[secretsutils.DataKeyCertificateBundle],
 			corev1.TLSCertKey:       certificate.Data[corev1.TLSCertKey],
 			corev1.TLSPrivateKeyKey: certificate.Data[corev1.TLSPrivateKeyKey],

@@ -32,7 +32,8 @@ var errDryRunUnavailable = errors.New("the dry run is not available")
 // repairDrift requests gardener-resource-manager to apply the ManagedResource again if an applied object was deleted or changed.
 // It returns true, and what is waited for, until that is done. An object that differs again within drift.Pause after its last
 // repair is left as it is until then, and the rest of the reconciliation continues.
-func (r *Reconciler) repairDrift(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering) (bool, error) {
+func (r *execution) repairDrift(ctx context.Context, run *engine.Run) (bool, error) {
+	mr, rendered := r.current, run.Rendered
 	if mr.Annotations[resourcesv1alpha1.Ignore] == "true" {
 		return false, nil // gardener-resource-manager would not apply it
 	}
@@ -43,38 +44,38 @@ func (r *Reconciler) repairDrift(ctx context.Context, p *pass, mr *resourcesv1al
 	}
 	due, recent := split(found, repairs, now)
 	if len(due) > 0 {
-		r.event(p.etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", mr.Name, describe(due))
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", mr.Name, describe(due))
 		if err := r.recordRepairs(ctx, mr, repairs.With(now, objectsOf(due)...)); err != nil {
 			return false, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
 		}
 		return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(due))
 	}
 	for _, difference := range recent {
-		if left := applyTimeout - now.Sub(difference.repairedAt); left > 0 {
+		if left := applyTimeout - now.Sub(difference.RepairedAt); left > 0 {
 			return true, plan.Waiting(left, "Waiting for ManagedResource %s to be applied again: %s", mr.Name, describe(recent))
 		}
 	}
-	p.withhold(recent...)
+	run.Withhold(recent...)
 	return false, nil
 }
 
 // driftOf returns the rendered objects that are gone or that applying the rendering would change. It reads an object from the API server
 // only if its metadata in the cache says that it changed since it was last compared. Within drift.Pause after a repair of an object it reads
 // that object at most maxComparisons times while it differs.
-func (r *Reconciler) driftOf(ctx context.Context, rendered rendering, repairs drift.Repairs, now time.Time) ([]difference, error) {
-	var found []difference
-	for _, obj := range rendered.objects {
+func (r *Reconciler) driftOf(ctx context.Context, rendered engine.Rendered, repairs drift.Repairs, now time.Time) ([]engine.Difference, error) {
+	var found []engine.Difference
+	for _, obj := range rendered.Objects {
 		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
 		if err != nil {
 			return nil, err
 		}
 		name := kind.Kind + "/" + obj.GetName()
-		what, err := r.compare(ctx, kind, obj, comparison{checksum: rendered.checksum(), repairedAt: repairs.Last(name, now)})
+		what, err := r.compare(ctx, kind, obj, comparison{checksum: rendered.Rendering.Checksum, repairedAt: repairs.Last(name, now)})
 		if err != nil {
 			return nil, fmt.Errorf("comparing %s %s with its rendering: %w", kind.Kind, obj.GetName(), err)
 		}
 		if what != "" {
-			found = append(found, difference{object: name, message: fmt.Sprintf("%s %s %s", kind.Kind, obj.GetName(), what)})
+			found = append(found, engine.Difference{Object: name, Message: fmt.Sprintf("%s %s %s", kind.Kind, obj.GetName(), what)})
 		}
 	}
 	return found, nil

@@ -34,31 +34,16 @@ import (
 // differs counts as changed again.
 const applyTimeout = 30 * time.Second
 
-// difference is an object that is not as it is rendered.
-type difference struct {
-	// object is its kind and name, for example Service/main-client.
-	object string
-	// message says what differs.
-	message string
-	// repairedAt is the time of its last repair. Zero: it may be repaired now.
-	repairedAt time.Time
-}
-
 // repairsOf reads the repairs of the objects of a rendering from the ManagedResource.
-func repairsOf(mr *resourcesv1alpha1.ManagedResource, rendered rendering) drift.Repairs {
-	return drift.ParseRepairs(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationRepairs], rendered.checksum())
-}
-
-// checksum identifies everything that was rendered.
-func (r rendering) checksum() string {
-	return r.statefulSet.Annotations[etcdcluster.RenderingAnnotation]
+func repairsOf(mr *resourcesv1alpha1.ManagedResource, rendered engine.Rendered) drift.Repairs {
+	return drift.ParseRepairs(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationRepairs], rendered.Rendering.Checksum)
 }
 
 // split separates the objects that may be repaired now from those that were repaired within drift.Pause.
-func split(found []difference, repairs drift.Repairs, now time.Time) (due, recent []difference) {
+func split(found []engine.Difference, repairs drift.Repairs, now time.Time) (due, recent []engine.Difference) {
 	for _, one := range found {
-		one.repairedAt = repairs.Last(one.object, now)
-		if one.repairedAt.IsZero() {
+		one.RepairedAt = repairs.Last(one.Object, now)
+		if one.RepairedAt.IsZero() {
 			due = append(due, one)
 		} else {
 			recent = append(recent, one)
@@ -67,18 +52,18 @@ func split(found []difference, repairs drift.Repairs, now time.Time) (due, recen
 	return due, recent
 }
 
-func describe(found []difference) string {
+func describe(found []engine.Difference) string {
 	messages := make([]string, 0, len(found))
 	for _, one := range found {
-		messages = append(messages, one.message)
+		messages = append(messages, one.Message)
 	}
 	return strings.Join(messages, "; ")
 }
 
-func objectsOf(found []difference) []string {
+func objectsOf(found []engine.Difference) []string {
 	objects := make([]string, 0, len(found))
 	for _, one := range found {
-		objects = append(objects, one.object)
+		objects = append(objects, one.Object)
 	}
 	return objects
 }
@@ -86,37 +71,38 @@ func objectsOf(found []difference) []string {
 // limitRecreation returns the Leases and the payload of an unchanged rendering that were deleted and that may be recreated now, and
 // withholds the others. A ManagedResource whose spec was changed is written at most once within drift.Pause: until then the error
 // says what is waited for.
-func (r *Reconciler) limitRecreation(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering) ([]difference, error) {
-	isApplied := p.observation.StatefulSet.Rendering.Checksum == rendered.checksum()
+func (r *execution) limitRecreation(ctx context.Context, run *engine.Run, desired desiredResource) ([]engine.Difference, error) {
+	mr, rendered := r.current, run.Rendered
+	isApplied := run.Observation.StatefulSet.Rendering.Checksum == rendered.Rendering.Checksum
 	if mr == nil || mr.DeletionTimestamp != nil || !isApplied {
 		return nil, nil // all is created or written with the first or a new rendering
 	}
 	now, repairs := r.Clock.Now(), repairsOf(mr, rendered)
-	if !rendered.resource.describes(mr) {
-		due, recent := split([]difference{{object: "ManagedResource/" + mr.Name, message: "ManagedResource " + mr.Name + " differs from its rendering in spec"}}, repairs, now)
-		p.withhold(recent...)
+	if !desired.describes(mr) {
+		due, recent := split([]engine.Difference{{Object: "ManagedResource/" + mr.Name, Message: "ManagedResource " + mr.Name + " differs from its rendering in spec"}}, repairs, now)
+		run.Withhold(recent...)
 		if len(due) > 0 { // recorded by the same write
-			rendered.resource.annotations[druidv1alpha1.ManagedResourceAnnotationRepairs] = repairs.With(now, objectsOf(due)...).String()
+			desired.annotations[druidv1alpha1.ManagedResourceAnnotationRepairs] = repairs.With(now, objectsOf(due)...).String()
 		}
-		return nil, p.withholding(now, nil)
+		return nil, run.Withheld(now)
 	}
-	found, err := r.missingObjects(ctx, p.canonical, rendered, repairs)
+	found, err := r.missingObjects(ctx, rendered, desired.secretName, repairs)
 	due, recent := split(found, repairs, now)
-	p.withhold(recent...)
+	run.Withhold(recent...)
 	return due, plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 }
 
 // missingObjects are the Leases and the payload that do not exist. What the cache does not have is read from the API server, but once if it
 // was recreated within drift.Pause.
-func (r *Reconciler) missingObjects(ctx context.Context, etcd *druidv1alpha1.Etcd, rendered rendering, repairs drift.Repairs) ([]difference, error) {
+func (r *Reconciler) missingObjects(ctx context.Context, rendered engine.Rendered, payloadName string, repairs drift.Repairs) ([]engine.Difference, error) {
 	var objects []client.Object
-	for _, lease := range append(componentetcd.MemberLeases(rendered.values), componentetcd.SnapshotLeases(rendered.values)...) {
+	for _, lease := range append(componentetcd.MemberLeases(rendered.Values), componentetcd.SnapshotLeases(rendered.Values)...) {
 		objects = append(objects, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: lease.Namespace, Name: lease.Name}})
 	}
 	payload := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
-	payload.Namespace, payload.Name = etcd.Namespace, rendered.resource.secretName
+	payload.Namespace, payload.Name = rendered.StatefulSet.Namespace, payloadName
 
-	var found []difference
+	var found []engine.Difference
 	for _, obj := range append(objects, payload) {
 		kind, err := apiutil.GVKForObject(obj, r.Client.Scheme())
 		if err != nil {
@@ -124,14 +110,14 @@ func (r *Reconciler) missingObjects(ctx context.Context, etcd *druidv1alpha1.Etc
 		}
 		name := obj.GetName()
 		isMissing, err := r.isMissing(ctx, obj, comparison{
-			object: objectKey{kind: kind, key: client.ObjectKeyFromObject(obj)}, checksum: rendered.checksum(), version: missingVersion,
+			object: objectKey{kind: kind, key: client.ObjectKeyFromObject(obj)}, checksum: rendered.Rendering.Checksum, version: missingVersion,
 			repairedAt: repairs.Last(kind.Kind+"/"+name, r.Clock.Now()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("reading %s %s: %w", kind.Kind, name, err)
 		}
 		if isMissing {
-			found = append(found, difference{object: kind.Kind + "/" + name, message: fmt.Sprintf("%s %s is gone", kind.Kind, name)})
+			found = append(found, engine.Difference{Object: kind.Kind + "/" + name, Message: fmt.Sprintf("%s %s is gone", kind.Kind, name)})
 		}
 	}
 	return found, nil
@@ -157,11 +143,12 @@ func (r *Reconciler) isMissing(ctx context.Context, obj client.Object, c compari
 
 // recordRecreation records at the ManagedResource what was recreated. If the operator dies before that, it may recreate the same
 // object once more within drift.Pause.
-func (r *Reconciler) recordRecreation(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, recreated []difference) error {
+func (r *execution) recordRecreation(ctx context.Context, run *engine.Run, recreated []engine.Difference) error {
 	if len(recreated) == 0 {
 		return nil
 	}
-	r.event(p.etcd, corev1.EventTypeNormal, "RepairingDrift", "Recreated what was deleted: %s", describe(recreated))
+	mr, rendered := r.current, run.Rendered
+	r.event(run.Target.Stored, corev1.EventTypeNormal, "RepairingDrift", "Recreated what was deleted: %s", describe(recreated))
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(mr), mr); err != nil {
 			return err
@@ -177,25 +164,12 @@ func (r *Reconciler) recordRecreation(ctx context.Context, p *pass, mr *resource
 	return nil
 }
 
-// withhold notes objects that are not repaired now, each once.
-func (p *pass) withhold(found ...difference) {
-	for _, one := range found {
-		if !p.isWithheld(one.object) {
-			p.withheld = append(p.withheld, one)
-		}
-	}
-}
-
-// isWithheld is true for an object that was repaired within drift.Pause and is not repaired now.
-func (p *pass) isWithheld(object string) bool {
-	return slices.ContainsFunc(p.withheld, func(one difference) bool { return one.object == object })
-}
-
 // limitStep returns true for a step that is not executed now: no pod is replaced by a template that another writer has changed, and
 // the StatefulSet is not requested again within drift.Pause.
-func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, rendered rendering, decision plan.Plan) (bool, error) {
-	object := statefulSetObject(p.canonical)
-	if decision.Stage == plan.StageReplacePod && p.isWithheld(object) {
+func (r *execution) limitStep(ctx context.Context, run *engine.Run) (bool, error) {
+	mr, rendered, decision := r.current, run.Rendered, run.Plan
+	object := statefulSetObject(run.Target.Etcd)
+	if decision.Stage == plan.StageReplacePod && run.IsWithheld(object) {
 		return true, nil
 	}
 	if _, is := decision.Step.(plan.RequestReconcile); !is {
@@ -212,59 +186,27 @@ func (r *Reconciler) limitStep(ctx context.Context, p *pass, mr *resourcesv1alph
 	if left := applyTimeout - now.Sub(last); left > 0 {
 		return true, plan.Waiting(left, "Waiting for ManagedResource %s to be applied again: %s", mr.Name, decision.Reason)
 	}
-	p.withhold(difference{object: object, message: decision.Reason, repairedAt: last})
+	run.Withhold(engine.Difference{Object: object, Message: decision.Reason, RepairedAt: last})
 	return true, nil
 }
 
 // showsRendering is what waits for the cache if the StatefulSet at the API server shows the rendering already.
-func (r *Reconciler) showsRendering(ctx context.Context, rendered rendering) (bool, error) {
+func (r *Reconciler) showsRendering(ctx context.Context, rendered engine.Rendered) (bool, error) {
 	live := &appsv1.StatefulSet{}
-	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(rendered.statefulSet), live); err != nil {
+	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(rendered.StatefulSet), live); err != nil {
 		return false, plan.Failed(druidv1alpha1.ErrorCodeGetStatefulSet, client.IgnoreNotFound(err))
 	}
-	if live.DeletionTimestamp != nil || live.Annotations[etcdcluster.RenderingAnnotation] != rendered.checksum() {
+	if live.DeletionTimestamp != nil || live.Annotations[etcdcluster.RenderingAnnotation] != rendered.Rendering.Checksum {
 		return false, nil
 	}
 	return true, plan.Waiting(engine.FallbackResync, "Waiting for StatefulSet %s as it was applied", live.Name)
 }
 
 // notWithheld are the Leases that may be created now if they do not exist.
-func (p *pass) notWithheld(leases []*coordinationv1.Lease) []*coordinationv1.Lease {
-	return slices.DeleteFunc(leases, func(lease *coordinationv1.Lease) bool { return p.isWithheld("Lease/" + lease.Name) })
+func notWithheld(run *engine.Run, leases []*coordinationv1.Lease) []*coordinationv1.Lease {
+	return slices.DeleteFunc(leases, func(lease *coordinationv1.Lease) bool { return run.IsWithheld("Lease/" + lease.Name) })
 }
 
 func statefulSetObject(etcd *druidv1alpha1.Etcd) string {
 	return "StatefulSet/" + helper.StatefulSetName(etcd)
-}
-
-// withholding adds to the outcome of a reconciliation the objects that differ again and are not repaired yet.
-func (p *pass) withholding(now time.Time, err error) error {
-	if len(p.withheld) == 0 {
-		return err
-	}
-	var messages []string
-	after := drift.Pause
-	for _, one := range p.withheld {
-		next := one.repairedAt.Add(drift.Pause)
-		messages = append(messages, fmt.Sprintf("%s although the operator repaired it at %s; it repairs it again at %s",
-			one.message, one.repairedAt.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)))
-		after = min(after, max(time.Second, next.Sub(now)))
-	}
-	message := strings.Join(messages, "; ") + ". Another controller or a user changes the same objects: stop it"
-	switch problem := plan.AsProblem(err); {
-	case err == nil, problem != nil && problem.Kind == plan.ProblemSkipped:
-		waiting := plan.Waiting(after, "Waiting to repair again: %s", message)
-		waiting.EventReason = "DriftNotRepaired"
-		return waiting
-	case problem != nil && problem.Kind == plan.ProblemWaiting:
-		both := *problem
-		both.Message += "; " + message
-		both.RequeueAfter = min(both.RequeueAfter, after)
-		return &both
-	default:
-		if p.comeBack == 0 || after < p.comeBack {
-			p.comeBack = after
-		}
-		return err
-	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -87,19 +88,24 @@ func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.E
 	return &state.VerifiedSnapshot{Name: snapshot.Name, Revision: snapshot.LastRevision, At: asked}, nil
 }
 
-// seeFinalSnapshot computes the condition about the snapshot from a plan, as far as the plan is about it.
-func (p *pass) seeFinalSnapshot(decision plan.Plan) {
+// finalSnapshotOf returns the condition about the snapshot before the members stop, nil if there is none. False: the plan of the run is not
+// about it.
+func finalSnapshotOf(run *engine.Run) (*druidv1alpha1.Condition, bool) {
 	switch {
-	case decision.Stage == plan.StageSnapshot:
-		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotPending(decision, p.observation.SnapshotCalls), true
-	case decision.Render:
-		p.finalSnapshot, p.finalSnapshotSeen = conditions.FinalSnapshotTaken(decision.FinalSnapshot), true
+	case run == nil:
+		return nil, false
+	case run.Planned.Stage == plan.StageSnapshot:
+		return conditions.FinalSnapshotPending(run.Planned, run.Observation.SnapshotCalls), true
+	case run.Planned.Render:
+		return conditions.FinalSnapshotTaken(run.Planned.FinalSnapshot), true
+	default:
+		return nil, false
 	}
 }
 
 // announceStop tells with what snapshot the members are stopped, once.
-func (r *Reconciler) announceStop(p *pass, decision plan.Plan) {
-	snapshot, before := decision.FinalSnapshot, p.observation.State.FinalSnapshot
+func (r *execution) announceStop(run *engine.Run) {
+	snapshot, before := run.Rendered.Plan.FinalSnapshot, run.Observation.State.FinalSnapshot
 	if snapshot == nil || before != nil && before.String() == snapshot.String() {
 		return
 	}
@@ -107,7 +113,7 @@ func (r *Reconciler) announceStop(p *pass, decision plan.Plan) {
 	if snapshot.Missing == state.SnapshotFailed {
 		eventType = corev1.EventTypeWarning
 	}
-	r.event(p.etcd, eventType, "Hibernating", "The members are stopped with %s", snapshot)
+	r.event(run.Target.Stored, eventType, "Hibernating", "The members are stopped with %s", snapshot)
 }
 
 // saveData has a full snapshot taken and verified before the volumes of an Etcd are deleted, and keeps the deletion waiting
@@ -125,7 +131,6 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	}
 	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
 	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
-	_ = splitClaims(&o) // the deletion leaves them alone
 	o.SnapshotCalls = r.snapshotCalls(canonical)
 	decision := planner.ForDeletion(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
 	if decision.Outcome() != plan.OutcomeDone {

@@ -40,8 +40,8 @@ const (
 )
 
 // hold returns an error where the guard holds the reconciliation back after this observation.
-func (r *Reconciler) hold(p *pass) error {
-	return r.holdAt(p.etcd, fingerprintOf(p.etcd, p.observation))
+func (r *Reconciler) hold(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
+	return r.holdAt(etcd, fingerprintOf(etcd, o))
 }
 
 // holdDeletion is hold for a deletion, whose progress is what it waited for last.

@@ -18,9 +18,11 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLeases writes before
@@ -53,7 +55,7 @@ func (r *Reconciler) ensureLease(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	case helper.IsOwned(current, etcd):
 		return r.ensureLabels(ctx, current, desired.Labels)
 	case !helper.IsOwnedByPrevious(current, etcd):
-		return refuseForeign(druidv1alpha1.ErrorCodeSyncMemberLease, etcd, "Lease "+current.Name)
+		return target.RefuseForeign(druidv1alpha1.ErrorCodeSyncMemberLease, etcd, "Lease "+current.Name)
 	}
 	if err := r.checkCurrent(ctx, etcd); err != nil {
 		return err
@@ -92,11 +94,11 @@ func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lea
 	return r.Client.Patch(ctx, lease, client.MergeFrom(before))
 }
 
-// tellLeases writes into the leases of members that have a vote who they are, as their sidecars do some ten seconds after they got it.
-// Members that were stopped before that would never be started together.
-func (r *Reconciler) tellLeases(ctx context.Context, p *pass) error {
-	for _, member := range planner.UntoldVoters(p.canonical, p.observation) {
-		if err := r.tellLease(ctx, p.canonical, member); err != nil {
+// Maintain implements engine.Executor. It writes into the Leases of voting members who they are, as their sidecars do some ten seconds after
+// the promotion. Members that were stopped before that would never be started together.
+func (r *execution) Maintain(ctx context.Context, run *engine.Run) error {
+	for _, member := range planner.UntoldVoters(run.Target.Etcd, run.Observation) {
+		if err := r.tellLease(ctx, run.Target.Etcd, member); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
 		}
 	}

@@ -23,14 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-)
-
-const (
-	// originKey and originValue mark the ManagedResources of this operator. Never "gardener": gardenlet deletes those in
-	// bulk.
-	originKey   = managedresources.LabelKeyOrigin
-	originValue = "gardener-extension-etcd-druid"
 )
 
 // desiredResource is a ManagedResource as it should be.
@@ -94,22 +88,23 @@ func (d desiredResource) equals(mr *resourcesv1alpha1.ManagedResource) bool {
 			return false
 		}
 	}
-	return mr.Labels[originKey] == originValue
+	return mr.Labels[managedresources.LabelKeyOrigin] == druidv1alpha1.ManagedResourceOrigin
 }
 
 // ensureManagedResource writes the payload and the ManagedResource unless both are there already. It returns whether
 // anything was written. The write fails with a conflict if the ManagedResource is another one than current by now.
-func (r *Reconciler) ensureManagedResource(ctx context.Context, p *pass, current *resourcesv1alpha1.ManagedResource, desired desiredResource) (bool, error) {
-	etcd := p.canonical
+func (r *execution) ensureManagedResource(ctx context.Context, run *engine.Run, desired desiredResource) (bool, error) {
+	current := r.current
+	etcd := run.Target.Etcd
 	exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
 	if err != nil {
 		return false, err
 	}
-	if (exists || p.isWithheld("Secret/"+desired.secretName)) && desired.equals(current) {
+	if (exists || run.IsWithheld("Secret/"+desired.secretName)) && desired.equals(current) {
 		return false, nil
 	}
 
-	labels := map[string]string{originKey: originValue}
+	labels := map[string]string{managedresources.LabelKeyOrigin: druidv1alpha1.ManagedResourceOrigin}
 	secretLabels := maps.Clone(labels)
 	secretLabels[druidv1alpha1.LabelPartOfKey] = etcd.Name
 	_, secret := managedresources.NewSecret(r.Client, etcd.Namespace, helper.ManagedResourceName(etcd), desired.data, true)
@@ -145,11 +140,11 @@ func (r *Reconciler) checkOrigin(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 
 // refuseOrigin refuses a ManagedResource that another controller created. Nil: the operator created it.
 func refuseOrigin(mr *resourcesv1alpha1.ManagedResource) error {
-	origin := mr.Labels[originKey]
-	if origin == originValue {
+	origin := mr.Labels[managedresources.LabelKeyOrigin]
+	if origin == druidv1alpha1.ManagedResourceOrigin {
 		return nil
 	}
-	return plan.Refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, originValue))
+	return plan.Refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, druidv1alpha1.ManagedResourceOrigin))
 }
 
 // payloadExists looks the payload up by metadata alone, which the caches hold.

@@ -8,9 +8,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/utils/managedresources"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,22 +19,9 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
-
-// refuseForeign returns the refusal of an Etcd because of objects of others, each as kind and name.
-func refuseForeign(code druidv1alpha1.ErrorCode, etcd *druidv1alpha1.Etcd, objects ...string) error {
-	return &plan.Problem{Kind: plan.ProblemRefused, Code: code, Foreign: true, Message: fmt.Sprintf(
-		"metadata.name: %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name",
-		strings.Join(objects, ", "), etcd.Namespace)}
-}
-
-// isForeign is true for the error of an Etcd that is refused because of objects of others.
-func isForeign(err error) bool {
-	problem := plan.AsProblem(err)
-	return problem != nil && problem.Foreign
-}
 
 // runsThisOperator is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
 func isOurs(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
@@ -43,7 +30,7 @@ func isOurs(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 
 // lists is true for an object that gardener-resource-manager has applied from a ManagedResource of this operator.
 func lists(mr *resourcesv1alpha1.ManagedResource, kind schema.GroupVersionKind, name string) bool {
-	if mr == nil || mr.Labels[originKey] != originValue {
+	if mr == nil || mr.Labels[managedresources.LabelKeyOrigin] != druidv1alpha1.ManagedResourceOrigin {
 		return false
 	}
 	return slices.ContainsFunc(mr.Status.Resources, func(reference resourcesv1alpha1.ObjectReference) bool {
@@ -75,36 +62,5 @@ func (r *Reconciler) checkOwnership(ctx context.Context, etcd *druidv1alpha1.Etc
 	if len(foreign) == 0 {
 		return nil
 	}
-	return refuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, etcd, foreign...)
-}
-
-// checkObserved refuses what must not be planned with: a StatefulSet and claims that do not belong to the Etcd.
-func (p *pass) checkObserved(mr *resourcesv1alpha1.ManagedResource) error {
-	var foreign []string
-	statefulSet := p.observation.StatefulSet
-	isOrphan := statefulSet.OwnerUID == "" && !lists(mr, statefulSetKind, statefulSet.Name)
-	if statefulSet.Exists && (statefulSet.Foreign || isOrphan) {
-		foreign = append(foreign, "StatefulSet "+statefulSet.Name)
-	}
-	for _, claim := range p.foreignClaims {
-		foreign = append(foreign, "PersistentVolumeClaim "+claim.Name)
-	}
-	if len(foreign) == 0 {
-		return nil
-	}
-	return refuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, p.canonical, foreign...)
-}
-
-// splitClaims takes the claims that belong to others out of an observation: no decision is about them.
-func splitClaims(o *etcdcluster.Observation) []etcdcluster.Claim {
-	var ours, foreign []etcdcluster.Claim
-	for _, claim := range o.Claims {
-		if claim.Foreign {
-			foreign = append(foreign, claim)
-			continue
-		}
-		ours = append(ours, claim)
-	}
-	o.Claims = ours
-	return foreign
+	return target.RefuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, etcd, foreign...)
 }

@@ -7,7 +7,6 @@ package etcd
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +19,6 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
@@ -29,7 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // Observer reads everything about one Etcd once, and knows the way to its members.
@@ -41,17 +38,7 @@ type Observer interface {
 	Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error)
 }
 
-// Config is what the operator's configuration says about the spec of Etcds.
-type Config struct {
-	// AutoReconcile rolls each new generation out without the operation annotation.
-	AutoReconcile bool
-	// Defaults are what a generation is rendered with that is accepted from now on.
-	Defaults state.Defaults
-	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
-	LocalStoreRoots backupstore.LocalRoots
-}
-
-// Reconciler carries out the specs of Etcds.
+// Reconciler reconciles Etcds.
 type Reconciler struct {
 	// Client reads from the caches and writes. What it writes is counted by the guard if it is one of writeguard.CountWrites.
 	Client client.Client
@@ -66,15 +53,15 @@ type Reconciler struct {
 	// Recorder writes events.
 	Recorder events.EventRecorder
 	// Config is what the operator's configuration says.
-	Config Config
-	// Payloads remembers the payloads of ManagedResources by the checksum of what they hold. Nil: each is made anew.
+	Config target.Config
+	// Payloads caches the payloads of ManagedResources by the checksum of their content. Nil: no cache.
 	Payloads *lru.Cache
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[SnapshotCall]
 
-	// operations are those that go on, for the metrics.
+	// operations are those that have not ended, for the metrics.
 	operations operations
 	// growths are the larger volumes that were refused lately.
 	growths growths
@@ -84,62 +71,9 @@ type Reconciler struct {
 	compared comparisons
 }
 
-// pass is what one reconciliation learns on its way to the status.
-type pass struct {
-	// etcd is the Etcd as it was first read: what is written back is about this generation and no later one.
-	etcd *druidv1alpha1.Etcd
-	// canonical is its current form; nil if there is none.
-	canonical *druidv1alpha1.Etcd
-	// observation is meaningful if observed.
-	observation etcdcluster.Observation
-	observed    bool
-	// foreignClaims are the claims that have names of the members' claims and belong to others.
-	foreignClaims []etcdcluster.Claim
-	// applied is true when the StatefulSet shows what this generation is rendered to.
-	applied bool
-	// issued is what was issued for TLS, and how far that is; nil if nobody got that far.
-	issued *issued
-	// comeBack is when something has to be done of which no event tells, such as the renewal of a certificate. 0: nothing.
-	comeBack time.Duration
-	// reached is true once everything that comes before the plan's step is done.
-	reached bool
-	// repairing is when members have to be looked at again that are not back, although the spec is not carried out. 0: all are.
-	repairing time.Duration
-	// finalSnapshot is the condition about the snapshot before the members stop; nil: there is none. It is meaningful if
-	// finalSnapshotSeen.
-	finalSnapshot     *druidv1alpha1.Condition
-	finalSnapshotSeen bool
-	// store is what looking for the store came to; nil if nobody looked.
-	store *conditions.StoreResolution
-	// accepted is what the generation is rendered with; nil if nobody accepted it yet.
-	accepted *state.Accepted
-	// newest is what was issued for a newer generation, which is not carried out; nil: nothing.
-	newest *issued
-	// keeps is true where the generation is an earlier one, at which the cluster is kept.
-	keeps bool
-	// withheld are the objects that differ again so soon after their last repair that they are not repaired now.
-	withheld []difference
-	// kept is the pass that keeps the cluster at what was accepted last, since the newest generation is not carried out, and
-	// what it came to. Nil: there is none.
-	kept *keeping
-}
-
-// Reconcile carries out the spec of one Etcd as far as it can be carried out now, and never blocks:
-//
-//  1. It reads the Etcd; what is gone is left alone, what is being deleted is taken apart (reconciler_delete.go).
-//  2. It maps the older manifest form, and reads the world once (the observer).
-//  3. It stops where the spec is suspended, waits for the operation annotation, or is invalid. Whatever ends it before the
-//     plan's step, what was accepted last is carried out instead (keep.go).
-//  4. It lets the plan say what to render and whether a step is due (etcdcluster).
-//  5. It finds the store (backupstore), and has certificates issued that nobody gave (secrets, issue.go).
-//  6. It renders, tries the outcome on the API server without writing it, and writes leases and ManagedResource.
-//  7. It does at most one step, if there was nothing to write; when none is left, it takes the rotation of CAs one stage
-//     further, and deletes Secrets that nobody mounts any more.
-//  8. It patches the status once, of the generation that it read first, and removes the operation annotation when the
-//     StatefulSet shows that generation.
-//
-// Steps 2 to 7 are in reconciler_reconcile.go. Whatever ends them early becomes status and requeue in outcome.go. What is repeated
-// without effect is slowed down in guard.go.
+// Reconcile reconciles one Etcd as far as possible now, and never blocks. It reads the Etcd, and deletes what belongs to one that is being
+// deleted (reconciler_delete.go). Package engine does the rest through execution.go. The result becomes the one status patch of the
+// generation that was read first. The write guard slows down what is repeated without effect (guard.go).
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	recorded, acts := writeguard.Record(ctx)
 	result, err := r.reconcile(recorded, req)
@@ -164,51 +98,48 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 		return r.delete(ctx, etcd)
 	}
 
-	p := &pass{etcd: etcd}
-	err := r.carryOut(ctx, p)
-	if engine.IsInterrupted(err) {
-		return reconcile.Result{}, err
+	execution := &execution{Reconciler: r, issued: map[target.Source]*issued{}}
+	result := engine.Engine{Observer: execution, Executor: execution, Render: engine.Render, Config: r.Config, Clock: r.Clock}.Reconcile(ctx, etcd)
+	if engine.IsInterrupted(result.Err) {
+		return reconcile.Result{}, result.Err
 	}
-	o := engine.ResultOf(err)
-	o.KeepOperation = o.KeepOperation || err != nil && isOver(etcd)
-	if p.kept != nil {
-		o.AddAccepted(ctx, p.kept.generation, p.kept.err)
-	}
-	o.RequeueForRepair(ctx, p.repairing)
-	o.RequeueWithin(ctx, p.comeBack)
-	if isForeign(err) {
-		o.RequeueWithin(ctx, engine.FallbackResync) // the operator watches no objects of others
-	}
-	return r.report(ctx, p, o)
+	return r.report(ctx, result)
 }
 
-// report writes the status and removes the operation annotation.
-func (r *Reconciler) report(ctx context.Context, p *pass, o engine.Result) (reconcile.Result, error) {
-	next := p.etcd.DeepCopy()
-	changed := r.setStatus(ctx, p, next, o)
-	before := p.etcd.DeepCopy()
-	if err := r.patchStatus(ctx, p.etcd, next); err != nil {
+// report patches the status and removes annotations that are consumed.
+func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Result, error) {
+	run := o.Newest
+	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
+		if run != nil {
+			r.operations.see(client.ObjectKeyFromObject(run.Target.Stored), run.Planned)
+			r.operations.see(client.ObjectKeyFromObject(run.Target.Stored), run.Plan)
+		}
+	}
+	next := run.Target.Stored.DeepCopy()
+	changed := r.setStatus(ctx, next, o)
+	before := run.Target.Stored.DeepCopy()
+	if err := r.patchStatus(ctx, run.Target.Stored, next); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	r.measureOperation(before, next)
 	if changed && o.EventReason != "" {
-		r.event(p.etcd, o.EventType, o.EventReason, "%s", o.Description)
+		r.event(run.Target.Stored, o.EventType, o.EventReason, "%s", o.Description)
 	}
 	r.tell(before, next, o.EventReason)
 
-	rotationTaken := r.takeRotationAnnotation(p, next)
-	restoreTaken := r.takeRestoreAnnotation(p, next)
-	operationDone := p.applied && helper.RemoveOperationAnnotations(next)
+	rotationTaken := r.takeRotationAnnotation(o.RunWithTLS(), next)
+	restoreTaken := r.takeRestoreAnnotation(run, next)
+	operationDone := run.Applied && helper.RemoveOperationAnnotations(next)
 	if rotationTaken || restoreTaken || operationDone {
-		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(p.etcd.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(run.Target.Stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("removing annotations: %w", err)
 		}
 	}
-	if err := r.ignoreRestore(ctx, p); err != nil {
+	if err := r.ignoreRestore(ctx, run); err != nil {
 		return reconcile.Result{}, err
 	}
 	if operationDone {
-		r.event(p.etcd, corev1.EventTypeNormal, "Applied", "Generation %d is applied", p.etcd.Generation)
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "Applied", "Generation %d is applied", run.Target.Stored.Generation)
 	}
 	logf.FromContext(ctx).V(1).Info("Reconciled", "state", o.State, "description", o.Description)
 	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err

@@ -131,7 +131,7 @@ func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alp
 	if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, client.IgnoreNotFound(err))
 	}
-	if mr.Labels[originKey] != originValue {
+	if mr.Labels[managedresources.LabelKeyOrigin] != druidv1alpha1.ManagedResourceOrigin {
 		return nil
 	}
 	if mr.DeletionTimestamp == nil {
@@ -238,7 +238,7 @@ var payloadChecksum = regexp.MustCompile("^[0-9a-f]{8}$")
 func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	secrets := &metav1.PartialObjectMetadataList{}
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := r.Reader.List(ctx, secrets, client.InNamespace(etcd.Namespace), client.MatchingLabels{originKey: originValue, druidv1alpha1.LabelPartOfKey: etcd.Name}); err != nil {
+	if err := r.Reader.List(ctx, secrets, client.InNamespace(etcd.Namespace), client.MatchingLabels{managedresources.LabelKeyOrigin: druidv1alpha1.ManagedResourceOrigin, druidv1alpha1.LabelPartOfKey: etcd.Name}); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, fmt.Errorf("listing payloads: %w", err))
 	}
 	for i := range secrets.Items {

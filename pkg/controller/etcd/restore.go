@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -20,37 +21,37 @@ import (
 
 // takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered. It
 // returns whether anything was removed.
-func (r *Reconciler) takeRestoreAnnotation(p *pass, etcd *druidv1alpha1.Etcd) bool {
+func (r *Reconciler) takeRestoreAnnotation(run *engine.Run, etcd *druidv1alpha1.Etcd) bool {
 	_, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
-	if !found || !p.observed || !isDiscarding(p) {
+	if !found || !run.Observed || !isDiscarding(run) {
 		return false
 	}
-	r.event(p.etcd, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
+	r.event(run.Target.Stored, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
 	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
 	return true
 }
 
-func isDiscarding(p *pass) bool {
-	return p.observation.State.Restore == state.RestoreDiscard
+func isDiscarding(run *engine.Run) bool {
+	return run.Observation.State.Restore == state.RestoreDiscard
 }
 
 // ignoreRestore removes the annotation that asks for a restore when it is ignored: it must not come into force later, when somebody
 // has forgotten it. That is told once it is so.
-func (r *Reconciler) ignoreRestore(ctx context.Context, p *pass) error {
-	if !p.observed || isDiscarding(p) {
+func (r *Reconciler) ignoreRestore(ctx context.Context, run *engine.Run) error {
+	if !run.Observed || isDiscarding(run) {
 		return nil
 	}
-	_, ignored := planner.EvaluateRestore(p.canonical, p.observation, r.Clock.Now())
+	_, ignored := planner.EvaluateRestore(run.Target.Etcd, run.Observation, r.Clock.Now())
 	if ignored == "" {
 		return nil
 	}
-	if err := r.recordRehearsal(ctx, p); err != nil {
+	if err := r.recordRehearsal(ctx, run); err != nil {
 		return err
 	}
-	value := p.canonical.Annotations[druidv1alpha1.RestoreAnnotation]
-	removed, err := r.removeRestore(ctx, p.etcd, value)
+	value := run.Target.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+	removed, err := r.removeRestore(ctx, run.Target.Stored, value)
 	if removed {
-		r.event(p.etcd, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RestoreAnnotation, value, ignored)
+		r.event(run.Target.Stored, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RestoreAnnotation, value, ignored)
 	}
 	return err
 }

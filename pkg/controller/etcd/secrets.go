@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardener/gardener/pkg/utils/managedresources"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
@@ -47,7 +49,7 @@ func (r *Reconciler) etcdsForSecret(ctx context.Context, secret client.Object) [
 	if entry := secret.GetAnnotations()[backupstore.AnnotationCreatedBy]; entry != "" {
 		requests = append(requests, r.etcdsForEntryNamed(ctx, entry)...)
 	}
-	if name := secret.GetLabels()[druidv1alpha1.LabelPartOfKey]; name != "" && secret.GetLabels()[originKey] == originValue {
+	if name := secret.GetLabels()[druidv1alpha1.LabelPartOfKey]; name != "" && secret.GetLabels()[managedresources.LabelKeyOrigin] == druidv1alpha1.ManagedResourceOrigin {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: secret.GetNamespace(), Name: name}})
 	}
 	return requests

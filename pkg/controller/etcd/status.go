@@ -21,6 +21,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // patchStatus writes the status of next if it differs from that of etcd, both of the same resource version. The condition
@@ -40,28 +41,30 @@ func (r *Reconciler) patchStatus(ctx context.Context, etcd, next *druidv1alpha1.
 
 // setStatus computes the status from the one observation and the outcome, and returns whether the condition Progressing
 // changed. Conditions that care writes stay as they are.
-func (r *Reconciler) setStatus(ctx context.Context, p *pass, next *druidv1alpha1.Etcd, o engine.Result) bool {
-	if p.applied {
-		next.Status.ObservedGeneration = new(p.etcd.Generation)
+func (r *Reconciler) setStatus(ctx context.Context, next *druidv1alpha1.Etcd, o engine.Result) bool {
+	run := o.Newest
+	if run.Applied {
+		next.Status.ObservedGeneration = new(run.Target.Stored.Generation)
 	}
 	if !o.KeepOperation {
-		r.setOperation(ctx, next, operationFor(p.etcd), o)
+		r.setOperation(ctx, next, operationFor(run.Target.Stored), o)
 	}
 
 	updated := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeAllMembersUpdated)
 	store := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved)
-	if p.observed {
-		updated = r.setObserved(p, next)
+	if run.Observed {
+		updated = r.setObserved(run, next)
 	}
 	final := conditions.Find(next.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
-	if p.finalSnapshotSeen {
-		final = p.finalSnapshot
+	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
+		if condition, is := finalSnapshotOf(run); is {
+			final = condition
+		}
 	}
-	switch {
-	case p.store != nil:
-		store = conditions.StoreResolved(p.canonical, *p.store)
-	case p.kept != nil && p.kept.store != nil:
-		store = p.kept.store
+	for _, run := range []*engine.Run{o.Accepted, o.Newest} {
+		if run != nil && run.Target.StoreResolution != nil {
+			store = conditions.StoreResolved(run.Target.Etcd, *run.Target.StoreResolution)
+		}
 	}
 	return r.setConditions(&next.Status, o, updated, store, final)
 }
@@ -91,21 +94,21 @@ func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd, told string) {
 }
 
 // setObserved sets what follows from the observation alone, and returns the condition AllMembersUpdated.
-func (r *Reconciler) setObserved(p *pass, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
-	canonical := p.canonical.DeepCopy()
+func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) *druidv1alpha1.Condition {
+	canonical := run.Target.Etcd.DeepCopy()
 	next.Status.DeepCopyInto(&canonical.Status)
-	counts := conditions.CountsFor(canonical, p.observation)
+	counts := conditions.CountsFor(canonical, run.Observation)
 	next.Status.Replicas, next.Status.CurrentReplicas, next.Status.ReadyReplicas = counts.Replicas, counts.CurrentReplicas, counts.ReadyReplicas
 	next.Status.Ready = new(counts.Ready)
 	next.Status.Selector = new(helper.Selector(canonical))
-	if p.observation.StatefulSet.Exists {
+	if run.Observation.StatefulSet.Exists {
 		next.Status.Etcd = &druidv1alpha1.CrossVersionObjectReference{
 			APIVersion: appsv1.SchemeGroupVersion.String(),
 			Kind:       "StatefulSet",
-			Name:       p.observation.StatefulSet.Name,
+			Name:       run.Observation.StatefulSet.Name,
 		}
 	}
-	return conditions.AllMembersUpdated(conditions.Input{Etcd: canonical, Observation: p.observation, Now: r.Clock.Now()})
+	return conditions.AllMembersUpdated(conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()})
 }
 
 // operationFor is Create until an Etcd is carried out for the first time. An operation that is over keeps its type.
@@ -114,7 +117,7 @@ func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
 	switch {
 	case last == nil && etcd.Status.ObservedGeneration == nil:
 		return druidv1alpha1.LastOperationTypeCreate
-	case last != nil && (isOver(etcd) || last.Type == druidv1alpha1.LastOperationTypeCreate && last.State != druidv1alpha1.LastOperationStateSucceeded):
+	case last != nil && (target.IsCompleted(etcd) || last.Type == druidv1alpha1.LastOperationTypeCreate && last.State != druidv1alpha1.LastOperationStateSucceeded):
 		return last.Type
 	default:
 		return druidv1alpha1.LastOperationTypeReconcile

@@ -11,14 +11,12 @@ import (
 	"strings"
 	"time"
 
-	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
@@ -29,44 +27,9 @@ import (
 const (
 	// memberPeriod is when the members of a cluster are asked again while it changes: no watch tells of votes and leaders.
 	memberPeriod = time.Second
-	// repairPeriod is the same where no pod was made lately.
-	repairPeriod = 10 * time.Second
 	// evictionPeriod is when a refused eviction is tried again.
 	evictionPeriod = 3 * time.Second
 )
-
-// periodFor is when a plan that waits is computed again even if no watch event arrives.
-func periodFor(decision plan.Plan) time.Duration {
-	period := stagePeriodFor(decision)
-	if decision.ReplanAfter > 0 {
-		return min(period, decision.ReplanAfter)
-	}
-
-	return period
-}
-
-// stagePeriodFor is periodFor for a plan that only an observation changes.
-func stagePeriodFor(decision plan.Plan) time.Duration {
-	switch decision.Stage {
-	case plan.StageRestore:
-		if decision.Lively {
-			return memberPeriod
-		}
-		return repairPeriod // of pods a watch tells, and a node may be cut off for days
-	case plan.StageWaitForExisting, plan.StageSnapshot, plan.StageGrowVolume:
-		return repairPeriod
-	case plan.StageGrow, plan.StagePromote, plan.StageReplacePod, plan.StageRepair, plan.StageSettle,
-		plan.StageQuorumLost, plan.StageHold:
-		if decision.Lively {
-			return memberPeriod
-		}
-		if decision.ClusterSize > 1 {
-			return repairPeriod
-		}
-	}
-
-	return engine.FallbackResync
-}
 
 // evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no
 // failure.
@@ -90,8 +53,8 @@ func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, step p
 	return nil
 }
 
-func (r *Reconciler) moveLeader(ctx context.Context, p *pass, step plan.MoveLeader, reason string) error {
-	etcd, o := p.canonical, p.observation
+func (r *execution) moveLeader(ctx context.Context, run *engine.Run, step plan.MoveLeader, reason string) error {
+	etcd, o := run.Target.Etcd, run.Observation
 	for _, pod := range o.Pods {
 		if pod.UID != step.UID {
 			continue
@@ -113,8 +76,8 @@ func (r *Reconciler) moveLeader(ctx context.Context, p *pass, step plan.MoveLead
 }
 
 // promote asks the members that serve, in turn, until one has given the learner its vote.
-func (r *Reconciler) promote(ctx context.Context, p *pass, step plan.PromoteMember, reason string) error {
-	etcd, o := p.canonical, p.observation
+func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.PromoteMember, reason string) error {
+	etcd, o := run.Target.Etcd, run.Observation
 	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.Member) })
 	switch {
 	case err != nil:
@@ -130,8 +93,8 @@ func (r *Reconciler) promote(ctx context.Context, p *pass, step plan.PromoteMemb
 }
 
 // updatePeerURLs asks the members that serve, in turn, until one has had another known by other URLs.
-func (r *Reconciler) updatePeerURLs(ctx context.Context, p *pass, step plan.UpdatePeerURLs, reason string) error {
-	etcd, o := p.canonical, p.observation
+func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step plan.UpdatePeerURLs, reason string) error {
+	etcd, o := run.Target.Etcd, run.Observation
 	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.Member, step.URLs) })
 	switch {
 	case err != nil:
@@ -170,38 +133,4 @@ func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etc
 // waitForMembers is waitFor for what no watch tells.
 func waitForMembers(format string, args ...any) error {
 	return plan.Waiting(memberPeriod, format, args...)
-}
-
-// isFinal is false while a cluster has fewer members than the spec asks for.
-func isFinal(etcd *druidv1alpha1.Etcd, decision plan.Plan) bool {
-	return !helper.ManagesPods(etcd) || decision.Replicas == etcd.Spec.Replicas
-}
-
-// grow writes the rendering with which the next member joins.
-func (r *Reconciler) grow(ctx context.Context, p *pass, mr *resourcesv1alpha1.ManagedResource, decision plan.Plan) error {
-	if err := r.checkManagedResource(ctx, p.canonical, p.observation); err != nil {
-		return err
-	}
-	if decision.Replicas == 2 {
-		if err := r.checkFirstMember(ctx, p.canonical, p.observation); err != nil {
-			return err
-		}
-	}
-	store, _, err := r.resolveStore(ctx, p)
-	if err != nil {
-		return err
-	}
-	rendered, err := r.render(p, decision, store)
-	if err != nil {
-		return err
-	}
-	if err := r.checkPin(ctx, p, mr, rendered.resource); err != nil {
-		return err
-	}
-	if written, err := r.write(ctx, p, mr, rendered); !written && err != nil {
-		return err
-	}
-	r.event(p.etcd, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", decision.Replicas, p.canonical.Spec.Replicas, decision.Reason)
-
-	return waitForMembers("Waiting for the next member to join: %s", decision.Reason)
 }

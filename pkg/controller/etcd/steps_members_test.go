@@ -253,7 +253,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		until(func() bool { return slices.Contains(acts, "evict Pod main-2") })
 		meanwhile["move"] = func() {
 			// Another one leads by now.
-			leader, err := k.Connector(nil).Connect(ctx, target(k, "main-1"))
+			leader, err := k.Connector(nil).Connect(ctx, targetOf(k, "main-1"))
 			Expect(err).NotTo(HaveOccurred())
 			for _, member := range k.EtcdCluster().Members() {
 				if member.Name == "main-2" {
@@ -433,8 +433,8 @@ func (q *quota) Patch(ctx context.Context, obj client.Object, patch client.Patch
 	return q.Client.Patch(ctx, obj, patch, opts...)
 }
 
-// target is the way to the member in a pod.
-func target(k *kube.Cluster, podName string) etcdclient.Target {
+// targetOf is the address of the member in a pod.
+func targetOf(k *kube.Cluster, podName string) etcdclient.Target {
 	pod := &corev1.Pod{}
 	must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: podName}, pod))
 	return etcdclient.Target{Address: pod.Status.PodIP + ":2379"}

@@ -18,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
@@ -26,14 +27,14 @@ import (
 // has a full snapshot taken in the new one. The sidecar would leave the leases as they are until its own snapshots have
 // higher revisions, and take no full snapshot where it finds a copied one that is young enough: everybody would go on to
 // believe in snapshots that lie elsewhere.
-func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered rendering) error {
-	o := p.observation
-	for _, lease := range componentetcd.SnapshotLeases(rendered.values) {
-		seen, isFull := o.DeltaSnapshotLease, lease.Name == helper.FullSnapshotLeaseName(p.canonical)
+func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
+	o := run.Observation
+	for _, lease := range componentetcd.SnapshotLeases(run.Rendered.Values) {
+		seen, isFull := o.DeltaSnapshotLease, lease.Name == helper.FullSnapshotLeaseName(run.Target.Etcd)
 		if isFull {
 			seen = o.FullSnapshotLease
 		}
-		move := planner.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), o)
+		move := planner.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], run.Target.Stored.UID, run.Rendered.Rendering, o)
 		switch move.ActOn(seen) {
 		case planner.LeaseKept:
 		case planner.LeaseNamed:
@@ -41,13 +42,13 @@ func (r *Reconciler) followStore(ctx context.Context, p *pass, rendered renderin
 				return err
 			}
 		case planner.LeaseForgotten:
-			if err := r.forgetSnapshots(ctx, p.etcd, lease, seen); err != nil {
+			if err := r.forgetSnapshots(ctx, run.Target.Stored, lease, seen); err != nil {
 				return err
 			}
 		}
 		if isFull && move.WantsSnapshot() {
 			what := fmt.Sprintf("All members use %s and no longer %s", move.Place, o.DeltaSnapshotLease.Store)
-			if err := r.requestSnapshot(ctx, p.etcd, fmt.Sprintf("%s-store-%d", p.etcd.Name, p.etcd.Generation), "StoreMoved", what); err != nil {
+			if err := r.requestSnapshot(ctx, run.Target.Stored, fmt.Sprintf("%s-store-%d", run.Target.Stored.Name, run.Target.Stored.Generation), "StoreMoved", what); err != nil {
 				return err
 			}
 		}
@@ -82,18 +83,18 @@ func (r *Reconciler) forgetSnapshots(ctx context.Context, etcd *druidv1alpha1.Et
 }
 
 // refillSnapshotLease requests a full snapshot, once, for a Lease of full snapshots that was deleted and recreated.
-func (r *Reconciler) refillSnapshotLease(ctx context.Context, p *pass, rendered rendering) error {
-	lease, leases := p.observation.FullSnapshotLease, componentetcd.SnapshotLeases(rendered.values)
-	if len(leases) == 0 || !planner.WantsSnapshotForLease(p.observation, p.etcd.UID) {
+func (r *execution) refillSnapshotLease(ctx context.Context, run *engine.Run) error {
+	lease, leases := run.Observation.FullSnapshotLease, componentetcd.SnapshotLeases(run.Rendered.Values)
+	if len(leases) == 0 || !planner.WantsSnapshotForLease(run.Observation, run.Target.Stored.UID) {
 		return nil
 	}
 	place := leases[0].Annotations[druidv1alpha1.LeaseAnnotationStore]
-	if planner.StoreMoveTo(place, p.etcd.UID, etcdcluster.RenderingFor(rendered.statefulSet), p.observation).WantsSnapshot() {
+	if planner.StoreMoveTo(place, run.Target.Stored.UID, run.Rendered.Rendering, run.Observation).WantsSnapshot() {
 		return nil // followStore has requested it
 	}
 	name := fmt.Sprintf("%s-%.8s", lease.Name, lease.UID)
 
-	return r.requestSnapshot(ctx, p.etcd, name, "SnapshotLeaseRecreated", fmt.Sprintf("Lease %s was recreated and records no snapshot", lease.Name))
+	return r.requestSnapshot(ctx, run.Target.Stored, name, "SnapshotLeaseRecreated", fmt.Sprintf("Lease %s was recreated and records no snapshot", lease.Name))
 }
 
 // requestSnapshot creates an EtcdOpsTask that takes a full snapshot, unless there is one of this name. The task is repeated outside the

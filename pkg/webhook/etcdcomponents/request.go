@@ -75,9 +75,6 @@ func requestFrom(req admissionv1.AdmissionRequest) (Request, error) {
 	return request, nil
 }
 
-// originValue is the origin label of the ManagedResources of the operator and of their payloads.
-const originValue = "gardener-extension-etcd-druid"
-
 // isPartOf is true if the object belongs to the Etcd, which is in the same namespace.
 func (r Request) isPartOf(etcd *druidv1alpha1.Etcd) bool {
 	own := labels.Set(r.Before.Labels)
@@ -94,7 +91,7 @@ func (r Request) isPartOf(etcd *druidv1alpha1.Etcd) bool {
 	switch {
 	case own[druidv1alpha1.LabelManagedByKey] == druidv1alpha1.LabelManagedByValue:
 		return own[druidv1alpha1.LabelPartOfKey] == etcd.Name
-	case own[managedresources.LabelKeyOrigin] == originValue:
+	case own[managedresources.LabelKeyOrigin] == druidv1alpha1.ManagedResourceOrigin:
 		return r.Resource == "managedresources" && r.Before.Name == helper.ManagedResourceName(etcd) || own[druidv1alpha1.LabelPartOfKey] == etcd.Name
 	case own[secretsmanager.LabelKeyManagedBy] == secretsmanager.LabelValueSecretsManager:
 		return own[secretsmanager.LabelKeyManagerIdentity] == secrets.Identity(etcd.Name)

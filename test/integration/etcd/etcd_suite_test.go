@@ -24,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
@@ -64,7 +65,7 @@ func startOperator(version string, autoReconcile bool) func() {
 	mgr, err := newManagerWith(sent.of(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
-		Config: etcd.Config{
+		Config: target.Config{
 			AutoReconcile:   autoReconcile,
 			LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 			Defaults: state.Defaults{Images: state.Images{

@@ -33,6 +33,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
@@ -85,7 +86,7 @@ func startOperator(namespaces ...string) {
 	Expect(care.AddToManager(ctx, mgr, care.AddOptions{
 		Config: care.Config{SyncPeriod: time.Minute, UnknownThreshold: time.Minute, NotReadyThreshold: 5 * time.Minute}, Observer: shared,
 	})).To(Succeed())
-	Expect(etcd.AddToManager(ctx, mgr, etcd.AddOptions{Controller: workers, Observer: shared, Config: etcd.Config{AutoReconcile: true, Defaults: defaults()}})).To(Succeed())
+	Expect(etcd.AddToManager(ctx, mgr, etcd.AddOptions{Controller: workers, Observer: shared, Config: target.Config{AutoReconcile: true, Defaults: defaults()}})).To(Succeed())
 	Expect(opstask.AddToManager(ctx, mgr, opstask.AddOptions{
 		Controller: workers, RequeueInterval: 200 * time.Millisecond, JobDeadline: time.Hour, Observer: shared,
 	})).To(Succeed())

@@ -143,6 +143,10 @@ const (
 	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"
 )
 
+// ManagedResourceOrigin is the value of the origin label of the ManagedResources of the operator and of their payloads. It is never "gardener":
+// gardenlet deletes those in bulk.
+const ManagedResourceOrigin = "gardener-extension-etcd-druid"
+
 // Annotations of Jobs that compact snapshots, and of EtcdOpsTasks that take a full snapshot instead.
 const (
 	// CompactionAttemptAnnotation is the number of the attempt, from 1.

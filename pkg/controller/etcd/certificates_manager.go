@@ -17,32 +17,35 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 // secretsManager returns Gardener's secrets manager for one Etcd: that of the shoot whose control plane lives in the
 // namespace, that of the Garden, or a plain one. Shoot and Garden are not handed over as they are, but with the rotation
 // as far as it was taken up here: the library drops an old CA as soon as it hears Completing.
-func (r *Reconciler) secretsManager(ctx context.Context, p *pass, configs []extensionssecretsmanager.SecretConfigWithOptions) (secretsmanager.Interface, error) {
+func (r *execution) secretsManager(ctx context.Context, run *engine.Run, configs []extensionssecretsmanager.SecretConfigWithOptions) (secretsmanager.Interface, error) {
 	var (
 		log      = logf.FromContext(ctx).WithName("secretsmanager")
-		identity = secrets.Identity(p.canonical.Name)
-		rotation = rotationOf(secrets.LibraryRotation(p.issued.rotation))
-		gardener = p.observation.Gardener
+		identity = secrets.Identity(run.Target.Etcd.Name)
+		rotation = rotationOf(secrets.LibraryRotation(run.Target.Rotation))
+		gardener = run.Observation.Gardener
 	)
 	switch {
 	case gardener.Cluster != nil:
-		cluster := &extensionscontroller.Cluster{ObjectMeta: metav1.ObjectMeta{Name: p.canonical.Namespace}, Shoot: &gardencorev1beta1.Shoot{}}
+		cluster := &extensionscontroller.Cluster{ObjectMeta: metav1.ObjectMeta{Name: run.Target.Etcd.Namespace}, Shoot: &gardencorev1beta1.Shoot{}}
 		cluster.Shoot.Status.Credentials = &gardencorev1beta1.ShootCredentials{Rotation: &gardencorev1beta1.ShootCredentialsRotation{CertificateAuthorities: rotation}}
 		return extensionssecretsmanager.SecretsManagerForCluster(ctx, log, r.Clock, r.Client, cluster, identity, configs)
 	case gardener.Garden != nil:
 		garden := &operatorv1alpha1.Garden{}
 		garden.Status.Credentials = &operatorv1alpha1.Credentials{Rotation: &operatorv1alpha1.CredentialsRotation{CertificateAuthorities: rotation}}
-		return extensionssecretsmanager.SecretsManagerForGarden(ctx, log, r.Clock, r.Client, garden, identity, configs, p.canonical.Namespace)
+		return extensionssecretsmanager.SecretsManagerForGarden(ctx, log, r.Clock, r.Client, garden, identity, configs, run.Target.Etcd.Namespace)
 	default:
 		return secretsmanager.New(ctx, log, r.Clock, r.Client, identity,
-			secretsmanager.WithNamespaces(p.canonical.Namespace),
-			secretsmanager.WithSecretNamesToTimes(startTimes(p)),
+			secretsmanager.WithNamespaces(run.Target.Etcd.Namespace),
+			secretsmanager.WithSecretNamesToTimes(startTimes(run.Target)),
 		)
 	}
 }
@@ -55,19 +58,19 @@ func rotationOf(rotation secrets.GardenerRotation) *gardencorev1beta1.CARotation
 }
 
 // startTimes are the times from which the secrets manager derives the names of CAs.
-func startTimes(p *pass) map[string]time.Time {
-	startedAt := p.issued.rotation.StartedAt
+func startTimes(t *target.Target) map[string]time.Time {
+	startedAt := t.Rotation.StartedAt
 	if startedAt.IsZero() {
 		return nil
 	}
-	names := secrets.ConfigNamesFor(p.canonical.Name)
+	names := secrets.ConfigNamesFor(t.Etcd.Name)
 	return map[string]time.Time{names.ClientCA: startedAt, names.PeerCA: startedAt}
 }
 
 // renewal is the time until the first certificate is to be renewed, or the rotation of CAs goes on by itself, plus a little, so
 // that it is done then; at least a minute. 0: there is none.
-func (i *issued) renewal(now time.Time) time.Duration {
-	first := secrets.CompletesAt(i.rotation)
+func (i *issued) renewal(rotation state.Rotation, now time.Time) time.Duration {
+	first := secrets.CompletesAt(rotation)
 	for _, secret := range i.secrets {
 		notBefore, notAfter := timeOf(secret.Labels[secretsmanager.LabelKeyIssuedAtTime]), timeOf(secret.Labels[secretsmanager.LabelKeyValidUntilTime])
 		if notAfter.IsZero() {

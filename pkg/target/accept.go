@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-package etcd
+package target
 
 import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -11,32 +11,27 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// acceptanceFor decides whether the current generation may be rolled out and with what. Nil: it has to wait for the
-// operation annotation; what was rolled out before stays. A generation is accepted
-//   - when the operation annotation asks for it,
-//   - when the Etcd is new, or nothing of it is left,
-//   - with auto-reconcile, when it was not accepted before.
-func (r *Reconciler) acceptanceFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *state.Accepted {
-	pinned := o.State.Accepted
-	isAccepted := pinned != nil && pinned.Generation == etcd.Generation
+// accept decides whether the generation of an Etcd may be rolled out and with what. Nil: it has to wait for the operation annotation; what
+// was rolled out before stays. A generation is accepted in these cases:
+//   - the operation annotation requests it;
+//   - the Etcd is new, or nothing of it is left;
+//   - the operator reconciles automatically, and the generation was not accepted before.
+func accept(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, config Config) *state.Accepted {
+	recorded := o.State.Accepted
+	isAccepted := recorded != nil && recorded.Generation == etcd.Generation
 	isNew := !o.ManagedResource.Exists && (etcd.Status.ObservedGeneration == nil || !o.StatefulSet.Exists)
 
 	switch {
-	case helper.IsReconcileRequested(etcd), isNew, r.Config.AutoReconcile && !isAccepted:
-		return &state.Accepted{Generation: etcd.Generation, Defaults: r.Config.Defaults, CADataKeys: caDataKeys(etcd, o)}
+	case helper.IsReconcileRequested(etcd), isNew, config.AutoReconcile && !isAccepted:
+		return &state.Accepted{Generation: etcd.Generation, Defaults: config.Defaults, CADataKeys: caDataKeys(etcd, o)}
 	case isAccepted:
-		return pinned
+		return recorded
 	default:
 		return nil
 	}
 }
 
-// withSpec returns the accepted generation with the spec that is rolled out with it.
-func withSpec(a state.Accepted, spec druidv1alpha1.EtcdSpec) *state.Accepted {
-	a.Spec = &spec
-	return &a
-}
-
+// caDataKeys returns the keys under which the CA Secrets of the spec hold the bundle, where the spec does not name a key.
 func caDataKeys(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) map[string]string {
 	var refs []druidv1alpha1.SecretReference
 	if tls := helper.ClientTLS(etcd); tls != nil {
@@ -58,5 +53,6 @@ func caDataKeys(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) map[string]
 	if len(keys) == 0 {
 		return nil
 	}
+
 	return keys
 }

@@ -7,7 +7,6 @@ package etcd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"sync"
@@ -21,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
@@ -29,9 +28,6 @@ import (
 
 // growthPause is when a larger volume that was refused is asked for again: a quota may have room later.
 const growthPause = time.Minute
-
-// errGrowthRefused says that the API server refuses a larger volume, which the observation tells by now.
-var errGrowthRefused = errors.New("a larger volume is refused")
 
 // growths remembers which larger volumes the API server has refused lately, by the UIDs of their claims. The zero value is ready.
 // An operator that starts anew asks once more.
@@ -70,8 +66,8 @@ func (g *growths) remember(claim types.UID, refused refusedGrowth) {
 
 // resizeClaim asks for a larger volume. What the API server refuses, which may know better than the StorageClass, is told to
 // the planner.
-func (r *Reconciler) resizeClaim(ctx context.Context, p *pass, step plan.ResizeClaim, reason string) error {
-	etcd := p.canonical
+func (r *execution) resizeClaim(ctx context.Context, run *engine.Run, step plan.ResizeClaim, reason string) error {
+	etcd := run.Target.Etcd
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": step.UID},
@@ -85,8 +81,8 @@ func (r *Reconciler) resizeClaim(ctx context.Context, p *pass, step plan.ResizeC
 	switch {
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		r.growths.remember(step.UID, refusedGrowth{size: step.Size, why: err.Error(), at: r.Clock.Now()})
-		r.growths.tell(p.observation.Claims, r.Clock.Now())
-		return errGrowthRefused
+		r.growths.tell(run.Observation.Claims, r.Clock.Now())
+		return engine.ErrObservationChanged
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another claim by now
 	case err != nil:
@@ -97,38 +93,15 @@ func (r *Reconciler) resizeClaim(ctx context.Context, p *pass, step plan.ResizeC
 	return nil
 }
 
-// hinder adds to what a pass came to what of the spec cannot be carried out for now: beside what is waited for, or as a refusal
-// where that is all that is left.
-func (p *pass) hinder(decision plan.Plan, err error) error {
-	if decision.Hindered == nil {
-		return err
-	}
-	if p.comeBack == 0 || growthPause < p.comeBack {
-		p.comeBack = growthPause
-	}
-	problem := plan.AsProblem(err)
-	switch {
-	case err == nil:
-		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, decision.Hindered)
-	case problem != nil && problem.Kind == plan.ProblemWaiting:
-		both := *problem
-		both.Message += "; " + decision.Hindered.Error()
-
-		return &both
-	default:
-		return err
-	}
-}
-
 // announceSizeOne reports that the first member starts with size 1 again, since its sidecar may restore the store over its data then.
-func (r *Reconciler) announceSizeOne(p *pass, decision plan.Plan) {
-	if !planner.ReturnsToOne(decision, p.etcd, p.observation) {
+func (r *execution) announceSizeOne(run *engine.Run) {
+	if !planner.ReturnsToOne(run.Rendered.Plan, run.Target.Stored, run.Observation) {
 		return
 	}
 	restores := ""
-	if helper.IsStoreConfigured(p.canonical) {
+	if helper.IsStoreConfigured(run.Target.Etcd) {
 		restores = ", and restores the store if the member has lost its data"
 	}
-	r.event(p.etcd, corev1.EventTypeWarning, "FirstMemberNotReady",
-		"Member %s has not become ready: its sidecar starts with cluster size 1 again%s", helper.MemberName(p.etcd, 0), restores)
+	r.event(run.Target.Stored, corev1.EventTypeWarning, "FirstMemberNotReady",
+		"Member %s has not become ready: its sidecar starts with cluster size 1 again%s", helper.MemberName(run.Target.Stored, 0), restores)
 }

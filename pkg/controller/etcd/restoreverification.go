@@ -20,51 +20,52 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // verifyRestore creates the Job that verifies that the store can be restored from, with the images and the store of the members. It leaves
 // a Job alone that exists already, and refuses one of something else.
-func (r *Reconciler) verifyRestore(ctx context.Context, p *pass, reason string) error {
-	values, err := r.rehearsalValues(ctx, p)
+func (r *execution) verifyRestore(ctx context.Context, run *engine.Run, reason string) error {
+	values, err := r.restoreVerificationValues(run)
 	if err != nil {
 		return err
 	}
 	job := compaction.RestoreVerificationJob(values)
 	switch err := r.Client.Create(ctx, job); {
 	case apierrors.IsAlreadyExists(err):
-		return r.checkOwnership(ctx, p.etcd, nil, []client.Object{job})
+		return r.checkOwnership(ctx, run.Target.Stored, nil, []client.Object{job})
 	case err != nil:
 		return fmt.Errorf("creating Job %s: %w", job.Name, err)
 	}
-	r.event(p.etcd, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, reason)
+	r.event(run.Target.Stored, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, reason)
 	return nil
 }
 
-func (r *Reconciler) rehearsalValues(ctx context.Context, p *pass) (compaction.Values, error) {
-	store, _, err := r.resolveStore(ctx, p)
-	if err != nil {
+func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Values, error) {
+	if err := run.Target.ResolveStore(run.Observation, r.Config); err != nil {
 		return compaction.Values{}, err
 	}
+	store := run.Target.Store
 	if store == nil {
 		return compaction.Values{}, fmt.Errorf("rehearsing a restore: spec.backup.store is not set")
 	}
 	images := r.Config.Defaults.Images
-	if accepted := p.observation.State.Accepted; accepted != nil {
+	if accepted := run.Observation.State.Accepted; accepted != nil {
 		images = accepted.Defaults.Images
 	}
 	values := compaction.Values{
-		Etcd: p.canonical, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RehearsalDeadline,
+		Etcd: run.Target.Etcd, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RehearsalDeadline,
 	}
-	if pod := p.observation.PodFor(0); pod != nil && store.Provider == backupstore.ProviderLocal {
+	if pod := run.Observation.PodFor(0); pod != nil && store.Provider == backupstore.ProviderLocal {
 		values.Node = pod.Node // where the first member ran, and restores unless its node is full
 	}
 	return values, nil
 }
 
 // recordRehearsal notes on a Job that failed that its outcome was told: whoever asks again wants another.
-func (r *Reconciler) recordRehearsal(ctx context.Context, p *pass) error {
-	rehearsal := p.observation.Rehearsal
+func (r *Reconciler) recordRehearsal(ctx context.Context, run *engine.Run) error {
+	rehearsal := run.Observation.Rehearsal
 	if !rehearsal.Failed || rehearsal.Recorded || rehearsal.Deleting {
 		return nil
 	}
@@ -74,7 +75,7 @@ func (r *Reconciler) recordRehearsal(ctx context.Context, p *pass) error {
 	if err != nil {
 		return fmt.Errorf("writing the patch of Job %s: %w", rehearsal.Name, err)
 	}
-	if err := r.Client.Patch(ctx, rehearsalJob(p.canonical), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Patch(ctx, rehearsalJob(run.Target.Etcd), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("noting that the outcome of Job %s is told: %w", rehearsal.Name, err)
 	}
 	return nil

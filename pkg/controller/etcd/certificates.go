@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	extensionssecretsmanager "github.com/gardener/gardener/extensions/pkg/util/secret/manager"
+	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// issued is what the secrets manager has issued for one target.
+type issued struct {
+	// manager issued it. Nil: nothing was issued, and nothing is left of earlier.
+	manager secretsmanager.Interface
+	// secrets are the certificates by the names of their configs.
+	secrets map[string]*corev1.Secret
+}
+
+// issuedFor returns what was issued for the target of a run; empty before Certificates.
+func (r *execution) issuedFor(run *engine.Run) *issued {
+	if i := r.issued[run.Target.Source]; i != nil {
+		return i
+	}
+
+	return &issued{}
+}
+
+// Certificates implements engine.Executor. It is the only place where certificates are issued. A rotation that begins is recorded before
+// anything is generated for it, and ends the reconciliation: an operator that continues after an interruption, or after a rejected dry run,
+// generates the same CA.
+func (r *execution) Certificates(ctx context.Context, run *engine.Run) (secrets.Names, error) {
+	t, o := run.Target, run.Observation
+	if t.BeginsRotation(o) {
+		return secrets.Names{}, r.beginRotation(ctx, run)
+	}
+	if !t.TLS.AnyManaged() && len(o.Issued) == 0 {
+		return secrets.Names{}, nil
+	}
+	names, err := r.generate(ctx, run)
+	if err != nil {
+		return secrets.Names{}, err
+	}
+	if t.PublishesConnection(o) {
+		return names, r.ensureConnection(ctx, run)
+	}
+	return names, nil
+}
+
+// generate issues the certificates, in the stage that the rotation of their CAs has reached.
+func (r *execution) generate(ctx context.Context, run *engine.Run) (secrets.Names, error) {
+	t, i := run.Target, &issued{}
+	configs := secrets.ConfigsFor(t.Etcd, t.TLS, t.Rotation.Stage)
+	withOptions := make([]extensionssecretsmanager.SecretConfigWithOptions, 0, len(configs))
+	for _, config := range configs {
+		withOptions = append(withOptions, extensionssecretsmanager.SecretConfigWithOptions{Config: config.Certificate, Options: config.Options})
+	}
+
+	var err error
+	if i.manager, err = r.secretsManager(ctx, run, withOptions); err != nil {
+		return secrets.Names{}, fmt.Errorf("preparing to issue certificates: %w", err)
+	}
+	if i.secrets, err = extensionssecretsmanager.GenerateAllSecrets(ctx, i.manager, withOptions); err != nil {
+		return secrets.Names{}, fmt.Errorf("issuing certificates: %w", err)
+	}
+	r.issued[t.Source] = i
+	run.RequeueWithin(i.renewal(t.Rotation, r.Clock.Now()))
+	if t.ContinuesRotation(run.Observation, r.Clock.Now()) {
+		run.RequeueWithin(stagePeriod) // this reconciliation has to record first that none is under way
+	}
+	return i.mounted(t.Etcd.Name), nil
+}
+
+// beginRotation records the rotation that begins.
+func (r *execution) beginRotation(ctx context.Context, run *engine.Run) error {
+	mr, err := r.currentManagedResource(ctx, run.Target.Etcd)
+	if err != nil {
+		return err
+	}
+	if mr == nil || !isSameRotation(state.Decode(mr.Annotations).Rotation, run.Observation.State.Rotation) {
+		return plan.Waiting(stagePeriod, "Waiting for the ManagedResource to be seen as it is, before the rotation of the CAs begins")
+	}
+	run.Reach()
+	return r.advance(ctx, run, mr, run.Target.Rotation)
+}
+
+// isSameRotation compares two records of a rotation. Nil: none is recorded.
+func isSameRotation(a, b *state.Rotation) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.String() == b.String()
+}
+
+// mounted are the names of the Secrets that pods mount: of CAs the bundle, which holds the old one too.
+func (i *issued) mounted(etcdName string) secrets.Names {
+	configs := secrets.ConfigNamesFor(etcdName)
+	return secrets.Names{
+		ClientCA: i.bundleOf(configs.ClientCA), PeerCA: i.bundleOf(configs.PeerCA),
+		Server: i.nameOf(configs.Server), Client: i.nameOf(configs.Client), Peer: i.nameOf(configs.Peer),
+	}
+}
+
+func (i *issued) nameOf(config string) string {
+	if secret := i.secrets[config]; secret != nil {
+		return secret.Name
+	}
+	return ""
+}
+
+func (i *issued) bundleOf(config string) string {
+	if i.secrets[config] == nil {
+		return ""
+	}
+	if bundle, found := i.manager.Get(config, secretsmanager.Bundle); found {
+		return bundle.Name
+	}
+	return ""
+}

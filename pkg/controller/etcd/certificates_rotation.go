@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+const (
+	// proofPeriod is when a member that did not take a handshake is tried again: no event tells when it would.
+	proofPeriod = 5 * time.Second
+	// stagePeriod is when the next stage of a rotation begins after the one before is over.
+	stagePeriod = time.Second
+)
+
+// Complete implements engine.Executor. It runs once every member runs the rendering.
+func (r *execution) Complete(ctx context.Context, run *engine.Run) error {
+	rotation := run.Target.Rotation
+	if r.issuedFor(run).manager == nil {
+		return nil
+	}
+	if secrets.NeedsHandshake(rotation.Stage) {
+		if missing := r.verifyHandshakes(ctx, run); missing != "" {
+			return plan.Waiting(proofPeriod, "Waiting for %s (%s)", missing, secrets.DescribeRotation(rotation))
+		}
+	}
+	if err := r.cleanupSecrets(ctx, run); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSecrets, err)
+	}
+	if next := secrets.AdvanceRotation(rotation, r.Clock.Now()); next != rotation {
+		return r.advance(ctx, run, r.current, next)
+	}
+	return nil
+}
+
+// verifyHandshakes makes a handshake with every member, with the credentials that the next stage relies on, and returns what is missing;
+// empty: nothing.
+func (r *execution) verifyHandshakes(ctx context.Context, run *engine.Run) string {
+	if helper.IsHibernated(run.Target.Etcd) {
+		return ""
+	}
+	request := observer.Request{AskEtcd: true}
+	if t := run.Target; t.TLS.Client == state.ModeManaged {
+		request.ClientTLS = &etcdcluster.ClientSecrets{CA: t.Secrets.ClientCA, Client: t.Secrets.Client}
+		if t.Rotation.Stage == state.StageCompleteLeaves {
+			// The old CA goes next: what members present has to be valid without it.
+			request.ClientTLS.CA = r.issuedFor(run).nameOf(secrets.ConfigNamesFor(run.Target.Etcd.Name).ClientCA)
+		}
+	}
+	o := r.Observer.Observe(ctx, run.Target.Etcd, request)
+	for ordinal := range int(run.Target.Etcd.Spec.Replicas) {
+		name := helper.MemberName(run.Target.Etcd, ordinal)
+		before, now := run.Observation.PodFor(ordinal), o.PodFor(ordinal)
+		answer := o.Etcd.Answer(ordinal)
+		switch {
+		case helper.ManagesPods(run.Target.Etcd) && (before == nil || now == nil || before.UID != now.UID):
+			return "the pod of member " + name
+		case answer == nil:
+			return "a handshake with member " + name
+		case !answer.Serves:
+			return fmt.Sprintf("a handshake with member %s: %s", name, answer.Error)
+		}
+	}
+	return ""
+}
+
+// advance remembers the next stage, unless the ManagedResource has changed meanwhile. The next pass renders it.
+func (r *execution) advance(ctx context.Context, run *engine.Run, mr *resourcesv1alpha1.ManagedResource, next state.Rotation) error {
+	before := mr.DeepCopy()
+	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Rotation = &next })
+	if err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	}
+	mr.Annotations = annotations
+	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
+	}
+	if description := secrets.DescribeRotation(next); description != "" {
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "RotatingCA", "Stage %s: %s", next.Stage, description)
+	} else {
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "RotatedCA", "The rotation of the CAs is complete")
+	}
+	return plan.Waiting(stagePeriod, "Waiting for the next stage of the rotation of the CAs")
+}
+
+// cleanupSecrets deletes what was issued earlier and is mounted no more, and the connection of a cluster that is not ours to
+// describe any more.
+func (r *execution) cleanupSecrets(ctx context.Context, run *engine.Run) error {
+	i, t := r.issuedFor(run), run.Target
+	if t.TLS.Client == state.ModeManaged {
+		if err := r.ensureConnection(ctx, run); err != nil {
+			return err
+		}
+	} else if err := r.deleteConnection(ctx, run.Target.Stored); err != nil {
+		return err
+	}
+	current := i.current(t.Etcd.Name)
+	if newest := run.Newest(); newest != nil && t.Rotation.Stage != state.StageCompleteBundle &&
+		slices.ContainsFunc(r.issuedFor(newest).current(t.Etcd.Name), func(name string) bool { return name != "" && !slices.Contains(current, name) }) {
+		return nil // the next reconciliation would issue them again
+	}
+	if t.Rotation.Stage != state.StageCompleteBundle && !slices.ContainsFunc(run.Observation.Issued, func(secret etcdcluster.IssuedSecret) bool { return !slices.Contains(current, secret.Name) }) {
+		return nil
+	}
+	if err := i.manager.Cleanup(ctx); err != nil {
+		return fmt.Errorf("deleting Secrets that nobody mounts: %w", err)
+	}
+	return nil
+}
+
+// current are the names of all Secrets that are in use.
+func (i *issued) current(etcdName string) []string {
+	configs := secrets.ConfigNamesFor(etcdName)
+	mounted := i.mounted(etcdName)
+	names := []string{mounted.ClientCA, mounted.PeerCA, i.nameOf(configs.ClientCA), i.nameOf(configs.PeerCA)}
+	for _, secret := range i.secrets {
+		names = append(names, secret.Name)
+	}
+	return names
+}
+
+// takeRotationAnnotation removes the annotation that asks for a rotation of the CAs from the Etcd in memory, once it was taken up
+// or cannot be. It returns whether anything was removed. run is the one whose generation was reconciled.
+func (r *Reconciler) takeRotationAnnotation(run *engine.Run, etcd *druidv1alpha1.Etcd) bool {
+	value, found := etcd.Annotations[druidv1alpha1.RotateCAAnnotation]
+	if !found || !run.HasResolvedTLS() {
+		return false
+	}
+	recorded := ptr.Deref(run.Observation.State.Rotation, state.Rotation{})
+	err := secrets.CheckAnnotation(value)
+	switch gardener := run.Observation.Gardener; {
+	case err != nil:
+	case !run.Target.TLS.AnyManaged():
+		err = fmt.Errorf("the CAs are not issued by the operator: rotate them where the Secrets of the spec come from")
+	case gardener.Cluster != nil || gardener.Garden != nil:
+		err = fmt.Errorf("the CAs follow the rotation of the shoot or garden")
+	case !secrets.HasConsumed(recorded, value):
+		return false
+	}
+	if err != nil {
+		r.event(run.Target.Stored, corev1.EventTypeWarning, "RotationIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RotateCAAnnotation, value, err)
+	}
+	delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation)
+	return true
+}

@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+	"fmt"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	"github.com/gardener/gardener/pkg/controllerutils"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	componentetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/component/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
+)
+
+// execution reads and writes for one reconciliation. It implements engine.Observer and engine.Executor.
+type execution struct {
+	*Reconciler
+
+	// issued are the certificates by the source of the target.
+	issued map[target.Source]*issued
+	// current is the ManagedResource as Apply has read it last. Nil: there is none, or Apply was not called.
+	current *resourcesv1alpha1.ManagedResource
+}
+
+// Observe implements engine.Observer.
+func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
+	etcd := run.Target.Canonical
+	o := r.Observer.Observe(ctx, etcd, observer.RequestFor(etcd))
+	o.SnapshotCalls = r.snapshotCalls(etcd)
+	r.growths.tell(o.Claims, r.Clock.Now())
+
+	return o, r.hold(run.Target.Stored, o)
+}
+
+// Prepare implements engine.Executor.
+func (r *execution) Prepare(ctx context.Context, run *engine.Run) error {
+	if !controllerutil.ContainsFinalizer(run.Target.Stored, druidv1alpha1.EtcdFinalizerName) {
+		if err := controllerutils.AddFinalizers(ctx, r.Client, run.Target.Stored, druidv1alpha1.EtcdFinalizerName); err != nil {
+			return fmt.Errorf("adding the finalizer: %w", err)
+		}
+	}
+	if !run.Observation.ManagedResource.Exists {
+		return r.releaseAllSecrets(ctx, run.Target.Canonical)
+	}
+
+	return r.releaseSecrets(ctx, run.Target.Canonical)
+}
+
+// Apply implements engine.Executor.
+func (r *execution) Apply(ctx context.Context, run *engine.Run) (engine.Applied, error) {
+	desired, err := r.desiredFor(run)
+	if err != nil {
+		return engine.Applied{}, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	}
+	if r.current, err = r.currentManagedResource(ctx, run.Target.Etcd); err != nil {
+		return engine.Applied{}, err
+	}
+	if err := r.checkCaches(ctx, run, desired); err != nil {
+		return engine.Applied{}, err
+	}
+	missing, err := r.limitRecreation(ctx, run, desired)
+	if err != nil {
+		return engine.Applied{}, err
+	}
+	written, err := r.write(ctx, run, desired)
+	if err != nil || written {
+		return engine.Applied{Changed: written}, err
+	}
+	if err := r.recordRecreation(ctx, run, missing); err != nil {
+		return engine.Applied{}, err
+	}
+	if err := r.followStore(ctx, run); err != nil {
+		return engine.Applied{}, plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
+	}
+	if err := r.refillSnapshotLease(ctx, run); err != nil {
+		return engine.Applied{}, plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, err)
+	}
+	isObserved := desired.carries(r.current) && r.current.Status.ObservedGeneration == r.current.Generation
+
+	return engine.Applied{IsObserved: isObserved}, nil
+}
+
+// RepairDrift implements engine.Executor.
+func (r *execution) RepairDrift(ctx context.Context, run *engine.Run, isApplied bool) (bool, error) {
+	if isApplied {
+		if repaired, err := r.repairDrift(ctx, run); err != nil || repaired {
+			return repaired, err
+		}
+	}
+
+	return r.limitStep(ctx, run)
+}
+
+// desiredFor returns the ManagedResource with the rendering of a run.
+func (r *execution) desiredFor(run *engine.Run) (desiredResource, error) {
+	next, previous := run.NextState()
+	annotations, err := next.Encode(previous)
+	if err != nil {
+		return desiredResource{}, err
+	}
+
+	return r.serialize(run.Target.Etcd, run.Rendered.Rendering.Checksum, run.Rendered.Objects, annotations)
+}
+
+// checkCaches makes sure that a rendering is not written over a newer state, which the caches do not show yet.
+func (r *execution) checkCaches(ctx context.Context, run *engine.Run, desired desiredResource) error {
+	if err := r.checkPin(ctx, run, desired); err != nil {
+		return err
+	}
+	if !desired.equals(r.current) {
+		if err := r.checkManagedResource(ctx, run.Target.Etcd, run.Observation); err != nil {
+			return err
+		}
+	}
+	if run.IsAddingMember() && run.Rendered.Plan.Replicas == 2 {
+		return r.checkFirstMember(ctx, run.Target.Etcd, run.Observation)
+	}
+
+	return nil
+}
+
+// currentManagedResource returns the ManagedResource as the cache has it. Nil: there is none.
+func (r *Reconciler) currentManagedResource(ctx context.Context, etcd *druidv1alpha1.Etcd) (*resourcesv1alpha1.ManagedResource, error) {
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
+		return nil, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, client.IgnoreNotFound(err))
+	}
+	return mr, nil
+}
+
+// write writes Leases and ManagedResource. A new payload is tried first, and has to be applied by gardener-resource-manager before anything
+// else is done: then it returns true and what is waited for.
+func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredResource) (bool, error) {
+	etcd := run.Target.Etcd
+	if r.current != nil && r.current.DeletionTimestamp != nil {
+		return false, nil // the plan waits until it is gone
+	}
+	isNew := !desired.carries(r.current)
+	if isNew {
+		if err := r.checkOwnership(ctx, etcd, r.current, run.Rendered.Objects); err != nil {
+			return false, err
+		}
+		if err := r.tryRendering(ctx, run.Rendered.Objects); err != nil {
+			return false, err
+		}
+	}
+	if err := r.writeLeases(ctx, run); err != nil {
+		return false, err
+	}
+	written, err := r.ensureManagedResource(ctx, run, desired)
+	if err != nil {
+		return false, plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, err)
+	}
+	if !isNew || !written {
+		return false, nil
+	}
+	r.event(etcd, corev1.EventTypeNormal, "Rendered", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
+	if run.IsAddingMember() {
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", run.Rendered.Plan.Replicas, etcd.Spec.Replicas, run.Plan.Reason)
+	}
+	r.announceStop(run)
+	r.announceSizeOne(run)
+	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
+}
+
+func (r *execution) writeLeases(ctx context.Context, run *engine.Run) error {
+	etcd, values := run.Target.Etcd, run.Rendered.Values
+	if err := r.ensureLeases(ctx, etcd, notWithheld(run, componentetcd.MemberLeases(values))); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncMemberLease, err)
+	}
+	leases := componentetcd.SnapshotLeases(values)
+	if len(leases) == 0 {
+		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSnapshotLease, r.deleteSnapshotLeases(ctx, etcd))
+	}
+	return plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, notWithheld(run, leases)))
+}

@@ -1,0 +1,326 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/utils/clock"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
+)
+
+// Observer reads everything that a decision about an Etcd depends on.
+type Observer interface {
+	// Observe reads the cluster of a canonical Etcd once. What cannot be read is a fact of the observation. The error ends the
+	// reconciliation, see plan.ProblemPaused.
+	Observe(ctx context.Context, run *Run) (etcdcluster.Observation, error)
+}
+
+// Executor writes. Each method may be repeated after an interruption at any of its writes. An error that is no plan.Problem is a failure.
+type Executor interface {
+	// Prepare makes sure that an admitted Etcd is not gone before everything of it is, and that its Secrets can be deleted.
+	Prepare(ctx context.Context, run *Run) error
+	// Maintain does the writes that a plan relies on and that carry no risk: it writes the holders of the Leases of voting members.
+	Maintain(ctx context.Context, run *Run) error
+	// Certificates provides the certificates of the target, and returns the names of their Secrets.
+	Certificates(ctx context.Context, run *Run) (secrets.Names, error)
+	// Apply writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered, is not what they have.
+	Apply(ctx context.Context, run *Run) (Applied, error)
+	// RepairDrift repairs what another writer has changed of the rendering that is applied. The step is the next one. True: the
+	// reconciliation ends with the error, or with success.
+	RepairDrift(ctx context.Context, run *Run, isApplied bool) (bool, error)
+	// Do executes one step.
+	Do(ctx context.Context, run *Run, step plan.Step, reason string) error
+	// Complete does what has to wait until no step is left: the next stage of the CA rotation, and the deletion of unused Secrets.
+	Complete(ctx context.Context, run *Run) error
+}
+
+// Applied is the result of Executor.Apply.
+type Applied struct {
+	// Changed is true if the ManagedResource was written: the rest of the reconciliation waits until it is applied.
+	Changed bool
+	// IsObserved is true if the resource manager has processed the ManagedResource as it is now.
+	IsObserved bool
+}
+
+// ErrObservationChanged is the error of a step that the API server has rejected for a reason that the observation of the run has recorded
+// since. The plan is gated again.
+var ErrObservationChanged = errors.New("the API server rejected the step, which the observation records now")
+
+// Engine reconciles Etcds.
+type Engine struct {
+	Observer Observer
+	Executor Executor
+	// Render renders a target under a plan. It is pure. Tests replace it.
+	Render func(t target.Target, p plan.Plan, o etcdcluster.Observation) (Rendered, error)
+	// Config is the part of the operator's configuration that decides how specs are resolved.
+	Config target.Config
+	// Clock is the time of decisions.
+	Clock clock.PassiveClock
+}
+
+// Reconcile reconciles one Etcd as far as possible now, and never blocks. It reconciles the newest generation. If that is blocked before its
+// plan is known, it reconciles the generation that was accepted last: a running cluster keeps what it has, its certificates are renewed, its
+// CAs are rotated, and what was begun is brought to its end. If no generation was accepted, it only replaces lost volumes.
+func (e Engine) Reconcile(ctx context.Context, stored *druidv1alpha1.Etcd) Result {
+	newest := &Run{Target: target.ForNewest(stored)}
+	err := e.reconcileNewest(ctx, newest)
+	if err == nil || newest.reached || helper.IsSuspended(stored) || IsInterrupted(err) {
+		return newestResult(ctx, newest, err)
+	}
+	accepted := target.ForLastAccepted(newest.Target, newest.Observation, !ResultOf(err).KeepOperation)
+	if accepted == nil {
+		if problem := plan.AsProblem(err); problem == nil || !problem.Foreign { // else nothing that runs under these names is known to belong to the Etcd
+			err = e.repair(ctx, newest, err)
+		}
+
+		return newestResult(ctx, newest, err)
+	}
+
+	return e.reconcileAccepted(ctx, newest, err, &Run{Target: accepted, newest: newest})
+}
+
+// reconcileNewest reconciles the newest generation, if it is admitted.
+func (e Engine) reconcileNewest(ctx context.Context, run *Run) error {
+	err := e.observe(ctx, run)
+	if problem := run.Target.Problem(); problem != nil {
+		run.Observed = false
+
+		return problem
+	}
+	if err != nil {
+		return err
+	}
+	if err := run.Target.Admit(run.Observation, e.Config); err != nil {
+		return err
+	}
+	if err := e.Executor.Prepare(ctx, run); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
+	}
+
+	return e.rollOut(ctx, run)
+}
+
+// reconcileAccepted reconciles the generation that was accepted last while the newest one is blocked by the problem.
+func (e Engine) reconcileAccepted(ctx context.Context, newest *Run, problem error, run *Run) Result {
+	err := e.observe(ctx, run)
+	if err == nil {
+		err = e.rollOut(ctx, run)
+	}
+	if IsInterrupted(err) {
+		return newestResult(ctx, newest, err)
+	}
+	if err != nil && run.Observed && !run.reached {
+		_ = e.repair(ctx, run, problem)
+	}
+	result := newResult(newest, problem)
+	result.Accepted = run
+	result.addAccepted(ctx, run.Target.Stored.Generation, err)
+
+	return result.finish(ctx, problem)
+}
+
+// observe reads the cluster of the target.
+func (e Engine) observe(ctx context.Context, run *Run) (err error) {
+	run.Observation, err = e.Observer.Observe(ctx, run)
+	run.Observed = true
+	run.Target.PinPort(run.Observation, e.Clock.Now())
+
+	return err
+}
+
+// rollOut plans, renders and applies a target, and executes the step of the plan if nothing had to be written.
+func (e Engine) rollOut(ctx context.Context, run *Run) error {
+	if err := run.Target.CheckOwnership(run.Observation); err != nil {
+		return err
+	}
+	if err := e.Executor.Maintain(ctx, run); err != nil {
+		return err
+	}
+	p := e.plan(run)
+	run.Planned, run.Plan = p, p
+	logf.FromContext(ctx).V(1).Info("Decision computed", "stage", p.Stage, "reason", p.Reason, "waitsFor", p.WaitsFor)
+	switch {
+	case p.Refusal != nil:
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, p.Refusal)
+	case !p.Render && p.Step != nil:
+		run.reached = true
+
+		return e.executeStep(ctx, run, p)
+	case !p.Render:
+		run.reached = p.Stage != plan.StageWaitForSecrets
+
+		return waitingFor(p)
+	}
+	if err := e.resolve(ctx, run); err != nil {
+		return err
+	}
+	applied, err := e.apply(ctx, run, p)
+	if applied.Changed {
+		run.reached = true
+	}
+	if err != nil || applied.Changed {
+		return err
+	}
+	run.reached = true
+
+	return e.execute(ctx, run, p, applied)
+}
+
+// plan computes the plan of a target. What was accepted is not validated again.
+func (e Engine) plan(run *Run) plan.Plan {
+	if run.Target.Source == target.LastAccepted {
+		return planner.ForAccepted(run.Target.Etcd, run.Observation, e.Clock.Now())
+	}
+
+	return planner.For(run.Target.Etcd, run.Observation, e.Clock.Now())
+}
+
+// resolve resolves what only a plan needs that renders: the store, the TLS modes, and the Secrets with certificates.
+func (e Engine) resolve(ctx context.Context, run *Run) error {
+	t, o := run.Target, run.Observation
+	if err := t.ResolveStore(o, e.Config); err != nil {
+		return err
+	}
+	if err := t.ResolveTLS(o, e.Clock.Now()); err != nil {
+		return err
+	}
+	run.resolvedTLS = true
+	names, err := e.Executor.Certificates(ctx, run)
+	if err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncSecrets, err)
+	}
+	t.SetSecrets(names)
+
+	return nil
+}
+
+// apply renders a plan and applies the rendering.
+func (e Engine) apply(ctx context.Context, run *Run, p plan.Plan) (Applied, error) {
+	rendered, err := e.Render(*run.Target, p, run.Observation)
+	if err != nil {
+		return Applied{}, err
+	}
+	rendered.Plan = p
+	run.Rendered = rendered
+
+	return e.Executor.Apply(ctx, run)
+}
+
+// execute does what is due of a plan when nothing had to be written.
+func (e Engine) execute(ctx context.Context, run *Run, p plan.Plan, applied Applied) error {
+	for {
+		run.Plan = planner.Gate(p, run.Rendered.Rendering, run.Observation)
+		err := e.executePlan(ctx, run, applied)
+		if errors.Is(err, ErrObservationChanged) {
+			continue
+		}
+
+		return run.addWithheld(e.Clock.Now(), run.addBlocked(err))
+	}
+}
+
+// executePlan executes a gated plan.
+func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) error {
+	p := run.Plan
+	if p.Outcome() == plan.OutcomeGrow {
+		return e.addMember(ctx, run)
+	}
+	isApplied := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)
+	if isApplied {
+		run.Applied = isFinal(run.Target.Etcd, p) && p.Hindered == nil
+	}
+	if ends, err := e.Executor.RepairDrift(ctx, run, isApplied); err != nil || ends {
+		return err
+	}
+	if err := e.executeStep(ctx, run, p); err != nil {
+		return err
+	}
+
+	return e.Executor.Complete(ctx, run)
+}
+
+// addMember applies the rendering with which the next member joins.
+func (e Engine) addMember(ctx context.Context, run *Run) error {
+	gated := run.Plan
+	if applied, err := e.apply(ctx, run, gated.Grown()); err != nil && !applied.Changed {
+		return err
+	}
+
+	return plan.Waiting(memberPeriod, "Waiting for the next member to join: %s", gated.Reason)
+}
+
+// executeStep executes the step of a plan, or returns what the plan waits for.
+func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
+	if run.keepsPods(p) {
+		return plan.Skipped(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation",
+			len(etcdcluster.OutdatedPods(run.Observation)))
+	}
+	switch p.Outcome() {
+	case plan.OutcomeDone, plan.OutcomeHindered:
+		return nil
+	case plan.OutcomeRefused:
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, p.Refusal)
+	case plan.OutcomeWaiting:
+		return waitOrFail(p, run.Observation)
+	}
+	if err := e.Executor.Do(ctx, run, p.Step, p.Reason); err != nil {
+		return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
+	}
+	traits, after := plan.TraitsOf(p.Step), FallbackResync
+	if p.ClusterSize > 1 || traits.Poll {
+		after = memberPeriod
+	}
+
+	return plan.Waiting(after, "Waiting for the outcome of step %s of %s: %s", traits.Kind, plan.MetaOf(p.Step).Object, p.Reason)
+}
+
+// repair replaces a volume that is lost although the generation is blocked by the problem, which it returns. An Etcd that a user has
+// suspended is never repaired.
+func (e Engine) repair(ctx context.Context, run *Run, problem error) error {
+	if !run.Observed {
+		return problem
+	}
+	p := planner.ForRepair(run.Target.Etcd, run.Observation, e.Clock.Now())
+	if p.Step != nil {
+		if err := e.Executor.Do(ctx, run, p.Step, p.Reason); err != nil {
+			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
+		}
+	}
+	if period := requeueAfter(p); p.Outcome() != plan.OutcomeDone && (run.repairAfter == 0 || period < run.repairAfter) {
+		run.repairAfter = period
+	}
+
+	return problem
+}
+
+// isApplied is true if the StatefulSet shows a rendering. Its pods may still be older. The observation is older than the ManagedResource that
+// was compared with the rendering: both must agree, or the application of an earlier generation would acknowledge this one.
+func isApplied(rendering etcdcluster.Rendering, o etcdcluster.Observation) bool {
+	return o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
+		o.StatefulSet.Rendering.Checksum == rendering.Checksum && len(planner.Outstanding(o, rendering)) == 0
+}
+
+// isFinal is false while a cluster has fewer members than the spec requests.
+func isFinal(etcd *druidv1alpha1.Etcd, p plan.Plan) bool {
+	return !helper.ManagesPods(etcd) || p.Replicas == etcd.Spec.Replicas
+}
+
+const (
+	// memberPeriod is when the members of a cluster are queried again while it changes: no watch reports votes and leaders.
+	memberPeriod = time.Second
+	// repairPeriod is the same if no pod was created lately.
+	repairPeriod = 10 * time.Second
+)

@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
+)
+
+// resizePause is when a larger volume that was rejected is requested again: a quota may have room later.
+const resizePause = time.Minute
+
+// Run is one attempt to reconcile one generation.
+type Run struct {
+	// Target is the desired state.
+	Target *target.Target
+	// Observation is meaningful if Observed.
+	Observation etcdcluster.Observation
+	// Observed is false before the cluster is observed, and for a spec that has no canonical form.
+	Observed bool
+	// Planned is the plan before Gate, Plan the one after it. Zero: the run ended before.
+	Planned, Plan plan.Plan
+	// Rendered is the newest rendering. Zero: the run ended before.
+	Rendered Rendered
+	// Applied is true if the StatefulSet shows the final rendering of the generation.
+	Applied bool
+
+	// newest is the blocked run of the newest generation. Nil: this is that run.
+	newest *Run
+	// reached is true once everything that comes before the step of the plan is done.
+	reached bool
+	// resolvedTLS is true once the TLS modes of the target are known.
+	resolvedTLS bool
+	// withheld are the objects that differ again so soon after their last repair that they are not repaired now.
+	withheld []Difference
+	// requeueAfter is when something has to be done that no watch reports. 0: nothing.
+	requeueAfter time.Duration
+	// repairAfter is when members that have not recovered are observed again, although the generation is blocked. 0: all have.
+	repairAfter time.Duration
+}
+
+// Newest returns the blocked run of the newest generation. Nil: this is that run.
+func (r *Run) Newest() *Run { return r.newest }
+
+// HasResolvedTLS is true once the TLS modes of the target are known.
+func (r *Run) HasResolvedTLS() bool { return r.resolvedTLS }
+
+// Reach records that everything that comes before the step of the plan is done.
+func (r *Run) Reach() { r.reached = true }
+
+// RequeueWithin makes sure that the Etcd is reconciled again in time for what no watch reports, such as the renewal of a certificate. 0 changes nothing.
+func (r *Run) RequeueWithin(after time.Duration) {
+	if after > 0 && (r.requeueAfter == 0 || after < r.requeueAfter) {
+		r.requeueAfter = after
+	}
+}
+
+// IsAddingMember is true while the rendering is applied with which the next member joins.
+func (r *Run) IsAddingMember() bool { return r.Plan.Growth != nil }
+
+// NextState returns the record with which the rendering is applied, and the one that it replaces.
+func (r *Run) NextState() (next, previous state.State) {
+	p, t := r.Rendered.Plan, r.Target
+	previous = r.Observation.State
+	next = previous
+	next.HandBack, previous.HandBack = 0, 0 // only the hand-back to etcd-druid writes it
+	next.Accepted, next.Replicas = t.Accepted, &p.Replicas
+	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
+	if t.TLS.AnyManaged() {
+		next.Rotation = &t.Rotation
+	}
+	if p.Replicas > 0 {
+		next.Size = planner.SizeToPersist(p, r.Observation)
+	}
+	next.Store, previous.Store = nil, nil // the location stays recorded when the spec has no store any more
+	if t.Store != nil {
+		record := backupstore.RecordFor(*t.Store)
+		next.Store = &record
+	}
+
+	return next, previous
+}
+
+// keepsPods is true if the generation was rolled out before and only pods are outdated because another writer has changed the StatefulSet:
+// they stay until the next operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store do not wait for an
+// operation, and a restore continues to its end.
+func (r *Run) keepsPods(p plan.Plan) bool {
+	return r.Target.IsCompleted() && p.Stage == plan.StageReplacePod && p.Restore == state.RestoreNone &&
+		!r.Target.HasNewerSecrets(r.Observation) && !r.Observation.MountsOtherStoreSecret()
+}
+
+// addBlocked adds what of the spec cannot be reconciled for now: to what is waited for, or as a refusal if nothing else is left.
+func (r *Run) addBlocked(err error) error {
+	blocked := r.Plan.Hindered
+	if blocked == nil {
+		return err
+	}
+	r.RequeueWithin(resizePause)
+	problem := plan.AsProblem(err)
+	switch {
+	case err == nil:
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, blocked)
+	case problem != nil && problem.Kind == plan.ProblemWaiting:
+		both := *problem
+		both.Message += "; " + blocked.Error()
+
+		return &both
+	default:
+		return err
+	}
+}
+
+// Difference is an object that is not as it is rendered.
+type Difference struct {
+	// Object is its kind and name, for example Service/main-client.
+	Object string
+	// Message says what differs.
+	Message string
+	// RepairedAt is the time of its last repair. Zero: it may be repaired now.
+	RepairedAt time.Time
+}
+
+// Withhold records objects that are not repaired now, each once.
+func (r *Run) Withhold(found ...Difference) {
+	for _, one := range found {
+		if !r.IsWithheld(one.Object) {
+			r.withheld = append(r.withheld, one)
+		}
+	}
+}
+
+// IsWithheld is true for an object that was repaired within drift.Pause and is not repaired now.
+func (r *Run) IsWithheld(object string) bool {
+	for _, one := range r.withheld {
+		if one.Object == object {
+			return true
+		}
+	}
+
+	return false
+}
+
+// Withheld returns a problem that says which objects differ again and are not repaired yet. Nil: none.
+func (r *Run) Withheld(now time.Time) error { return r.addWithheld(now, nil) }
+
+// addWithheld adds to the outcome of a run the objects that differ again and are not repaired yet.
+func (r *Run) addWithheld(now time.Time, err error) error {
+	if len(r.withheld) == 0 {
+		return err
+	}
+	var messages []string
+	after := drift.Pause
+	for _, one := range r.withheld {
+		next := one.RepairedAt.Add(drift.Pause)
+		messages = append(messages, fmt.Sprintf("%s although the operator repaired it at %s; it repairs it again at %s",
+			one.Message, one.RepairedAt.UTC().Format(time.RFC3339), next.UTC().Format(time.RFC3339)))
+		after = min(after, max(time.Second, next.Sub(now)))
+	}
+	text := strings.Join(messages, "; ") + ". Another controller or a user changes the same objects: stop it"
+	switch problem := plan.AsProblem(err); {
+	case err == nil, problem != nil && problem.Kind == plan.ProblemSkipped:
+		waiting := plan.Waiting(after, "Waiting to repair again: %s", text)
+		waiting.EventReason = "DriftNotRepaired"
+
+		return waiting
+	case problem != nil && problem.Kind == plan.ProblemWaiting:
+		both := *problem
+		both.Message += "; " + text
+		both.RequeueAfter = min(both.RequeueAfter, after)
+
+		return &both
+	default:
+		r.RequeueWithin(after)
+
+		return err
+	}
+}

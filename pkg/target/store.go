@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+// storeResync is when a store that is not resolved is resolved again even if no watch reports a change.
+const storeResync = time.Minute
+
+// ResolveStore finds the backup store of the generation. The error is why it cannot be used.
+func (t *Target) ResolveStore(o etcdcluster.Observation, config Config) error {
+	t.Store, t.StoreResolution = nil, &conditions.StoreResolution{}
+	if t.Etcd.Spec.Backup.Store == nil {
+		return nil
+	}
+	if message := o.State.StoreError; message != "" {
+		return t.refuseStore(druidv1alpha1.ReasonStoreChanged, fmt.Errorf("the annotation %s of ManagedResource %s: %s; mend it, or remove it if the store of the spec is the same as ever",
+			druidv1alpha1.ManagedResourceAnnotationStore, o.ManagedResource.Name, message))
+	}
+	resolution := backupstore.Resolve(backupstore.ResolveInput{
+		Etcd: t.Etcd, Gardener: o.Gardener, Pinned: o.State.Store, FallBackOnRefusal: t.Source == LastAccepted,
+	})
+	t.StoreResolution = &conditions.StoreResolution{Reason: resolution.Reason, Message: resolution.Message}
+	switch {
+	case resolution.Refused:
+		return plan.Refused(druidv1alpha1.ErrorCodeResolveStore, errors.New(resolution.Message))
+	case resolution.Store == nil:
+		waiting := plan.Waiting(storeResync, "Waiting for the store: %s", resolution.Message)
+		waiting.EventReason = resolution.Reason
+
+		return waiting
+	case resolution.Store.Provider != backupstore.ProviderLocal:
+		t.Store = resolution.Store
+
+		return nil
+	default:
+		return t.locateStore(*resolution.Store, o, config)
+	}
+}
+
+// locateStore adds the directory on the node to a Local store. It refuses a directory that the operator's configuration does not list, and
+// another directory than the cluster has used until now.
+func (t *Target) locateStore(store backupstore.Store, o etcdcluster.Observation, config Config) error {
+	mounted, used := store.Directory(o.StatefulSet.LocalStore), ""
+	if o.State.Store != nil {
+		used = cmp.Or(o.State.Store.HostPath, mounted)
+	}
+	if t.Source == LastAccepted && used != "" {
+		store.HostPath = used
+		isMounted := used == mounted || !o.StatefulSet.Exists && o.ManagedResource.Exists && used == o.State.Store.HostPath
+
+		return t.keepDirectory(store, isMounted, config)
+	}
+	if o.LocalStore.Error != "" {
+		err := errors.New(o.LocalStore.Error)
+		t.StoreResolution = &conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreSecretMissing, Message: err.Error()}
+
+		return plan.Failed(druidv1alpha1.ErrorCodeResolveStore, err)
+	}
+	located, err := config.LocalStoreRoots.Locate(store, o.LocalStore.HostPath)
+	switch {
+	case err != nil:
+		return t.refuseStore(druidv1alpha1.ReasonStoreInvalid, fmt.Errorf("spec.backup.store: %w", err))
+	case used != "" && used != located.HostPath:
+		return t.refuseStore(druidv1alpha1.ReasonStoreChanged, fmt.Errorf(
+			"spec.backup.store: snapshots went to directory %q on the node until now, and would go to directory %q; restore key %s in the Secret of the store, or remove the annotation %s from ManagedResource %s if you want to use the other directory",
+			used, located.HostPath, backupstore.KeyHostPath, druidv1alpha1.ManagedResourceAnnotationStore, o.ManagedResource.Name))
+	default:
+		t.Store = &located
+
+		return nil
+	}
+}
+
+// keepDirectory lets the last accepted generation use the directory of the cluster. If the operator's configuration does not list it, the
+// StatefulSet must mount it already. If the StatefulSet was deleted, the record of the ManagedResource stands for it.
+func (t *Target) keepDirectory(store backupstore.Store, isMounted bool, config Config) error {
+	_, err := config.LocalStoreRoots.Locate(store, "")
+	switch {
+	case err == nil:
+	case !isMounted:
+		return t.refuseStore(druidv1alpha1.ReasonStoreInvalid, fmt.Errorf("spec.backup.store: %w", err))
+	default:
+		t.StoreResolution = &conditions.StoreResolution{Reason: druidv1alpha1.ReasonStoreInvalid, Message: t.StoreResolution.Message + ", as before: " + err.Error()}
+	}
+	t.Store = &store
+
+	return nil
+}
+
+func (t *Target) refuseStore(reason string, err error) error {
+	t.StoreResolution = &conditions.StoreResolution{Reason: reason, Message: err.Error()}
+
+	return plan.Refused(druidv1alpha1.ErrorCodeResolveStore, err)
+}

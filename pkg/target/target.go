@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// Source says which generation a Target describes.
+type Source string
+
+// The sources of a Target.
+const (
+	// Newest is the generation of the stored spec.
+	Newest Source = "Newest"
+	// LastAccepted is the generation that was accepted last. It is reconciled while the newest one is blocked.
+	LastAccepted Source = "LastAccepted"
+)
+
+// Config is the part of the operator's configuration that decides how specs are resolved.
+type Config struct {
+	// AutoReconcile rolls each new generation out without the operation annotation.
+	AutoReconcile bool
+	// Defaults are what a generation is rendered with that is accepted from now on.
+	Defaults state.Defaults
+	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
+	LocalStoreRoots backupstore.LocalRoots
+}
+
+// Target is the desired state of one generation, as far as it is resolved.
+type Target struct {
+	// Stored is the Etcd as it was read. For LastAccepted it has the generation and the spec that were accepted, and no annotation that
+	// requests an operation.
+	Stored *druidv1alpha1.Etcd
+	// Canonical is Stored with deprecated fields mapped to current ones, as far as they can be mapped. It is never changed.
+	Canonical *druidv1alpha1.Etcd
+	// Etcd is what is planned for and rendered: Canonical with the peer port that the members must keep, and, after SetSecrets, with the
+	// Secrets that the operator provides.
+	Etcd *druidv1alpha1.Etcd
+	// Source says which generation this is.
+	Source Source
+	// Accepted is what the generation is rendered with. Nil: it is not accepted yet.
+	Accepted *state.Accepted
+	// TLS are the TLS modes. Zero before ResolveTLS.
+	TLS state.TLSModes
+	// Rotation is the CA rotation that is rendered. Zero before ResolveTLS, and if the operator manages no CA.
+	Rotation state.Rotation
+	// Secrets are the names of the Secrets that the operator provides for the pods. Zero: none, or not provided yet.
+	Secrets secrets.Names
+	// Store is the backup store. Nil: the spec has none, or it is not resolved yet.
+	Store *backupstore.Store
+	// StoreResolution is the result of ResolveStore for the condition StoreResolved. Nil before ResolveStore.
+	StoreResolution *conditions.StoreResolution
+
+	problem error
+}
+
+// ForNewest returns the target of the stored spec.
+func ForNewest(stored *druidv1alpha1.Etcd) *Target {
+	canonical, errs := helper.Canonical(stored)
+	t := &Target{Stored: stored, Canonical: canonical, Etcd: canonical, Source: Newest}
+	if len(errs) > 0 {
+		t.problem = plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+	}
+
+	return t
+}
+
+// ForLastAccepted returns the target of the generation that was accepted last, as if the Etcd still had its spec. Annotations of the Etcd that
+// describe it and never need to be accepted apply as they are. Those that request an operation belong to the newest generation. It returns
+// nil in these cases:
+//   - nothing is recorded, or the ManagedResource does not exist or is being deleted;
+//   - the Etcd is handed back to etcd-druid: its Secrets may belong to etcd-druid already, and the operator would issue others;
+//   - a user has removed the record of the store, to change to another one, of which the accepted spec knows nothing.
+//
+// newest is the blocked target of the same Etcd. blocked is true if status.lastOperation is about to report that it is: the record says then
+// whether the accepted generation was completed.
+func ForLastAccepted(newest *Target, o etcdcluster.Observation, blocked bool) *Target {
+	accepted := o.State.Accepted
+	switch {
+	case !o.ManagedResource.Exists, o.ManagedResource.Deleting, o.State.HandBack != 0, accepted == nil, accepted.Spec == nil:
+		return nil
+	case accepted.Spec.Backup.Store != nil && o.State.Store == nil && o.State.StoreError == "":
+		return nil
+	}
+	etcd := newest.Stored.DeepCopy()
+	etcd.Generation, etcd.Spec = accepted.Generation, *accepted.Spec.DeepCopy()
+	helper.RemoveOperationAnnotations(etcd)
+	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
+	if newest.problem != nil {
+		delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation) // the operator removes it once the spec can be read
+	}
+	record := *accepted
+	record.Completed = record.Completed || blocked && IsCompleted(etcd)
+
+	return &Target{Stored: etcd, Canonical: etcd.DeepCopy(), Etcd: etcd.DeepCopy(), Source: LastAccepted, Accepted: &record}
+}
+
+// Problem is why the stored spec has no canonical form, which is then not reconciled. Nil: it has one.
+func (t *Target) Problem() error { return t.problem }
+
+// IsCompleted is true if the generation was rolled out to its end before, and no operation is requested. What happens afterwards leaves the
+// last operation alone, and replaces no pod that another writer of the StatefulSet has outdated.
+func (t *Target) IsCompleted() bool {
+	return IsCompleted(t.Stored) || t.Source == LastAccepted && t.Accepted.Completed
+}
+
+// IsCompleted is true if the last operation of an Etcd succeeded with its current generation, and no operation is requested.
+func IsCompleted(etcd *druidv1alpha1.Etcd) bool {
+	last, observed := etcd.Status.LastOperation, etcd.Status.ObservedGeneration
+
+	return last != nil && last.State == druidv1alpha1.LastOperationStateSucceeded &&
+		observed != nil && *observed == etcd.Generation && !helper.IsReconcileRequested(etcd)
+}
+
+// Admit decides whether the newest generation is rolled out, and with what. It is done once an observation exists. The error is why it is not.
+func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
+	if helper.IsSuspended(t.Canonical) {
+		return plan.Skipped(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, t.Canonical.Generation)
+	}
+	accepted := accept(t.Canonical, o, config)
+	if accepted == nil {
+		return plan.Skipped(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it",
+			t.Canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
+	}
+	record := *accepted
+	record.Spec = &t.Canonical.Spec
+	t.Accepted = &record
+
+	return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, validation.ValidateEtcd(t.Canonical).ToAggregate())
+}
+
+// PinPort sets Etcd to Canonical with the peer port that the members must keep for now.
+func (t *Target) PinPort(o etcdcluster.Observation, now time.Time) {
+	t.Etcd = peers.WithPinnedPort(t.Canonical, o, now)
+}

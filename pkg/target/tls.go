@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package target
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// ResolveTLS decides how the connections of the cluster are secured, and how far the rotation of its CAs is.
+func (t *Target) ResolveTLS(o etcdcluster.Observation, now time.Time) error {
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionSecrets, etcdcluster.SectionGardener} {
+		if failure := o.Failure(section); failure != "" {
+			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", section, failure))
+		}
+	}
+	modes, errs := secrets.Decide(t.Etcd, runningModes(t.Etcd, o), peers.PinnedTLS(t.Etcd, o, now))
+	if len(errs) > 0 {
+		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, errs.ToAggregate())
+	}
+	t.TLS, t.Rotation = modes, state.Rotation{}
+	if modes.AnyManaged() {
+		t.Rotation = secrets.Next(o.State.Rotation, t.rotationInput(o, now))
+	}
+
+	return nil
+}
+
+// BeginsRotation is true if the rotation has to be recorded before a CA is generated for it: an operator that is interrupted then generates
+// the same CA again.
+func (t *Target) BeginsRotation(o etcdcluster.Observation) bool {
+	return t.TLS.AnyManaged() && secrets.Begins(t.Rotation, o.State.Rotation)
+}
+
+// ContinuesRotation is true if another rotation begins as soon as the one of this target is recorded.
+func (t *Target) ContinuesRotation(o etcdcluster.Observation, now time.Time) bool {
+	return o.ManagedResource.Exists && t.TLS.AnyManaged() && secrets.Begins(secrets.Next(&t.Rotation, t.rotationInput(o, now)), &t.Rotation)
+}
+
+// SetSecrets fills the Secrets that the operator provides into Etcd, so that rendering does not distinguish them from Secrets of the user.
+func (t *Target) SetSecrets(names secrets.Names) {
+	t.Secrets = names
+	t.Etcd = secrets.Effective(t.Etcd, t.TLS, names)
+}
+
+// HasNewerSecrets is true if a pod mounts other Secrets than the operator provides now: a certificate was renewed, or its CA is being rotated.
+func (t *Target) HasNewerSecrets(o etcdcluster.Observation) bool {
+	for _, pod := range o.Pods {
+		client := secrets.Names{ClientCA: pod.TLS.ClientCA, Server: pod.TLS.Server, Client: pod.TLS.Client}
+		peer := secrets.Names{PeerCA: pod.TLS.PeerCA, Peer: pod.TLS.Peer}
+		if t.TLS.Client == state.ModeManaged && client != (secrets.Names{ClientCA: t.Secrets.ClientCA, Server: t.Secrets.Server, Client: t.Secrets.Client}) ||
+			t.TLS.Peer == state.ModeManaged && peer != (secrets.Names{PeerCA: t.Secrets.PeerCA, Peer: t.Secrets.Peer}) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// PublishesConnection is true if the operator writes the Secret with which applications connect: every member presents a certificate of the
+// operator to clients, or no member of a new cluster runs yet. What a spec requests may never become true, and applications must connect to
+// what is. If TLS is switched on, they learn of it when all members were restarted.
+func (t *Target) PublishesConnection(o etcdcluster.Observation) bool {
+	if t.TLS.Client != state.ModeManaged {
+		return false
+	}
+	var mounted []etcdcluster.MountedTLS
+	if o.StatefulSet.Exists {
+		mounted = append(mounted, o.StatefulSet.TLS)
+	} else if recorded := o.State.TLS; recorded.IsKnown() && recorded.Client != state.ModeManaged {
+		return false
+	}
+	for _, pod := range o.Pods {
+		mounted = append(mounted, pod.TLS)
+	}
+
+	return !slices.ContainsFunc(mounted, func(tls etcdcluster.MountedTLS) bool {
+		return secrets.RunningModes(t.Etcd.Name, state.TLSModes{}, true, tls.ClientCA, tls.PeerCA).Client != state.ModeManaged
+	})
+}
+
+// runningModes are the TLS modes with which the cluster runs now.
+func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) state.TLSModes {
+	return secrets.RunningModes(etcd.Name, o.State.TLS, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)
+}
+
+// rotationInput is what requests a rotation of the CAs.
+func (t *Target) rotationInput(o etcdcluster.Observation, now time.Time) secrets.RotationInput {
+	input := secrets.RotationInput{Annotation: t.Etcd.Annotations[druidv1alpha1.RotateCAAnnotation], Now: now}
+	for _, rotation := range []*etcdcluster.CARotation{o.Gardener.Garden, o.Gardener.Cluster} {
+		if rotation != nil {
+			input.Gardener = &secrets.GardenerRotation{Phase: gardencorev1beta1.CredentialsRotationPhase(rotation.Phase), InitiatedAt: rotation.InitiatedAt}
+		}
+	}
+	names := secrets.ConfigNamesFor(t.Etcd.Name)
+	for _, secret := range o.Issued {
+		if secret.ConfigName == names.ClientCA || secret.ConfigName == names.PeerCA {
+			input.CAs = append(input.CAs, secrets.CA{
+				ConfigName: secret.ConfigName, CreatedAt: secret.CreatedAt, RotationStartedAt: secret.RotationStartedAt,
+				NotBefore: secret.NotBefore, NotAfter: secret.NotAfter,
+			})
+		}
+	}
+
+	return input
+}
