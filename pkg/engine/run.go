@@ -70,12 +70,10 @@ func (r *Run) RequeueWithin(after time.Duration) {
 // IsAddingMember is true while the rendering is applied with which the next member joins.
 func (r *Run) IsAddingMember() bool { return r.Plan.Growth != nil }
 
-// NextState returns the record with which the rendering is applied, and the one that it replaces.
-func (r *Run) NextState() (next, previous state.State) {
+// NextState returns the record with which the rendering is applied.
+func (r *Run) NextState() state.State {
 	p, t := r.Rendered.Plan, r.Target
-	previous = r.Observation.State
-	next = previous
-	next.HandBack, previous.HandBack = 0, 0 // only the hand-back to etcd-druid writes it
+	next := r.Observation.State
 	next.Accepted, next.Replicas = t.Accepted, &p.Replicas
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
 	if t.TLS.AnyManaged() {
@@ -84,13 +82,13 @@ func (r *Run) NextState() (next, previous state.State) {
 	if p.Replicas > 0 {
 		next.Size = planner.SizeToPersist(p, r.Observation)
 	}
-	next.Store, previous.Store = nil, nil // the location stays recorded when the spec has no store any more
+	next.Store = nil // the location stays recorded when the spec has no store any more
 	if t.Store != nil {
 		record := backupstore.RecordFor(*t.Store)
 		next.Store = &record
 	}
 
-	return next, previous
+	return next
 }
 
 // keepsPods is true if the generation was rolled out before and only pods are outdated because another writer has changed the StatefulSet:

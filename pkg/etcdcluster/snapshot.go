@@ -5,6 +5,7 @@
 package etcdcluster
 
 import (
+	"errors"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -28,6 +29,54 @@ type SnapshotCalls struct {
 	Error string
 	// EndedAt is when the last attempt ended. Zero: none did.
 	EndedAt time.Time
+	// Unrecorded is true if the last attempt has ended, or was interrupted, and the record on the ManagedResource does not have that yet.
+	Unrecorded bool
+}
+
+// SnapshotCall is what this process knows of its calls that take a full snapshot of the Etcd. The zero value: it made none.
+type SnapshotCall struct {
+	// Running is true while one is under way.
+	Running bool
+	// Generation of the Etcd that the last call was made for. 0: none has ended.
+	Generation int64
+	// Verified is the snapshot that the last call has taken and verified. Nil: it failed.
+	Verified *state.VerifiedSnapshot
+	// Err is why the last call failed. Nil: it did not.
+	Err error
+	// EndedAt is when the last call ended.
+	EndedAt time.Time
+}
+
+// ErrInterrupted is the error of an attempt during which the operator was stopped.
+var ErrInterrupted = errors.New("the operator was stopped during the attempt")
+
+// SnapshotCallsFor returns the attempts for a generation of the Etcd: those that are recorded, and the one that has ended or was interrupted
+// since.
+func SnapshotCallsFor(generation int64, recorded state.SnapshotAttempts, call SnapshotCall) SnapshotCalls {
+	calls := SnapshotCalls{}
+	if recorded.Generation == generation {
+		calls = SnapshotCalls{
+			Verified: recorded.Verified, Failures: recorded.Failures, Late: recorded.Expired, Error: recorded.Error, EndedAt: recorded.EndedAt,
+		}
+	}
+	switch {
+	case call.Generation == generation && call.EndedAt.After(calls.EndedAt):
+		calls = calls.Ended(call.Verified, call.Err, call.EndedAt)
+		calls.Unrecorded = true
+	case recorded.Generation == generation && recorded.StartedAt.After(recorded.EndedAt) && !call.Running:
+		calls = calls.Ended(nil, ErrInterrupted, recorded.StartedAt)
+		calls.Unrecorded = true
+	}
+	calls.Running = call.Running
+
+	return calls
+}
+
+// Record returns what is recorded of the attempts for a generation, the last of which began at a time.
+func (c SnapshotCalls) Record(generation int64, startedAt time.Time) state.SnapshotAttempts {
+	return state.SnapshotAttempts{
+		Generation: generation, StartedAt: startedAt, EndedAt: c.EndedAt, Failures: c.Failures, Expired: c.Late, Error: c.Error, Verified: c.Verified,
+	}
 }
 
 // Ended returns how the calls stand after one more ended at a time, with a snapshot or else an error.

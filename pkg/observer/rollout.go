@@ -6,6 +6,7 @@ package observer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	gardencorev1beta1 "github.com/gardener/gardener/pkg/apis/core/v1beta1"
@@ -53,7 +54,11 @@ func (p *pass) readManagedResource(ctx context.Context) {
 			return reference.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind() &&
 				reference.Namespace == p.etcd.Namespace && reference.Name == helper.StatefulSetName(p.etcd)
 		})
-	p.seen.State = state.Decode(object.Annotations)
+	recorded, err := state.Decode(object.Annotations)
+	if err != nil {
+		p.failed(etcdcluster.SectionManagedResource, fmt.Errorf("ManagedResource %s: %w", name, err))
+	}
+	p.seen.State = recorded
 	if store := p.seen.State.Store; store != nil {
 		p.seen.StoreLocation = store.String()
 	}

@@ -6,7 +6,6 @@ package state
 
 import (
 	"encoding/json"
-	"fmt"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 
@@ -27,34 +26,24 @@ type Accepted struct {
 	// out. Nil: an earlier version accepted the generation, or the spec is larger than 96 KiB.
 	Spec *druidv1alpha1.EtcdSpec `json:"spec,omitempty"`
 	// Completed is true when the operation with that generation has succeeded, although the status reports a later generation.
-	Completed bool `json:"over,omitempty"`
+	Completed bool `json:"completed,omitempty"`
 }
 
-// maxAcceptedBytes is the largest size of the record with a spec: the annotations of an object are limited to 256 KiB together.
+// maxAcceptedBytes is the largest size of Accepted with a spec: the annotations of an object are limited to 256 KiB together.
 const maxAcceptedBytes = 96 * 1024
 
-// parseAccepted returns nil for what was never written or cannot be read. The operation annotation then accepts a generation again.
-func parseAccepted(text string) *Accepted {
-	accepted := &Accepted{}
-	if text == "" || json.Unmarshal([]byte(text), accepted) != nil {
-		return nil
+// fitting returns Accepted without its spec if the record would be too large with it.
+func (a *Accepted) fitting() *Accepted {
+	if a == nil || a.Spec == nil {
+		return a
 	}
-
-	return accepted
-}
-
-func (a *Accepted) marshal() (string, error) {
-	data, err := json.Marshal(a)
-	if err == nil && len(data) > maxAcceptedBytes {
-		short := *a
-		short.Spec = nil
-		data, err = json.Marshal(short)
+	if data, err := json.Marshal(a); err == nil && len(data) <= maxAcceptedBytes {
+		return a
 	}
-	if err != nil {
-		return "", fmt.Errorf("recording the accepted generation: %w", err)
-	}
+	short := *a
+	short.Spec = nil
 
-	return string(data), nil
+	return &short
 }
 
 // Images are the images that are used where the Etcd names none. It is part of the pinned Defaults: names in JSON never

@@ -4,10 +4,7 @@
 
 package state
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // RotationStage is the stage of the rotation of the CAs. A stage says what is rendered, and ends only when all members were observed
 // to run what it renders.
@@ -29,7 +26,7 @@ const (
 	StageCompleteBundle RotationStage = "CompleteBundle"
 )
 
-// Rotation is what is remembered about the newest rotation of the CAs of an Etcd. The zero value is a cluster whose CAs
+// Rotation is the record of the newest rotation of the CAs of an Etcd. The zero value is a cluster whose CAs
 // were never rotated.
 type Rotation struct {
 	// StartedAt is when the newest CA was asked for, to the second: the secrets manager derives its name from it.
@@ -43,22 +40,11 @@ type Rotation struct {
 	Automatic bool `json:"automatic,omitempty"`
 }
 
-// String is the form in which the ManagedResource remembers a rotation: JSON.
-func (r Rotation) String() string {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return "" // times beyond the year 9999
+// IsSame compares two records of a rotation. Nil: none is recorded.
+func (r *Rotation) IsSame(other *Rotation) bool {
+	if r == nil || other == nil {
+		return r == other
 	}
 
-	return string(data)
-}
-
-// ParseRotation reads what String wrote; false for what it did not write.
-func ParseRotation(text string) (Rotation, bool) {
-	var rotation Rotation
-	if text == "" || json.Unmarshal([]byte(text), &rotation) != nil {
-		return Rotation{}, false
-	}
-
-	return rotation, true
+	return r.Stage == other.Stage && r.Automatic == other.Automatic && r.StartedAt.Equal(other.StartedAt) && r.PreparedAt.Equal(other.PreparedAt)
 }

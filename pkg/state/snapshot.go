@@ -5,7 +5,6 @@
 package state
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -26,39 +25,18 @@ func (s VerifiedSnapshot) String() string {
 	return fmt.Sprintf("full snapshot %s with revision %d, asked for at %s", s.Name, s.Revision, s.At.UTC().Format(time.RFC3339))
 }
 
-// FinalSnapshot is what is remembered about the snapshot before members stopped, or data was discarded.
+// FinalSnapshot is the record about the snapshot before members stopped, or data was discarded.
 type FinalSnapshot struct {
 	// Generation of the Etcd that it was for.
 	Generation int64 `json:"generation"`
 	// Snapshot that was verified. Nil: there is none, see Missing.
 	Snapshot *VerifiedSnapshot `json:"snapshot,omitempty"`
-	// Store is the place in which Snapshot lies, as Observation.ManagedResource.StorePlace names it. Empty: not known.
+	// Store is the place in which Snapshot lies, as Store.String names it. Empty: not known.
 	Store string `json:"store,omitempty"`
 	// Missing is why there is none.
 	Missing SnapshotMissing `json:"missing,omitempty"`
 	// Message says more about Missing. Empty: there is nothing to say.
 	Message string `json:"message,omitempty"`
-}
-
-// ParseFinalSnapshot reads what Marshal wrote. Nil: nothing is remembered, or it cannot be read, so that a snapshot is taken
-// where one is needed.
-func ParseFinalSnapshot(text string) *FinalSnapshot {
-	parsed := &FinalSnapshot{}
-	if text == "" || json.Unmarshal([]byte(text), parsed) != nil {
-		return nil
-	}
-
-	return parsed
-}
-
-// Marshal returns the form in which the ManagedResource remembers it: JSON.
-func (f FinalSnapshot) Marshal() (string, error) {
-	data, err := json.Marshal(f)
-	if err != nil {
-		return "", fmt.Errorf("remembering the final snapshot: %w", err)
-	}
-
-	return string(data), nil
 }
 
 // SnapshotMissing is why there is no snapshot.
@@ -86,4 +64,23 @@ func (f FinalSnapshot) String() string {
 	default:
 		return "no full snapshot"
 	}
+}
+
+// SnapshotAttempts are the attempts to take a full snapshot before members stop or a volume is deleted. The zero value: there was none.
+type SnapshotAttempts struct {
+	// Generation of the Etcd that they are for. Another generation begins with no attempt.
+	Generation int64 `json:"generation,omitempty"`
+	// StartedAt is when the last attempt began. It is recorded before the attempt begins. If it is after EndedAt and no call runs, the
+	// operator was stopped during the attempt, which then counts as failed.
+	StartedAt time.Time `json:"startedAt,omitzero"`
+	// EndedAt is when the last attempt ended. Zero: none did.
+	EndedAt time.Time `json:"endedAt,omitzero"`
+	// Failures counts the attempts that failed since the last one that did not.
+	Failures int `json:"failures,omitempty"`
+	// Expired counts the snapshots that were verified and became too old before they were used. Verified is not among them.
+	Expired int `json:"expired,omitempty"`
+	// Error is why the last attempt failed. Empty: it did not fail.
+	Error string `json:"error,omitempty"`
+	// Verified is the snapshot of the last attempt. Nil: none.
+	Verified *VerifiedSnapshot `json:"verified,omitempty"`
 }

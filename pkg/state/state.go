@@ -5,170 +5,136 @@
 package state
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
-	"strconv"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered.
+// State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered. Names in JSON
+// never change. These keys are reserved for later versions: evidence, etcdVersion, scale, surge, incident. No other field may have the key
+// "stage": users search the annotation for it.
 type State struct {
-	// Accepted is the generation that was accepted last. Nil: none, or the record cannot be read.
-	Accepted *Accepted
+	// Accepted is the generation that was accepted last. Nil: none.
+	Accepted *Accepted `json:"accepted,omitempty"`
 	// Replicas are the pods that were rendered last. Nil: not known.
-	Replicas *int32
+	Replicas *int32 `json:"replicas,omitempty"`
 	// Size is the last cluster size above 0. 0: the cluster never ran.
-	Size int32
+	Size int32 `json:"size,omitempty"`
 	// InitialClusterToken is the token with which etcd-druid formed an adopted cluster. Empty: the cluster is not adopted.
-	InitialClusterToken string
+	InitialClusterToken string `json:"initialClusterToken,omitempty"`
 	// TLS are the TLS modes that were rendered last. The zero value: not known.
-	TLS TLSModes
+	TLS TLSModes `json:"tls,omitzero"`
 	// Rotation is the newest rotation of the CAs. Nil: none was recorded.
-	Rotation *Rotation
+	Rotation *Rotation `json:"rotation,omitempty"`
 	// Restore is the phase of a restore from the backup store that is under way.
-	Restore RestorePhase
+	Restore RestorePhase `json:"restore,omitempty"`
+	// Snapshot are the attempts to take a full snapshot before members stop or a volume is deleted. The zero value: there was none.
+	Snapshot SnapshotAttempts `json:"snapshot,omitzero"`
 	// FinalSnapshot is the snapshot with which the members were stopped. Nil: the members run, or there is no backup store.
-	FinalSnapshot *FinalSnapshot
+	FinalSnapshot *FinalSnapshot `json:"finalSnapshot,omitempty"`
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
 	// and the generation cannot be read.
-	HandBack int64
-	// Store is the location to which the cluster writes its snapshots. Nil: none was recorded, or see StoreError.
-	Store *Store
+	HandBack int64 `json:"handBack,omitempty"`
+	// Store is the location to which the cluster writes its snapshots. It has its own annotation, which users remove. Nil: none was
+	// recorded, or see StoreError.
+	Store *Store `json:"-"`
 	// StoreError is why the record of the store cannot be read. Empty: it can, or there is none.
-	StoreError string
+	StoreError string `json:"-"`
+	// Unknown are the keys of the record that this version of the operator does not know. It keeps them. Nil: none.
+	Unknown map[string]json.RawMessage `json:"-"`
 }
 
-// unknownGeneration is the generation of a hand-back that is recorded and cannot be read.
-const unknownGeneration = -1
+// Version is the version of the record that this operator writes. A record of a higher version has a meaning that it cannot know.
+const Version = 1
 
-// Decode reads the record from the annotations of a ManagedResource. A part that cannot be read counts as not recorded. Only the record of
-// the store then has an error, since a user edits it.
-func Decode(annotations map[string]string) State {
-	s := State{
-		Accepted:            parseAccepted(annotations[druidv1alpha1.ManagedResourceAnnotationDefaults]),
-		Replicas:            parseReplicas(annotations[druidv1alpha1.ManagedResourceAnnotationReplicas]),
-		InitialClusterToken: annotations[druidv1alpha1.ManagedResourceAnnotationInitialClusterToken],
-		TLS:                 ParseTLSModes(annotations[druidv1alpha1.ManagedResourceAnnotationTLSMode]),
-		Restore:             RestorePhase(annotations[druidv1alpha1.ManagedResourceAnnotationRestore]),
-		FinalSnapshot:       ParseFinalSnapshot(annotations[druidv1alpha1.ManagedResourceAnnotationFinalSnapshot]),
+// Decode reads the record from the annotations of a ManagedResource. The error says why it cannot be read, and what to do: nothing may be
+// decided then. Only the record of the store has an error of its own, since a user edits it. Annotations of operators that had no version
+// are read if there is no record.
+func Decode(annotations map[string]string) (State, error) {
+	s, err := decode(annotations[druidv1alpha1.ManagedResourceAnnotationState])
+	if annotations[druidv1alpha1.ManagedResourceAnnotationState] == "" {
+		s = decodeUnversioned(annotations)
 	}
-	if size, err := strconv.ParseInt(annotations[druidv1alpha1.ManagedResourceAnnotationSize], 10, 32); err == nil {
-		s.Size = int32(size)
-	}
-	if rotation, found := ParseRotation(annotations[druidv1alpha1.ManagedResourceAnnotationCARotation]); found {
-		s.Rotation = &rotation
-	}
-	if text := annotations[druidv1alpha1.ManagedResourceAnnotationGivingBack]; text != "" {
-		s.HandBack = unknownGeneration
-		if generation, err := strconv.ParseInt(text, 10, 64); err == nil {
-			s.HandBack = generation
-		}
-	}
-	store, err := ParseStore(annotations[druidv1alpha1.ManagedResourceAnnotationStore])
-	if err != nil {
-		s.StoreError = err.Error()
+	store, storeErr := ParseStore(annotations[druidv1alpha1.ManagedResourceAnnotationStore])
+	if storeErr != nil {
+		s.StoreError = storeErr.Error()
 	}
 	s.Store = store
 
-	return s
+	return s, err
 }
 
-// parseReplicas returns nil for what was never written or cannot be read.
-func parseReplicas(text string) *int32 {
-	replicas, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || replicas < 0 {
-		return nil
+func decode(text string) (s State, err error) {
+	if text == "" {
+		return s, nil
+	}
+	header := struct {
+		Version int `json:"version"`
+	}{}
+	var unknown map[string]json.RawMessage
+	for _, into := range []any{&header, &s, &unknown} {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			return State{}, fmt.Errorf("the annotation %s cannot be read, restore it from a backup of the ManagedResource: %w", druidv1alpha1.ManagedResourceAnnotationState, err)
+		}
+	}
+	if header.Version > Version {
+		return State{}, fmt.Errorf("the annotation %s has version %d, and this operator reads versions up to %d: use the operator that wrote it, or a newer one",
+			druidv1alpha1.ManagedResourceAnnotationState, header.Version, Version)
+	}
+	for _, key := range keys {
+		delete(unknown, key)
+	}
+	if len(unknown) > 0 {
+		s.Unknown = unknown
 	}
 
-	return new(int32(replicas))
+	return s, nil
 }
 
-// Encode returns the annotations that record the state. A part that previous has and that s does not have becomes an empty annotation. A
-// part that neither has is left out.
-func (s State) Encode(previous State) (map[string]string, error) {
-	recorded, err := s.encode()
+// keys are the keys of the record.
+var keys = []string{
+	"version", "accepted", "replicas", "size", "initialClusterToken", "tls", "rotation", "restore", "snapshot", "finalSnapshot", "handBack",
+}
+
+// Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.
+func (s State) Encode() (map[string]string, error) {
+	s.Accepted = s.Accepted.fitting()
+	known, err := json.Marshal(struct {
+		Version int `json:"version"`
+		State
+	}{Version, s})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("recording the state: %w", err)
 	}
-	before, err := previous.encode()
-	if err != nil {
-		return nil, err
-	}
-	for key := range before {
-		if _, found := recorded[key]; !found {
-			recorded[key] = ""
+	if len(s.Unknown) > 0 {
+		merged := maps.Clone(s.Unknown)
+		if err := json.Unmarshal(known, &merged); err != nil {
+			return nil, fmt.Errorf("recording the state: %w", err)
+		}
+		if known, err = json.Marshal(merged); err != nil {
+			return nil, fmt.Errorf("recording the state: %w", err)
 		}
 	}
+	annotations := map[string]string{druidv1alpha1.ManagedResourceAnnotationState: string(known)}
+	if s.Store == nil {
+		return annotations, nil
+	}
+	annotations[druidv1alpha1.ManagedResourceAnnotationStore], err = s.Store.Marshal()
 
-	return recorded, nil
+	return annotations, err
 }
 
-func (s State) encode() (map[string]string, error) {
-	annotations := map[string]string{}
-	set := func(key, value string) {
-		if value != "" {
-			annotations[key] = value
-		}
-	}
-	set(druidv1alpha1.ManagedResourceAnnotationInitialClusterToken, s.InitialClusterToken)
-	set(druidv1alpha1.ManagedResourceAnnotationRestore, string(s.Restore))
-	if s.Replicas != nil {
-		set(druidv1alpha1.ManagedResourceAnnotationReplicas, strconv.Itoa(int(*s.Replicas)))
-	}
-	if s.Size > 0 {
-		set(druidv1alpha1.ManagedResourceAnnotationSize, strconv.Itoa(int(s.Size)))
-	}
-	if s.TLS.IsKnown() {
-		set(druidv1alpha1.ManagedResourceAnnotationTLSMode, s.TLS.String())
-	}
-	if s.Rotation != nil {
-		set(druidv1alpha1.ManagedResourceAnnotationCARotation, s.Rotation.String())
-	}
-	if s.HandBack != 0 {
-		set(druidv1alpha1.ManagedResourceAnnotationGivingBack, strconv.FormatInt(s.HandBack, 10))
-	}
-
-	return annotations, s.encodeRecords(set)
-}
-
-// encodeRecords sets the annotations whose encoding may fail.
-func (s State) encodeRecords(set func(key, value string)) error {
-	if s.Accepted != nil {
-		text, err := s.Accepted.marshal()
-		if err != nil {
-			return err
-		}
-		set(druidv1alpha1.ManagedResourceAnnotationDefaults, text)
-	}
-	if s.FinalSnapshot != nil {
-		text, err := s.FinalSnapshot.Marshal()
-		if err != nil {
-			return err
-		}
-		set(druidv1alpha1.ManagedResourceAnnotationFinalSnapshot, text)
-	}
-	if s.Store != nil {
-		text, err := s.Store.Marshal()
-		if err != nil {
-			return err
-		}
-		set(druidv1alpha1.ManagedResourceAnnotationStore, text)
-	}
-
-	return nil
-}
-
-// Update returns a copy of the annotations of a ManagedResource in which the record is changed. Other annotations, and parts of the record
-// that do not change, stay as they are.
+// Update returns a copy of the annotations of a ManagedResource in which the record is changed. The annotation of the store and all others stay
+// as they are. Annotations of operators that had no version are removed.
 func Update(annotations map[string]string, change func(*State)) (map[string]string, error) {
-	before := Decode(annotations)
-	after := before
-	change(&after)
-	old, err := before.encode()
+	s, err := Decode(annotations)
 	if err != nil {
 		return nil, err
 	}
-	recorded, err := after.Encode(before)
+	change(&s)
+	recorded, err := s.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -176,11 +142,8 @@ func Update(annotations map[string]string, change func(*State)) (map[string]stri
 	if updated == nil {
 		updated = map[string]string{}
 	}
-	for key, value := range recorded {
-		if value != old[key] {
-			updated[key] = value
-		}
-	}
+	updated[druidv1alpha1.ManagedResourceAnnotationState] = recorded[druidv1alpha1.ManagedResourceAnnotationState]
+	RemoveUnversioned(updated)
 
 	return updated, nil
 }

@@ -5,6 +5,7 @@
 package state_test
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -19,17 +20,19 @@ var _ = Describe("The record on the ManagedResource", func() {
 	const prefix = "etcd-druid.extensions.gardener.cloud/"
 	var (
 		at       = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-		complete = state.State{
-			Accepted: &state.Accepted{Generation: 3, Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"}}, Completed: true},
-			Replicas: new(int32(0)), Size: 3, InitialClusterToken: "token",
-			TLS:           state.TLSModes{Client: state.ModeManaged, Peer: state.ModeUserProvided},
-			Rotation:      &state.Rotation{StartedAt: at, Stage: state.StagePrepared, PreparedAt: at},
-			Restore:       state.RestoreJoin,
-			FinalSnapshot: &state.FinalSnapshot{Generation: 3, Snapshot: &state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at}, Store: "S3"},
-			HandBack:      4,
-			Store:         &state.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "s"},
+		complete = func() state.State {
+			return state.State{
+				Accepted: &state.Accepted{Generation: 3, Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "w", BackupRestore: "b", Init: "i"}}, Completed: true},
+				Replicas: new(int32(0)), Size: 3, InitialClusterToken: "token",
+				TLS:           state.TLSModes{Client: state.ModeManaged, Peer: state.ModeUserProvided},
+				Rotation:      &state.Rotation{StartedAt: at, Stage: state.StagePrepared, PreparedAt: at},
+				Restore:       state.RestoreJoin,
+				FinalSnapshot: &state.FinalSnapshot{Generation: 3, Snapshot: &state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at}, Store: "S3"},
+				HandBack:      4,
+				Store:         &state.Store{Provider: "S3", Container: "bucket", Prefix: "p", SecretName: "s"},
+			}
 		}
-		annotations = map[string]string{
+		unversioned = map[string]string{
 			prefix + "defaults":              `{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"}},"over":true}`,
 			prefix + "replicas":              "0",
 			prefix + "size":                  "3",
@@ -44,59 +47,108 @@ var _ = Describe("The record on the ManagedResource", func() {
 	)
 
 	It("has a persisted form that never changes", func() {
-		Expect(complete.Encode(state.State{})).To(Equal(annotations))
-		Expect(state.Decode(annotations)).To(Equal(complete))
+		recorded := complete()
+		recorded.Snapshot = state.SnapshotAttempts{
+			Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: recorded.FinalSnapshot.Snapshot,
+		}
+		annotations, err := recorded.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(annotations).To(HaveLen(2))
+		Expect(annotations[prefix+"store"]).To(Equal(unversioned[prefix+"store"]))
+		Expect(annotations[prefix+"state"]).To(Equal(`{"version":1,` +
+			`"accepted":{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"}},"completed":true},` +
+			`"replicas":0,"size":3,"initialClusterToken":"token","tls":{"client":"provisioned","peer":"given"},` +
+			`"rotation":{"startedAt":"2026-01-02T03:04:05Z","stage":"Prepared","preparedAt":"2026-01-02T03:04:05Z"},"restore":"join",` +
+			`"snapshot":{"generation":3,"startedAt":"2026-01-02T03:04:05Z","endedAt":"2026-01-02T03:05:05Z","failures":1,"expired":2,"error":"no answer",` +
+			`"verified":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"}},` +
+			`"finalSnapshot":{"generation":3,"snapshot":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"},"store":"S3"},"handBack":4}`))
+		Expect(state.Decode(annotations)).To(Equal(recorded))
 	})
 
 	It("is empty for an Etcd that was never rendered", func() {
 		Expect(state.Decode(nil)).To(Equal(state.State{}))
-		Expect(state.State{}.Encode(state.State{})).To(BeEmpty())
+		Expect(state.State{}.Encode()).To(Equal(map[string]string{prefix + "state": `{"version":1}`}))
 	})
 
-	It("empties the annotations of the parts that end", func() {
-		next := complete
-		next.Restore, next.FinalSnapshot = state.RestoreNone, nil
-		encoded, err := next.Encode(complete)
+	It("keeps the keys of later versions of the operator", func() {
+		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"evidence":{"revision":7}}`})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(encoded).To(And(HaveKeyWithValue(prefix+"restore", ""), HaveKeyWithValue(prefix+"final-snapshot", ""), HaveKeyWithValue(prefix+"size", "3")))
-		Expect(encoded).To(HaveLen(len(annotations)))
+		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"evidence": json.RawMessage(`{"revision":7}`)}}))
+		recorded.Size = 5
+		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"evidence":{"revision":7}}`)))
 	})
 
-	DescribeTable("counts a part that cannot be read as not recorded",
-		func(key, value string) {
-			Expect(state.Decode(map[string]string{prefix + key: value})).To(Equal(state.State{}))
-		},
-		Entry("an accepted generation", "defaults", "{"),
-		Entry("pods", "replicas", "-1"),
-		Entry("a size", "size", "three"),
-		Entry("TLS modes", "tls-mode", "client=on,peer=off"),
-		Entry("a rotation", "ca-rotation", "{"),
-		Entry("a snapshot", "final-snapshot", "{"),
+	DescribeTable("is never guessed", func(text, message string) {
+		recorded, err := state.Decode(map[string]string{prefix + "state": text, prefix + "size": "3"})
+		Expect(err).To(MatchError(ContainSubstring(message)))
+		Expect(recorded).To(Equal(state.State{}))
+		_, err = state.Update(map[string]string{prefix + "state": text}, func(*state.State) {})
+		Expect(err).To(HaveOccurred(), "nothing overwrites it")
+	},
+		Entry("if it cannot be read", `{"version":1,`, "state cannot be read, restore it"),
+		Entry("if a newer operator wrote it", `{"version":2,"size":3}`, "has version 2, and this operator reads versions up to 1"),
 	)
 
-	It("keeps a hand-back whose generation cannot be read", func() {
-		Expect(state.Decode(map[string]string{prefix + "giving-back": "now"})).To(Equal(state.State{HandBack: -1}))
-	})
-
 	It("reports that the record of the store cannot be read", func() {
-		broken := state.Decode(map[string]string{prefix + "store": "{"})
+		broken, err := state.Decode(map[string]string{prefix + "store": "{"})
+		Expect(err).NotTo(HaveOccurred())
 		Expect(broken.Store).To(BeNil())
 		Expect(broken.StoreError).To(ContainSubstring("unexpected end of JSON input"))
 	})
 
 	It("leaves out a spec that would not fit into the annotations of one object", func() {
 		large := state.State{Accepted: &state.Accepted{Generation: 3, Spec: &druidv1alpha1.EtcdSpec{Annotations: map[string]string{"a": strings.Repeat("x", 100*1024)}}}}
-		encoded, err := large.Encode(state.State{})
+		encoded, err := large.Encode()
 		Expect(err).NotTo(HaveOccurred())
-		Expect(state.Decode(encoded).Accepted).To(Equal(&state.Accepted{Generation: 3}))
+		Expect(state.Decode(encoded)).To(HaveField("Accepted", Equal(&state.Accepted{Generation: 3})))
+		Expect(large.Accepted.Spec).NotTo(BeNil(), "the argument stays as it is")
 	})
 
 	It("changes one part of the annotations and leaves all others as they are", func() {
-		before := map[string]string{prefix + "size": "03", prefix + "repairs": "{}", "other": "x"}
+		before := map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "repairs": "{}", prefix + "store": "{", "other": "x"}
 		Expect(state.Update(before, func(s *state.State) { s.HandBack = 5 })).To(Equal(map[string]string{
-			prefix + "size": "03", prefix + "repairs": "{}", "other": "x", prefix + "giving-back": "5",
+			prefix + "state": `{"version":1,"size":3,"handBack":5}`, prefix + "repairs": "{}", prefix + "store": "{", "other": "x",
 		}))
-		Expect(before).To(HaveLen(3), "the argument stays as it is")
+		Expect(before[prefix+"state"]).To(Equal(`{"version":1,"size":3}`), "the argument stays as it is")
 		Expect(state.Update(nil, func(s *state.State) { s.HandBack = 5 })).To(HaveLen(1))
 	})
+
+	Describe("of an operator that had no version of it", func() {
+		It("is read once, and replaced", func() {
+			Expect(state.Decode(unversioned)).To(Equal(complete()))
+			updated, err := state.Update(unversioned, func(*state.State) {})
+			Expect(err).NotTo(HaveOccurred())
+			Expect(updated).To(And(HaveLen(2), HaveKey(prefix+"state"), HaveKey(prefix+"store")))
+			Expect(state.Decode(updated)).To(Equal(complete()))
+		})
+
+		It("is ignored if there is a newer record", func() {
+			Expect(state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3}`, prefix + "size": "5", prefix + "restore": "join"})).To(Equal(state.State{Size: 3}))
+		})
+
+		DescribeTable("counts a part that cannot be read as not recorded",
+			func(key, value string) {
+				Expect(state.Decode(map[string]string{prefix + key: value})).To(Equal(state.State{}))
+			},
+			Entry("an accepted generation", "defaults", "{"),
+			Entry("pods", "replicas", "-1"),
+			Entry("a size", "size", "three"),
+			Entry("TLS modes", "tls-mode", "client=on,peer=off"),
+			Entry("a rotation", "ca-rotation", "{"),
+			Entry("a snapshot", "final-snapshot", "{"),
+		)
+
+		It("keeps a hand-back whose generation cannot be read", func() {
+			Expect(state.Decode(map[string]string{prefix + "giving-back": "now"})).To(Equal(state.State{HandBack: -1}))
+		})
+	})
+
+	DescribeTable("compares rotations", func(a, b *state.Rotation, expected bool) {
+		Expect(a.IsSame(b)).To(Equal(expected))
+	},
+		Entry("none and none", nil, nil, true),
+		Entry("one and none", &state.Rotation{}, nil, false),
+		Entry("the same time in two time zones", &state.Rotation{StartedAt: at}, &state.Rotation{StartedAt: at.In(time.FixedZone("x", 3600))}, true),
+		Entry("two stages", &state.Rotation{Stage: state.StagePrepared}, &state.Rotation{}, false),
+	)
 })

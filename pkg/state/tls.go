@@ -4,10 +4,6 @@
 
 package state
 
-import (
-	"strings"
-)
-
 // TLSMode says how one kind of connection is secured.
 type TLSMode string
 
@@ -28,9 +24,9 @@ const (
 // the spec names for it, else what etcd uses for its clients.
 type TLSModes struct {
 	// Client is the mode of connections of clients.
-	Client TLSMode
+	Client TLSMode `json:"client"`
 	// Peer is the mode of connections between members.
-	Peer TLSMode
+	Peer TLSMode `json:"peer"`
 }
 
 // IsKnown is false for a cluster that does not exist yet.
@@ -39,27 +35,5 @@ func (m TLSModes) IsKnown() bool { return m.Client != ModeUnknown && m.Peer != M
 // AnyManaged is true when any certificate is ours.
 func (m TLSModes) AnyManaged() bool { return m.Client == ModeManaged || m.Peer == ModeManaged }
 
-// String is the form in which the ManagedResource remembers the modes, for example `client=provisioned,peer=plaintext`.
+// String shows the modes, for example `client=provisioned,peer=plaintext`.
 func (m TLSModes) String() string { return "client=" + string(m.Client) + ",peer=" + string(m.Peer) }
-
-// ParseTLSModes reads what String wrote. What cannot be read is unknown.
-func ParseTLSModes(text string) TLSModes {
-	var modes TLSModes
-	for _, part := range strings.Split(text, ",") {
-		kind, value, _ := strings.Cut(part, "=")
-		switch mode := TLSMode(value); mode {
-		case ModePlaintext, ModeDisabled, ModeUserProvided, ModeManaged:
-			switch kind {
-			case "client":
-				modes.Client = mode
-			case "peer":
-				modes.Peer = mode
-			}
-		}
-	}
-	if !modes.IsKnown() {
-		return TLSModes{}
-	}
-
-	return modes
-}

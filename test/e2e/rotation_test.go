@@ -113,7 +113,7 @@ func eventuallyRotated(ctx context.Context, ns *framework.TestNamespace, etcd *d
 	ns.Eventually(ctx, etcd, func(g Gomega) {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		g.Expect(ns.Client.Get(ctx, client.ObjectKey{Namespace: ns.Name, Name: "druid-" + etcd.Name}, mr)).To(Succeed())
-		g.Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"]).NotTo(ContainSubstring(`"stage"`))
+		g.Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/state"]).NotTo(ContainSubstring(`"stage"`))
 	})
 }
 

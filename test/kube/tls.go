@@ -14,6 +14,8 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // party is somebody who takes part in TLS, with what is in the Secrets that they mount, as PEM. Empty: they have none.
@@ -47,7 +49,8 @@ func (k *Cluster) checkTLS() {
 			}
 			rendered := k.endpointOf("the next pod", statefulSet.Spec.Template.Spec)
 			everybody = append(everybody, rendered)
-			if !strings.Contains(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"], `"CompleteBundle"`) {
+			recorded, err := state.Decode(mr.Annotations)
+			if err != nil || recorded.Rotation == nil || recorded.Rotation.Stage != state.StageCompleteBundle {
 				k.checkRendered(rendered, pods)
 			}
 		}

@@ -28,6 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -181,7 +182,7 @@ func clusterWith(change func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	c := k.Client(nil)
 	Expect(c.Create(context.Background(), desired)).To(Succeed())
 	operator := &etcd.Reconciler{
-		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcd.SnapshotCall](),
+		Client: c, Reader: c, Clock: k.Clock, Recorder: &events.FakeRecorder{}, Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
 		Observer: &observer.Observer{Reader: c, APIReader: c, Etcd: k.Connector(nil), Clock: k.Clock},
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: wrapperImage, BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",

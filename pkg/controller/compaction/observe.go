@@ -73,7 +73,8 @@ func (r *Reconciler) storeLocation(ctx context.Context, etcd *druidv1alpha1.Etcd
 		return "", fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
 
-	if store := state.Decode(mr.Annotations).Store; store != nil {
+	store, err := state.ParseStore(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore])
+	if err == nil && store != nil {
 		return store.String(), nil
 	}
 

@@ -19,6 +19,8 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -193,13 +195,9 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 		must(k.Client(nil).Update(ctx, etcd)) // as an API server does whose CustomResourceDefinition has no rule
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
-		accepted := map[string]any{}
-		must(json.Unmarshal([]byte(mr.Annotations["etcd-druid.extensions.gardener.cloud/defaults"]), &accepted))
-		accepted["generation"] = k.EtcdObject().Generation
-		accepted["spec"].(map[string]any)["backup"].(map[string]any)["store"].(map[string]any)["endpointOverride"] = endpoint
-		data, err := json.Marshal(accepted)
-		must(err)
-		mr.Annotations["etcd-druid.extensions.gardener.cloud/defaults"] = string(data) // as an older operator accepted it
+		fixture.SetRecord(mr, func(s *state.State) { // as an older operator accepted it
+			s.Accepted.Generation, s.Accepted.Spec.Backup.Store.EndpointOverride = k.EtcdObject().Generation, &endpoint
+		})
 		must(k.Client(nil).Update(ctx, mr))
 
 		o.due = k.Clock.Now()

@@ -22,6 +22,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -79,10 +81,13 @@ var _ = Describe("A generation that is not carried out", func() {
 		get(secret, "main-connection")
 		return secret.Data
 	}
-	remembered := func(key string) string {
+	recorded := func(key string) string {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
-		return mr.Annotations["etcd-druid.extensions.gardener.cloud/"+key]
+		if key == "store" {
+			return mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
+		}
+		return recordedAs(mr, key)
 	}
 	progress := func() string {
 		for _, condition := range k.EtcdObject().Status.Conditions {
@@ -140,7 +145,7 @@ var _ = Describe("A generation that is not carried out", func() {
 			Expect(connection()["ca.crt"]).To(Equal(application["ca.crt"]))
 			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))), "nothing else has changed")
 			Expect(k.EtcdCluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
-			Expect(remembered("defaults")).To(ContainSubstring(`"generation":1`))
+			Expect(recorded("accepted")).To(ContainSubstring(`"generation":1`))
 			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
 			Expect(drive.due.Sub(k.Clock.Now())).To(BeNumerically("<", 600*day), "and the next time as well")
 
@@ -182,10 +187,10 @@ var _ = Describe("A generation that is not carried out", func() {
 		for range 5 { // the certificates
 			later(600 * day)
 		}
-		Expect(remembered("ca-rotation")).To(And(ContainSubstring(`"stage":"Prepared"`), ContainSubstring(`"automatic":true`)))
+		Expect(recorded("rotation")).To(And(ContainSubstring(`"stage":"Prepared"`), ContainSubstring(`"automatic":true`)))
 		Expect(string(connection()["ca.crt"])).To(And(ContainSubstring(string(old)), Not(Equal(string(old)))))
 		later(8 * day)
-		Expect(remembered("ca-rotation")).NotTo(ContainSubstring("stage"))
+		Expect(recorded("rotation")).NotTo(ContainSubstring("stage"))
 		Expect(string(connection()["ca.crt"])).NotTo(ContainSubstring(string(old)))
 		Expect(issued("main-client-ca")).To(HaveLen(1))
 		Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))))
@@ -226,7 +231,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		start(3)
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
-		metav1.SetMetaDataAnnotation(&mr.ObjectMeta, "etcd-druid.extensions.gardener.cloud/giving-back", "2026-01-01T12:00:00Z")
+		fixture.SetRecord(mr, func(s *state.State) { s.HandBack = -1 })
 		Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
 		server := issued("main-server")
 		change(func(etcd *druidv1alpha1.Etcd) {
@@ -262,7 +267,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
-		Expect(remembered("store")).To(BeEmpty())
+		Expect(recorded("store")).To(BeEmpty())
 	})
 
 	DescribeTable("does not bring back a store that somebody makes the operator forget while it looks at the Etcd",
@@ -280,7 +285,7 @@ var _ = Describe("A generation that is not carried out", func() {
 			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
 			drive.pass()
 			Expect(looks).To(Equal(at.number))
-			Expect(remembered("store")).To(BeEmpty())
+			Expect(recorded("store")).To(BeEmpty())
 			Expect(drive.due).NotTo(BeZero(), "it looks again")
 
 			By("using the other store once the spec can be carried out")
@@ -288,7 +293,7 @@ var _ = Describe("A generation that is not carried out", func() {
 			drive.due = k.Clock.Now()
 			drive.run()
 			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
-			Expect(remembered("store")).To(ContainSubstring("other"))
+			Expect(recorded("store")).To(ContainSubstring("other"))
 		},
 		Entry("after the spec was read", int32(1), look{number: 1}),
 		Entry("after it was observed for what is kept", int32(2), look{number: 2, over: true}),
@@ -301,21 +306,21 @@ var _ = Describe("A generation that is not carried out", func() {
 			if observations++; over && observations == 4 { // the newest generation was observed before
 				mr := &resourcesv1alpha1.ManagedResource{}
 				get(mr, "druid-main")
-				mr.Annotations["etcd-druid.extensions.gardener.cloud/size"] = "3"
+				fixture.SetRecord(mr, func(s *state.State) { s.Size = 3 })
 				Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
 			}
 		}}
 		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); notAskedFor(etcd) })
 		drive.pass()
 		Expect(observations).To(Equal(4))
-		Expect(remembered("size")).To(Equal("3"))
+		Expect(recorded("size")).To(Equal("3"))
 		Expect(drive.due).NotTo(BeZero(), "it reconciles again")
 
 		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd) })
 		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
-		Expect(remembered("size")).To(Equal("3"))
+		Expect(recorded("size")).To(Equal("3"))
 	})
 
 	It("leaves an Etcd to be deleted", func() {

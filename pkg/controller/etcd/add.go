@@ -31,6 +31,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -71,7 +72,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Payloads: lru.New(rememberedPayloads),
 
 		Locks:     o.Locks,
-		Snapshots: calls.NewRunner[SnapshotCall](),
+		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
 	}
 	if err := mgr.Add(r.Snapshots); err != nil {
 		return fmt.Errorf("adding the runner of snapshots: %w", err)

@@ -15,7 +15,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // issued is what the secrets manager has issued for one target.
@@ -86,19 +85,15 @@ func (r *execution) beginRotation(ctx context.Context, run *engine.Run) error {
 	if err != nil {
 		return err
 	}
-	if mr == nil || !isSameRotation(state.Decode(mr.Annotations).Rotation, run.Observation.State.Rotation) {
+	recorded, err := recordOf(mr)
+	if err != nil {
+		return err
+	}
+	if mr == nil || !recorded.Rotation.IsSame(run.Observation.State.Rotation) {
 		return plan.Waiting(stagePeriod, "Waiting for the ManagedResource to be seen as it is, before the rotation of the CAs begins")
 	}
 	run.Reach()
 	return r.advance(ctx, run, mr, run.Target.Rotation)
-}
-
-// isSameRotation compares two records of a rotation. Nil: none is recorded.
-func isSameRotation(a, b *state.Rotation) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.String() == b.String()
 }
 
 // mounted are the names of the Secrets that pods mount: of CAs the bundle, which holds the old one too.

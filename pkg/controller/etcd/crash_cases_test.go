@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -144,7 +146,7 @@ func isPrepared(k *kube.Cluster) {
 	GinkgoHelper()
 	mr := &resourcesv1alpha1.ManagedResource{}
 	must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-" + k.Etcd.Name}, mr))
-	Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/ca-rotation", And(ContainSubstring(`"stage":"Prepared"`), ContainSubstring(`"automatic":true`))))
+	Expect(fixture.Record(mr).Rotation).To(And(HaveField("Stage", state.StagePrepared), HaveField("Automatic", true)))
 }
 
 func otherPort(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ClientPort = new(int32(12379)) }

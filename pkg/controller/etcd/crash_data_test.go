@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -121,8 +122,7 @@ func find[T client.Object](k *kube.Cluster, name string, into T) T {
 func hibernatesWithSnapshot(k *kube.Cluster) {
 	GinkgoHelper()
 	succeeded(0, 4)(k)
-	Expect(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{}).Annotations).To(HaveKeyWithValue(
-		"etcd-druid.extensions.gardener.cloud/final-snapshot", ContainSubstring(`"revision":2`)))
+	Expect(fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).FinalSnapshot).To(HaveField("Snapshot.Revision", BeEquivalentTo(2)))
 	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken")), HaveField("Reason", "SnapshotVerified"))))
 }
 

@@ -35,7 +35,10 @@ func (r *Reconciler) checkManagedResource(ctx context.Context, etcd *druidv1alph
 			return err
 		}
 	}
-	recorded := state.Decode(live.Annotations)
+	recorded, err := recordOf(live)
+	if err != nil {
+		return err
+	}
 	if live.UID != o.ManagedResource.UID || recorded.Size != o.State.Size || ptr.Deref(recorded.Replicas, 0) != ptr.Deref(o.State.Replicas, 0) || recorded.Restore != o.State.Restore {
 		return waitForMembers("Waiting for the caches to show ManagedResource %s as it is", helper.ManagedResourceName(etcd))
 	}
@@ -82,4 +85,16 @@ func (c versionedClient) Get(ctx context.Context, key client.ObjectKey, obj clie
 		c.current.DeepCopyInto(mr)
 		return nil
 	}
+}
+
+// Update implements client.Writer. A ManagedResource loses the annotations of operators whose record had no version.
+func (c versionedClient) Update(ctx context.Context, obj client.Object, opts ...client.UpdateOption) error {
+	state.RemoveUnversioned(obj.GetAnnotations())
+	return c.Client.Update(ctx, obj, opts...)
+}
+
+// Patch implements client.Writer. See Update.
+func (c versionedClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	state.RemoveUnversioned(obj.GetAnnotations())
+	return c.Client.Patch(ctx, obj, patch, opts...)
 }

@@ -6,11 +6,14 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -21,6 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -38,7 +42,7 @@ type execution struct {
 func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	etcd := run.Target.Canonical
 	o := r.Observer.Observe(ctx, etcd, observer.RequestFor(etcd))
-	o.SnapshotCalls = r.snapshotCalls(etcd)
+	o.SnapshotCalls = etcdcluster.SnapshotCallsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
 	r.growths.tell(o.Claims, r.Clock.Now())
 
 	return o, r.hold(run.Target.Stored, o)
@@ -105,8 +109,7 @@ func (r *execution) RepairDrift(ctx context.Context, run *engine.Run, isApplied 
 
 // desiredFor returns the ManagedResource with the rendering of a run.
 func (r *execution) desiredFor(run *engine.Run) (desiredResource, error) {
-	next, previous := run.NextState()
-	annotations, err := next.Encode(previous)
+	annotations, err := run.NextState().Encode()
 	if err != nil {
 		return desiredResource{}, err
 	}
@@ -116,6 +119,9 @@ func (r *execution) desiredFor(run *engine.Run) (desiredResource, error) {
 
 // checkCaches makes sure that a rendering is not written over a newer state, which the caches do not show yet.
 func (r *execution) checkCaches(ctx context.Context, run *engine.Run, desired desiredResource) error {
+	if err := checkRecord(r.current, run.Observation); err != nil {
+		return err
+	}
 	if err := r.checkPin(ctx, run, desired); err != nil {
 		return err
 	}
@@ -185,4 +191,42 @@ func (r *execution) writeLeases(ctx context.Context, run *engine.Run) error {
 		return plan.Failed(druidv1alpha1.ErrorCodeDeleteSnapshotLease, r.deleteSnapshotLeases(ctx, etcd))
 	}
 	return plan.Failed(druidv1alpha1.ErrorCodeSyncSnapshotLease, r.ensureLeases(ctx, etcd, notWithheld(run, leases)))
+}
+
+// recordOf reads the record on a ManagedResource. Nil has none.
+func recordOf(mr *resourcesv1alpha1.ManagedResource) (state.State, error) {
+	if mr == nil {
+		return state.State{}, nil
+	}
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return state.State{}, plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("ManagedResource %s: %w", mr.Name, err))
+	}
+
+	return recorded, nil
+}
+
+// checkRecord returns a conflict if the record on a ManagedResource has changed since it was observed: the next reconciliation observes it
+// again.
+func checkRecord(mr *resourcesv1alpha1.ManagedResource, o etcdcluster.Observation) error {
+	if mr == nil || !o.ManagedResource.Exists {
+		return nil
+	}
+	recorded, err := recordOf(mr)
+	if err != nil {
+		return err
+	}
+	live, err := recorded.Encode()
+	if err != nil {
+		return err
+	}
+	observed, err := o.State.Encode()
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(live, observed) {
+		return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), mr.Name, errors.New("the record of the operator has changed"))
+	}
+
+	return nil
 }

@@ -27,43 +27,55 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// SnapshotCall is what one call for a full snapshot came to, and the calls before it that failed.
-type SnapshotCall struct {
-	// generation of the Etcd that it was made for. Others begin anew.
-	generation int64
-	calls      etcdcluster.SnapshotCalls
+// snapshotCall returns what this process knows of its calls for a full snapshot of an Etcd.
+func (r *Reconciler) snapshotCall(etcd *druidv1alpha1.Etcd) etcdcluster.SnapshotCall {
+	call, running, _ := r.Snapshots.Outcome(etcd.UID)
+	call.Running = running
+	return call
 }
 
-// snapshotCalls is how the calls for a full snapshot stand, for the generation at hand: what the attempts before came to is told
-// while the next one runs.
-func (r *Reconciler) snapshotCalls(etcd *druidv1alpha1.Etcd) etcdcluster.SnapshotCalls {
-	last, running, found := r.Snapshots.Outcome(etcd.UID)
-	if !found || last.generation != etcd.Generation {
-		return etcdcluster.SnapshotCalls{Running: running}
+// recordAttempts records the attempts to take a full snapshot, the last of which began at a time. An Etcd that was not adopted yet has no
+// ManagedResource: its attempts are not limited.
+func (r *Reconciler) recordAttempts(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation, startedAt time.Time) error {
+	mr, err := r.currentManagedResource(ctx, etcd)
+	if err != nil || mr == nil || !o.ManagedResource.Exists {
+		return err
 	}
-	calls := last.calls
-	calls.Running = running
-	return calls
+	if err := checkRecord(mr, *o); err != nil {
+		return err
+	}
+	before, attempts := mr.DeepCopy(), o.SnapshotCalls.Record(etcd.Generation, startedAt.UTC().Round(0))
+	if mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) { s.Snapshot = attempts }); err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("recording the attempt to take a full snapshot on ManagedResource %s: %w", mr.Name, err)
+	}
+	o.State.Snapshot, o.SnapshotCalls.Unrecorded = attempts, false
+	return nil
 }
 
-// takeSnapshot begins to take a full snapshot of a canonical Etcd, and does not wait for it: it takes minutes. The Etcd is
-// woken up when it is over.
-func (r *Reconciler) takeSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) {
-	etcd = etcd.DeepCopy()
-	before := o.SnapshotCalls
-	r.Snapshots.Run(etcd, func(ctx context.Context) SnapshotCall {
+// takeSnapshot begins to take a full snapshot of a canonical Etcd, and does not wait for it: it takes minutes. The end of the call triggers
+// a reconciliation.
+func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation) error {
+	if err := r.recordAttempts(ctx, etcd, o, r.Clock.Now()); err != nil {
+		return err
+	}
+	etcd, before, leader := etcd.DeepCopy(), o.SnapshotCalls, o.Leader()
+	r.Snapshots.Run(etcd, func(ctx context.Context) etcdcluster.SnapshotCall {
 		// The sidecar ends by itself what takes longer than its own limit.
 		ctx, cancel := context.WithTimeout(ctx, helper.SnapshotTimeout(etcd)+time.Minute)
 		defer cancel()
-		verified, err := r.verifiedSnapshot(ctx, etcd, o.Leader())
-		call := SnapshotCall{generation: etcd.Generation, calls: before.Ended(verified, err, r.Clock.Now())}
+		verified, err := r.verifiedSnapshot(ctx, etcd, leader)
+		call := etcdcluster.SnapshotCall{Generation: etcd.Generation, Verified: verified, Err: err, EndedAt: r.Clock.Now().UTC().Round(0)}
 		if err != nil {
-			r.event(etcd, corev1.EventTypeWarning, "FinalSnapshotFailed", "Attempt %d: %s", call.calls.Failures, err)
+			r.event(etcd, corev1.EventTypeWarning, "FinalSnapshotFailed", "Attempt %d: %s", before.Failures+1, err)
 		} else {
 			r.event(etcd, corev1.EventTypeNormal, "FinalSnapshotTaken", "Took and verified %s", verified)
 		}
 		return call
 	})
+	return nil
 }
 
 // verifiedSnapshot takes a full snapshot through the pod of the leader. It is never marked as the final one: that belongs to
@@ -131,11 +143,18 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	}
 	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
 	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
-	o.SnapshotCalls = r.snapshotCalls(canonical)
+	o.SnapshotCalls = etcdcluster.SnapshotCallsFor(canonical.Generation, o.State.Snapshot, r.snapshotCall(canonical))
+	if o.SnapshotCalls.Unrecorded {
+		if err := r.recordAttempts(ctx, canonical, &o, o.State.Snapshot.StartedAt); err != nil {
+			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
+		}
+	}
 	decision := planner.ForDeletion(canonical, o, namespace.DeletionTimestamp != nil, r.Clock.Now())
 	if decision.Outcome() != plan.OutcomeDone {
 		if decision.Step != nil {
-			r.takeSnapshot(canonical, o)
+			if err := r.takeSnapshot(ctx, canonical, &o); err != nil {
+				return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
+			}
 			decision.WaitsFor = "a full snapshot to be stored and verified"
 		}
 		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotCalls)); err != nil {

@@ -6,10 +6,12 @@ package etcd_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,6 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/writeguard"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -71,7 +74,7 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 		Recorder: o,
 		Payloads: payloads,
 
-		Snapshots: calls.NewRunner[etcd.SnapshotCall](), // run starts it, pass does not
+		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, pass does not
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
@@ -158,4 +161,11 @@ func (o *operator) run() {
 			}
 		}
 	}
+}
+
+// recordedAs returns a value of the record of the operator as JSON; empty if the record does not have the key.
+func recordedAs(mr *resourcesv1alpha1.ManagedResource, key string) string {
+	record := map[string]json.RawMessage{}
+	must(json.Unmarshal([]byte(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationState]), &record))
+	return string(record[key])
 }

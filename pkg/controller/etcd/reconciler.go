@@ -59,7 +59,7 @@ type Reconciler struct {
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
-	Snapshots *calls.Runner[SnapshotCall]
+	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
 
 	// operations are those that have not ended, for the metrics.
 	operations operations

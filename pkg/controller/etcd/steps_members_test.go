@@ -27,6 +27,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -355,7 +357,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		}
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
-		Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/ca-rotation"]).To(ContainSubstring(`"stage":"Prepared"`))
+		Expect(fixture.Record(mr).Rotation).To(HaveField("Stage", state.StagePrepared))
 		const refusal = "spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 16Gi to 32Gi"
 		Expect(progress()).To(HavePrefix(refusal))
 		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix(refusal))))
@@ -407,7 +409,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 				}
 			}
 			told = append(told, fmt.Sprintf("%s pods of %s with %d voters",
-				mr.Annotations["etcd-druid.extensions.gardener.cloud/replicas"], mr.Annotations["etcd-druid.extensions.gardener.cloud/size"], voters))
+				recordedAs(mr, "replicas"), recordedAs(mr, "size"), voters))
 		})
 		create(3, plaintext)(k)
 		drive.run()

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,6 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -33,7 +31,7 @@ func (r *execution) checkPin(ctx context.Context, run *engine.Run, desired desir
 	}
 	pinned := current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
 	switch {
-	case !reflect.DeepEqual(state.Decode(current.Annotations).Store, run.Observation.State.Store), pinned == "" && run.Target.Source == target.LastAccepted:
+	case pinned == "" && run.Target.Source == target.LastAccepted:
 		return storeConflict(current.Name)
 	case pinned == "":
 		return r.checkNewest(ctx, run, current.Name)

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // observation is the input of the decision, with the objects that it was read from.
@@ -146,7 +147,11 @@ func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
-	if mr.Annotations[druidv1alpha1.ManagedResourceAnnotationDefaults] == "" {
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return nil, fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
+	}
+	if recorded.Accepted == nil {
 		return waiting("the Etcd to be rolled out by this operator, whose images a Job is run with; one that was taken over needs its next operation annotation"), nil
 	}
 	if resolved := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved); resolved != nil && resolved.Status == druidv1alpha1.ConditionFalse {

@@ -121,6 +121,10 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if mr.DeletionTimestamp != nil {
 		return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
 	}
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
+	}
 	canonical, errs := helper.Canonical(etcd)
 	if len(errs) > 0 {
 		return errs.ToAggregate()
@@ -131,8 +135,8 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 		return err
 	}
 	reconciled, begunAt := etcd, etcd.Generation
-	if isSpecWritten(etcd, complete, mr) {
-		reconciled, begunAt = etcd.DeepCopy(), state.Decode(mr.Annotations).HandBack
+	if isSpecWritten(etcd, complete, recorded) {
+		reconciled, begunAt = etcd.DeepCopy(), recorded.HandBack
 		reconciled.Status.ObservedGeneration = &reconciled.Generation
 	}
 	if err := cmp.Or(CheckReconciled(reconciled, o), CheckValidity(canonical, o, g.Clock.Now())); err != nil {
@@ -164,8 +168,9 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 
 // recordHandBack records the generation at which the hand-back of an Etcd began.
 func (g *HandBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.ManagedResource, generation int64) error {
-	if state.Decode(mr.Annotations).HandBack == generation {
-		return nil
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil || recorded.HandBack == generation {
+		return err
 	}
 	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.HandBack = generation })
 	if err != nil {
@@ -182,8 +187,8 @@ func (g *HandBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.Man
 
 // isSpecWritten is true if the newest generation of an Etcd is the spec that an interrupted hand-back wrote. It follows the
 // generation at which the hand-back began, and its spec is complete.
-func isSpecWritten(etcd, complete *druidv1alpha1.Etcd, mr *resourcesv1alpha1.ManagedResource) bool {
-	return state.Decode(mr.Annotations).HandBack == etcd.Generation-1 &&
+func isSpecWritten(etcd, complete *druidv1alpha1.Etcd, recorded state.State) bool {
+	return recorded.HandBack == etcd.Generation-1 &&
 		equality.Semantic.DeepEqual(etcd.Spec, complete.Spec)
 }
 

@@ -5,7 +5,9 @@
 package ownership_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -74,9 +76,8 @@ var _ = Describe("GiveBack", func() {
 		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, druid)...).WithInterceptorFuncs(calls).Build()
 		o := fakeObserver{}
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}}
-		o.State = state.Decode(map[string]string{
-			druidv1alpha1.ManagedResourceAnnotationTLSMode: "client=provisioned,peer=provisioned", druidv1alpha1.ManagedResourceAnnotationCARotation: rotation,
-		})
+		o.State = state.State{TLS: state.TLSModes{Client: state.ModeManaged, Peer: state.ModeManaged}, Rotation: &state.Rotation{}}
+		Expect(json.Unmarshal([]byte(cmp.Or(rotation, "{}")), o.State.Rotation)).To(Succeed())
 		o.StatefulSet.Exists = true
 		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "ca-1", Server: "server-1", Client: "client-1", PeerCA: "peer-ca-1", Peer: "peer-1"}
 

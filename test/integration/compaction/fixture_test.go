@@ -40,7 +40,7 @@ func newCluster(options ...func(*druidv1alpha1.Etcd)) *cluster {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "druid-test", Labels: map[string]string{"origin": "gardener-extension-etcd-druid"},
 			Annotations: map[string]string{
-				"etcd-druid.extensions.gardener.cloud/defaults": `{"generation":1,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"example.com/pinned:v1","init":"i"}}}`,
+				"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"accepted":{"generation":1,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"example.com/pinned:v1","init":"i"}}}}`,
 			},
 		},
 		Spec: resourcesv1alpha1.ManagedResourceSpec{Class: new("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: "x"}}},

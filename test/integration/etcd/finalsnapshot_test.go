@@ -23,6 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // soleMembers connects to members that lead, each alone, at revision 42.
@@ -89,7 +90,8 @@ var _ = Describe("Etcd with a store", func() {
 		s.ready(ctx)
 		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified", "full snapshot Full-00000000-00000042", "revision 42"))
-		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/final-snapshot", ContainSubstring(`"generation":2,"snapshot":{"name":"Full-00000000-00000042-`)))
+		Expect(fixture.Record(s.managedResource(ctx, Default)).FinalSnapshot).To(And(
+			HaveField("Generation", BeEquivalentTo(2)), HaveField("Snapshot.Name", HavePrefix("Full-00000000-00000042-"))))
 		s.eventuallyTold(ctx, "Normal FinalSnapshotTaken: Took and verified full snapshot")
 		s.eventuallyTold(ctx, "Normal Hibernating: The members are stopped with full snapshot")
 
@@ -99,7 +101,7 @@ var _ = Describe("Etcd with a store", func() {
 		})
 		s.ready(ctx)
 		Expect(conditionOf(ctx, Default, s)).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken"))))
-		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/final-snapshot", ""))
+		Expect(fixture.Record(s.managedResource(ctx, Default)).FinalSnapshot).To(BeNil())
 	})
 
 	It("should ask again where the operator went away in the middle", func(ctx SpecContext) {
@@ -112,7 +114,7 @@ var _ = Describe("Etcd with a store", func() {
 		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 1))
 
 		stopOperator()
-		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/replicas", "1"))
+		Expect(fixture.Record(s.managedResource(ctx, Default)).Replicas).To(HaveValue(BeEquivalentTo(1)))
 		stopOperator = startOperator("v1", false)
 		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 2))
 		release()

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 func setOperation(key string) func(*druidv1alpha1.Etcd) {
@@ -40,9 +41,8 @@ var _ = Describe("The life of an Etcd", func() {
 		mr := s.managedResource(ctx, Default)
 		Expect(mr.Labels).To(HaveKeyWithValue("origin", "gardener-extension-etcd-druid"))
 		Expect(mr.Spec.Class).To(HaveValue(Equal("seed")))
-		Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/size", "1"))
-		Expect(mr.Annotations["etcd-druid.extensions.gardener.cloud/defaults"]).To(And(
-			ContainSubstring(`"generation":1`), ContainSubstring(`registry.example.com/etcd-wrapper:v1`)))
+		Expect(fixture.Record(mr)).To(And(HaveField("Size", BeEquivalentTo(1)),
+			HaveField("Accepted.Generation", BeEquivalentTo(1)), HaveField("Accepted.Defaults.Images.EtcdWrapper", "registry.example.com/etcd-wrapper:v1")))
 
 		By("having it applied")
 		for name, obj := range map[string]client.Object{
@@ -110,7 +110,7 @@ var _ = Describe("The life of an Etcd", func() {
 		Expect(s.statefulSet(ctx, Default).Spec.Replicas).To(HaveValue(BeZero()))
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main-0"}, &corev1.Pod{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(s.read(ctx, Default).Status.Replicas).To(BeZero())
-		Expect(s.managedResource(ctx, Default).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/size", "1"))
+		Expect(fixture.Record(s.managedResource(ctx, Default)).Size).To(BeEquivalentTo(1))
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Replicas = 1

@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
 // quota is a change that shows in the pod template.
@@ -50,7 +52,7 @@ var _ = Describe("A changed spec", func() {
 			Expect(s.pod(ctx, Default).UID).NotTo(Equal(pod.UID))
 			etcd := s.read(ctx, Default)
 			Expect(etcd.Status.LastOperation.Type).To(BeEquivalentTo("Reconcile"))
-			Expect(s.managedResource(ctx, Default).Annotations["etcd-druid.extensions.gardener.cloud/defaults"]).To(ContainSubstring(`"generation":2`))
+			Expect(fixture.Record(s.managedResource(ctx, Default)).Accepted.Generation).To(BeEquivalentTo(2))
 		},
 		Entry("under the key of etcd-druid", "druid.gardener.cloud/operation"),
 		Entry("under Gardener's key", "gardener.cloud/operation"),
@@ -153,7 +155,7 @@ var _ = Describe("A changed spec", func() {
 		s.ready(ctx)
 		mr := s.managedResource(ctx, Default)
 		patch := client.MergeFrom(mr.DeepCopy())
-		mr.Annotations["etcd-druid.extensions.gardener.cloud/size"] = "3"
+		fixture.SetRecord(mr, func(s *state.State) { s.Size = 3 })
 		Expect(env.Client.Patch(ctx, mr, patch)).To(Succeed())
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Labels["changed"] = "true"
@@ -168,8 +170,7 @@ var _ = Describe("A changed spec", func() {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		Eventually(func(g Gomega) {
 			mr := s.managedResource(ctx, g)
-			g.Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/replicas", "1"))
-			g.Expect(mr.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/size", "1"))
+			g.Expect(fixture.Record(mr)).To(And(HaveField("Replicas", HaveValue(BeEquivalentTo(1))), HaveField("Size", BeEquivalentTo(1))))
 			g.Expect(s.statefulSet(ctx, g).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 			etcd := s.read(ctx, g)
 			g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Requeue"))
@@ -305,7 +306,7 @@ var _ = Describe("What an Etcd needs", func() {
 		s.ready(ctx)
 
 		By("using the key of the CA that there is, also when another appears later")
-		Expect(s.managedResource(ctx, Default).Annotations["etcd-druid.extensions.gardener.cloud/defaults"]).To(ContainSubstring(`"ca":"bundle.crt"`))
+		Expect(fixture.Record(s.managedResource(ctx, Default)).Accepted.CADataKeys).To(HaveKeyWithValue("ca", "bundle.crt"))
 	})
 
 	It("should release its secrets from the predecessor's finalizer", func(ctx SpecContext) {

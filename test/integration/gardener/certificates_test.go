@@ -29,7 +29,7 @@ var _ = Describe("Certificates", func() {
 		Expect(mounted).To(HaveKeyWithValue("etcd-peer-server-tls", HavePrefix("main-peer-")))
 		Expect(mounted).To(HaveKeyWithValue("backup-restore-ca", mounted["etcd-ca"]))
 		Expect(mounted).To(HaveKeyWithValue("backup-restore-server-tls", mounted["etcd-server-tls"]))
-		Expect(s.remembered(ctx, "tls-mode")(Default)).To(Equal("client=provisioned,peer=provisioned"))
+		Expect(s.recorded(ctx, "tls")(Default)).To(MatchJSON(`{"client":"provisioned","peer":"provisioned"}`))
 
 		By("serving whoever reads the Secret for applications, and nobody else")
 		connection := &corev1.Secret{}

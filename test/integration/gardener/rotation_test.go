@@ -40,7 +40,7 @@ var _ = Describe("The rotation of CAs", func() {
 			})
 		}()
 		begin()
-		Eventually(s.remembered(ctx, "ca-rotation")).Should(ContainSubstring("\"stage\":\"Prepared\""))
+		Eventually(s.recorded(ctx, "rotation")).Should(ContainSubstring("\"stage\":\"Prepared\""))
 		s.ready(ctx)
 		close(stop)
 		Expect(<-watched).NotTo(HaveOccurred())
@@ -52,7 +52,7 @@ var _ = Describe("The rotation of CAs", func() {
 		Expect(s.connects(ctx, Default, oldOnly)).To(Succeed())
 
 		By("not completing it by itself")
-		Consistently(s.remembered(ctx, "ca-rotation"), time.Second, 100*time.Millisecond).Should(ContainSubstring("\"stage\":\"Prepared\""))
+		Consistently(s.recorded(ctx, "rotation"), time.Second, 100*time.Millisecond).Should(ContainSubstring("\"stage\":\"Prepared\""))
 
 		By("completing it, while a client that trusts both is served")
 		stop = make(chan struct{})
@@ -67,7 +67,7 @@ var _ = Describe("The rotation of CAs", func() {
 			})
 		}()
 		complete()
-		Eventually(s.remembered(ctx, "ca-rotation")).ShouldNot(ContainSubstring("stage"))
+		Eventually(s.recorded(ctx, "rotation")).ShouldNot(ContainSubstring("stage"))
 		s.ready(ctx)
 		close(stop)
 		Expect(<-watched).NotTo(HaveOccurred())
@@ -83,7 +83,7 @@ var _ = Describe("The rotation of CAs", func() {
 		uid := s.pod(ctx, Default).UID
 		Consistently(func(g Gomega) {
 			g.Expect(s.pod(ctx, g).UID).To(Equal(uid))
-			g.Expect(s.remembered(ctx, "ca-rotation")(g)).NotTo(ContainSubstring("stage"))
+			g.Expect(s.recorded(ctx, "rotation")(g)).NotTo(ContainSubstring("stage"))
 		}, 3*time.Second, 100*time.Millisecond).Should(Succeed())
 	}
 
@@ -98,7 +98,7 @@ var _ = Describe("The rotation of CAs", func() {
 			func() {
 				statefulSets.Hold(s.namespace, true)
 				s.writeCluster(ctx, "Completing", &initiatedAt)
-				Eventually(s.remembered(ctx, "ca-rotation")).Should(ContainSubstring("\"stage\":\"CompleteLeaves\""))
+				Eventually(s.recorded(ctx, "rotation")).Should(ContainSubstring("\"stage\":\"CompleteLeaves\""))
 				s.writeCluster(ctx, "Completed", &initiatedAt)
 				By("keeping the old CA though the shoot is faster")
 				Consistently(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(2)) }, 2*time.Second, 100*time.Millisecond).Should(Succeed())

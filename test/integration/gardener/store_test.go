@@ -53,7 +53,7 @@ var _ = Describe("The store", func() {
 		entry := s.writeEntry(ctx)
 		s.ready(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main", "Secret etcd-backup"))
-		Expect(s.remembered(ctx, "store")(Default)).To(MatchJSON(`{"provider":"Local","container":"bucket-of-` + s.namespace + `","prefix":"` + entry + `/main","hostPath":"/var/buckets","secretName":"etcd-backup"}`))
+		Expect(s.recorded(ctx, "store")(Default)).To(MatchJSON(`{"provider":"Local","container":"bucket-of-` + s.namespace + `","prefix":"` + entry + `/main","hostPath":"/var/buckets","secretName":"etcd-backup"}`))
 		statefulSet := &appsv1.StatefulSet{}
 		s.get(ctx, Default, statefulSet, "main")
 		Expect(statefulSet.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("HostPath", HaveValue(HaveField("Path", "/var/buckets/bucket-of-"+s.namespace)))))
@@ -108,7 +108,7 @@ var _ = Describe("The store", func() {
 		entry := s.writeEntry(ctx)
 		s.create(ctx, withStore)
 		s.ready(ctx)
-		Expect(s.remembered(ctx, "store")(Default)).To(ContainSubstring(`"secretName":"etcd-backup"`))
+		Expect(s.recorded(ctx, "store")(Default)).To(ContainSubstring(`"secretName":"etcd-backup"`))
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ImageVersion = new("v2") })
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "spec.etcd.imageRepository"))
@@ -121,7 +121,7 @@ var _ = Describe("The store", func() {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"status":{"providerStatus":{"secretRef":{"namespace":"`+s.namespace+`","name":"published"}}}}`))
 		Expect(env.Client.Status().Patch(ctx, &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: entry}}, patch)).To(Succeed())
 
-		Eventually(s.remembered(ctx, "store")).Should(ContainSubstring(`"secretName":"published"`))
+		Eventually(s.recorded(ctx, "store")).Should(ContainSubstring(`"secretName":"published"`))
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(And(
 				haveCondition("StoreResolved", "True", "StoreResolved", "Secret published"), haveCondition("Progressing", "False", "InvalidSpec")))

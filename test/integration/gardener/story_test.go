@@ -98,10 +98,16 @@ func (s *story) managedResource(ctx context.Context, g Gomega) *resourcesv1alpha
 	return mr
 }
 
-// remembered is the value of one of our annotations on the ManagedResource.
-func (s *story) remembered(ctx context.Context, key string) func(Gomega) string {
+// recorded returns a value of the record of the operator as JSON, or an annotation of the ManagedResource.
+func (s *story) recorded(ctx context.Context, key string) func(Gomega) string {
 	return func(g Gomega) string {
-		return s.managedResource(ctx, g).Annotations["etcd-druid.extensions.gardener.cloud/"+key]
+		mr, record := s.managedResource(ctx, g), map[string]json.RawMessage{}
+		if text := mr.Annotations["etcd-druid.extensions.gardener.cloud/"+key]; text != "" {
+			return text
+		}
+		g.Expect(json.Unmarshal([]byte(mr.Annotations["etcd-druid.extensions.gardener.cloud/state"]), &record)).To(Succeed())
+
+		return string(record[key])
 	}
 }
 

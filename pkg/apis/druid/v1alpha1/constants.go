@@ -111,36 +111,15 @@ const (
 	// https, else `false`.
 	MemberTLSEnabledAnnotation = "member.etcd.gardener.cloud/tls-enabled"
 
-	// ManagedResourceAnnotationTLSMode is the key, on the ManagedResource of an Etcd, of the TLS mode of the cluster.
-	ManagedResourceAnnotationTLSMode = "etcd-druid.extensions.gardener.cloud/tls-mode"
-	// ManagedResourceAnnotationCARotation is the key, on the ManagedResource of an Etcd, of the state (JSON) of the
-	// rotation of its CAs.
-	ManagedResourceAnnotationCARotation = "etcd-druid.extensions.gardener.cloud/ca-rotation"
+	// ManagedResourceAnnotationState is the key, on the ManagedResource of an Etcd, of the durable record of the operator (JSON, see pkg/state).
+	ManagedResourceAnnotationState = "etcd-druid.extensions.gardener.cloud/state"
 	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that they lie in, in words for people.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
-	// ManagedResourceAnnotationGivingBack is the key, on the ManagedResource of an Etcd that is being given back to etcd-druid, of
-	// the Etcd's generation when that was begun.
-	ManagedResourceAnnotationGivingBack = "etcd-druid.extensions.gardener.cloud/giving-back"
 	// ManagedResourceAnnotationRepairs is the key, on the ManagedResource of an Etcd, of the times (JSON) at which objects that were
 	// deleted or changed by others were last repaired.
 	ManagedResourceAnnotationRepairs = "etcd-druid.extensions.gardener.cloud/repairs"
-	// ManagedResourceAnnotationSize is the key, on the ManagedResource of an Etcd, of the last size above 0.
-	ManagedResourceAnnotationSize = "etcd-druid.extensions.gardener.cloud/size"
-	// ManagedResourceAnnotationReplicas is the key, on the ManagedResource of an Etcd, of the number of pods rendered last.
-	ManagedResourceAnnotationReplicas = "etcd-druid.extensions.gardener.cloud/replicas"
-	// ManagedResourceAnnotationRestore is the key, on the ManagedResource of an Etcd, of the phase of a restore that goes on.
-	ManagedResourceAnnotationRestore = "etcd-druid.extensions.gardener.cloud/restore"
-	// ManagedResourceAnnotationFinalSnapshot is the key, on the ManagedResource of an Etcd, of what came of the snapshot (JSON)
-	// before its members were stopped.
-	ManagedResourceAnnotationFinalSnapshot = "etcd-druid.extensions.gardener.cloud/final-snapshot"
-	// ManagedResourceAnnotationInitialClusterToken is the key, on the ManagedResource of an Etcd, of the token that its cluster
-	// was formed with by a predecessor.
-	ManagedResourceAnnotationInitialClusterToken = "etcd-druid.extensions.gardener.cloud/initial-cluster-token"
-	// ManagedResourceAnnotationDefaults is the key, on the ManagedResource of an Etcd, of the generation that was
-	// accepted last, and of all that it is rendered with (JSON).
-	ManagedResourceAnnotationDefaults = "etcd-druid.extensions.gardener.cloud/defaults"
 )
 
 // ManagedResourceOrigin is the value of the origin label of the ManagedResources of the operator and of their payloads. It is never "gardener":

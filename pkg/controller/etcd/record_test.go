@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
+)
+
+var _ = Describe("The record of the operator", func() {
+	const prefix = "etcd-druid.extensions.gardener.cloud/"
+	var (
+		ctx  = context.Background()
+		k    *kube.Cluster
+		o    *operator
+		read = func() *resourcesv1alpha1.ManagedResource {
+			mr := &resourcesv1alpha1.ManagedResource{}
+			must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr))
+			return mr
+		}
+		own = func(mr *resourcesv1alpha1.ManagedResource) []string {
+			var keys []string
+			for key := range mr.Annotations {
+				if name, is := strings.CutPrefix(key, prefix); is {
+					keys = append(keys, name)
+				}
+			}
+			return keys
+		}
+	)
+
+	BeforeEach(func() {
+		k = kube.New(scheme)
+		o = startOperator(k, nil)
+		create(3, plaintext)(k)
+		o.run()
+		Expect(k.PodsMade).To(Equal(4), "the first of them twice")
+	})
+
+	It("is the only one besides that of the store, and replaces the annotations of an operator without a version of it", func() {
+		mr := read()
+		recorded := fixture.Record(mr)
+		Expect(own(mr)).To(ConsistOf("state"))
+		accepted, err := json.Marshal(recorded.Accepted)
+		must(err)
+		mr.Annotations = map[string]string{
+			prefix + "defaults": string(accepted), prefix + "replicas": "3", prefix + "size": "3", prefix + "tls-mode": "client=plaintext,peer=plaintext", prefix + "final-snapshot": "",
+		}
+		must(k.Client(nil).Update(ctx, mr))
+
+		o.due = k.Clock.Now()
+		o.run()
+		Expect(own(read())).To(ConsistOf("state"))
+		Expect(fixture.Record(read())).To(Equal(recorded))
+		Expect(k.PodsMade).To(Equal(4))
+	})
+
+	DescribeTable("is never guessed", func(text, message string) {
+		mr := read()
+		mr.Annotations[prefix+"state"] = text
+		must(k.Client(nil).Update(ctx, mr))
+		update(func(*druidv1alpha1.Etcd) {})(k)
+
+		o.due = k.Clock.Now()
+		o.pass()
+		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring(message))))
+		Expect(read().Annotations[prefix+"state"]).To(Equal(text))
+		Expect(k.PodsMade).To(Equal(4))
+	},
+		Entry("if it cannot be read", `{"version":1,`, "cannot be read"),
+		Entry("if a newer operator wrote it", `{"version":2,"size":5}`, "use the operator that wrote it, or a newer one"),
+	)
+})
