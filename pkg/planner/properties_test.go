@@ -21,154 +21,158 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
-// What holds in every world: see act, checkRendered and bootstrap for the promises that are checked at each act of ours.
-var _ = Describe("Random worlds", func() {
-	worlds := 400
-	if value, err := strconv.Atoi(os.Getenv("WORLDS")); err == nil {
-		worlds = value
+// These hold in every simulation, in addition to the checks of invariants_test.go.
+var _ = Describe("Random simulations", func() {
+	simulations := 400
+	if value, err := strconv.Atoi(os.Getenv("SIMULATIONS")); err == nil {
+		simulations = value
 	}
 
 	It("keep the quorum, take one risk at a time, and converge", func() {
 		first := int64(1) // always the same, so that a run which fails fails for what was changed
-		if os.Getenv("WORLDS") != "" {
+		if os.Getenv("SIMULATIONS") != "" {
 			first = GinkgoRandomSeed()
 		}
-		if value, err := strconv.ParseInt(os.Getenv("WORLD"), 10, 64); err == nil {
-			first, worlds = value, 1
+		if value, err := strconv.ParseInt(os.Getenv("SIMULATION"), 10, 64); err == nil {
+			first, simulations = value, 1
 		}
 		steps, faults := map[string]int{}, 0
-		for i := range worlds {
-			world := newRandomWorld(first + int64(i))
-			world.live()
-			world.expectConverged()
-			faults += world.faults
-			for kind, count := range world.steps {
+		for i := range simulations {
+			scenario := newRandom(first + int64(i))
+			scenario.runRandom()
+			scenario.expectConverged()
+			faults += scenario.faults
+			for kind, count := range scenario.steps {
 				steps[kind] += count
 			}
 		}
-		AddReportEntry(fmt.Sprintf("%d worlds from seed %d, %d faults, steps: %v", worlds, first, faults, steps), ReportEntryVisibilityAlways)
+		AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
 		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "GrowClaim", "RecreateStatefulSet", "UpdatePeerURLs"} {
-			Expect(worlds < 100 || steps[kind] > 0).To(BeTrue(), "no world made us do %s", kind)
+			Expect(simulations < 100 || steps[kind] > 0).To(BeTrue(), "no simulation executes %s", kind)
 		}
 	})
 })
 
-// randomWorld is a seed to which things happen. The same number gives the same world.
-type randomWorld struct {
-	*seed
+// randomScenario is a scenario with random faults. The same number gives the same simulation.
+type randomScenario struct {
+	*scenario
 
 	number int64
 	random *rand.Rand
 	faults int
 	images int
-	// short is true where a quota never has room again at the end.
+	// short is true if the quota has no room at the end.
 	short bool
-	// awake is the size that it had before it went to sleep.
+	// awake is the number of replicas before hibernation.
 	awake int32
 }
 
-func newRandomWorld(number int64) *randomWorld {
+func newRandom(number int64) *randomScenario {
 	random := rand.New(rand.NewSource(number)) // #nosec G404 -- repeatable on purpose
 	sizes := []int32{1, 3, 3, 3, 5}
 	var change []func(*druidv1alpha1.Etcd)
 	if random.Intn(2) == 0 {
 		change = append(change, withStore)
 	}
-	w := &randomWorld{seed: newSeed(sizes[random.Intn(len(sizes))], change...), number: number, random: random}
-	w.catchUp = random.Intn(6)
-	w.remote = random.Intn(4) == 0
-	w.rigid = random.Intn(4) == 0
-	w.short = random.Intn(4) == 0
-	for random.Intn(3) == 0 && len(w.nodes) > 5 {
-		w.nodes = w.nodes[:len(w.nodes)-1]
+	s := &randomScenario{scenario: newScenario(sizes[random.Intn(len(sizes))], change...), number: number, random: random}
+	s.CatchUpTicks = random.Intn(6)
+	s.NetworkVolumes = random.Intn(4) == 0
+	s.FixedVolumes = random.Intn(4) == 0
+	s.short = random.Intn(4) == 0
+	for random.Intn(3) == 0 && len(s.Nodes) > 5 {
+		s.Nodes = s.Nodes[:len(s.Nodes)-1]
 	}
 
-	return w
+	return s
 }
 
-// live lets things happen for a while, then ends what can be mended, and waits.
-func (w *randomWorld) live() {
-	for range 40 + w.random.Intn(80) {
-		if w.random.Intn(5) == 0 {
-			w.fault()
+// runRandom injects faults for some time, then repairs what can be repaired, and waits.
+func (s *randomScenario) runRandom() {
+	for range 40 + s.random.Intn(80) {
+		if s.random.Intn(5) == 0 {
+			s.fault()
 		}
-		if w.random.Intn(4) > 0 { // we are not always there at once
-			w.pass()
+		if s.random.Intn(4) > 0 { // the operator does not reconcile in each tick
+			s.reconcile()
 		}
-		w.tick()
+		s.tick()
 	}
-	w.event("all that can be mended is mended", func() {
-		for _, node := range w.nodes {
-			node.partitioned = node.partitioned && node.outOfService
+	s.inject("all that can be mended is mended", func() {
+		for _, node := range s.Nodes {
+			node.Partitioned = node.Partitioned && node.OutOfService
 		}
-		w.refuseEvictions, w.storeDown, w.notAskedFor, w.strange, w.quotaFull = 0, false, false, nil, w.short
-		if templates := w.seen.StatefulSet.Rendering.Fixed.ClaimTemplates; w.rigid && len(templates) > 0 {
-			w.etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
+		s.RefuseEvictions(0)
+		s.RemoveForeignData()
+		s.SetQuotaExhausted(s.short)
+		s.Store.Down, s.suspended = false, false
+		if templates := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates; s.FixedVolumes && len(templates) > 0 {
+			s.Etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
 		}
-		w.image = "good"
-		if w.etcd.Spec.Replicas == 0 {
-			w.etcd.Spec.Replicas = w.awake
-			w.respec()
+		s.image = "good"
+		if s.Etcd.Spec.Replicas == 0 {
+			s.Etcd.Spec.Replicas = s.awake
+			s.IncrementGeneration()
 		}
 	})
-	w.see()
-	w.patience = 70 // longer than the pause between two attempts to take a snapshot grows
-	w.runFor(300)
+	s.Refresh()
+	s.idleTicks = 70 // longer than the longest pause between two attempts to take a snapshot
+	s.runFor(300)
 }
 
-func (w *randomWorld) expectConverged() {
+func (s *randomScenario) expectConverged() {
 	GinkgoHelper()
-	p := planner.For(w.etcd, w.seen, w.now)
-	p = planner.Gate(p, w.manifestFor(p).rendering(), w.seen)
-	alive, all := w.voters()
-	whole := int(w.etcd.Spec.Replicas)
-	isDone := p.Outcome() == plan.OutcomeDone || w.quotaFull && (p.Outcome() == plan.OutcomeHindered || p.Stage == plan.StageGrowVolume)
-	if len(w.violations) > 0 || !isDone || alive != whole || all != whole {
-		Fail(fmt.Sprintf("world %d (repeat it by WORLD=%d): %s; at the end %s, %d of %d alive, waits for %s\n%s",
-			w.number, w.number, strings.Join(w.violations, "; "), p.Stage, alive, all, p.WaitsFor, strings.Join(w.trace, "\n")))
+	p := planner.For(s.Etcd, s.Objects, s.Now())
+	p = planner.Gate(p, s.manifestFor(p).Rendering, s.Objects)
+	alive, all := s.Voters()
+	whole := int(s.Etcd.Spec.Replicas)
+	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeHindered || p.Stage == plan.StageGrowVolume)
+	if len(s.violations()) > 0 || !isDone || alive != whole || all != whole {
+		Fail(fmt.Sprintf("simulation %d (repeat it with SIMULATION=%d): %s; at the end %s, %d of %d alive, waits for %s\n%s",
+			s.number, s.number, strings.Join(s.violations(), "; "), p.Stage, alive, all, p.WaitsFor, strings.Join(s.trace, "\n")))
 	}
 }
 
-// fault lets one thing happen that does not lose the quorum for good.
-func (w *randomWorld) fault() {
+// fault injects one fault that does not lose the quorum permanently.
+func (s *randomScenario) fault() {
 	faults := []func() string{
-		w.podGoes, w.podGoes, w.etcdIsKilled, w.nodeIsCutOff, w.nodeIsBack, w.nodeGoes, w.nodeIsGivenUp, w.volumeGoes, w.volumeRots,
-		w.imageChanges, w.imageBreaks, w.sidecarBreaks, w.peerPortChanges, w.storeFails, w.leaderMoves, w.evictionsAreRefused, w.clusterGrows, w.clusterSleepsOrWakes,
-		w.readinessFlaps, w.etcdEnds, w.isMadeAgain, w.volumesGrow, w.quotaChanges, w.peersChange, w.nobodyAsks, w.somebodyAsks, w.memberIsStrange, w.strangerIsEmptied,
+		s.podGoes, s.podGoes, s.etcdIsKilled, s.nodeIsCutOff, s.nodeRecovers, s.nodeGoes, s.nodeIsGivenUp, s.volumeGoes, s.volumeRots,
+		s.imageChanges, s.imageBreaks, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
+		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
-	what := faults[w.random.Intn(len(faults))]()
+	what := faults[s.random.Intn(len(faults))]()
 	if what != "" {
-		w.faults++
-		w.note("* %s", what)
-		w.see()
+		s.faults++
+		s.note("* %s", what)
+		s.Refresh()
 	}
 }
 
-func (w *randomWorld) anyPod() *etcdcluster.Pod {
-	if len(w.seen.Pods) == 0 {
+func (s *randomScenario) anyPod() *etcdcluster.Pod {
+	if len(s.Objects.Pods) == 0 {
 		return nil
 	}
 
-	return &w.seen.Pods[w.random.Intn(len(w.seen.Pods))]
+	return &s.Objects.Pods[s.random.Intn(len(s.Objects.Pods))]
 }
 
-func (w *randomWorld) anyNode() *simNode { return w.nodes[w.random.Intn(len(w.nodes))] }
+func (s *randomScenario) anyNode() *simulator.Node { return s.Nodes[s.random.Intn(len(s.Nodes))] }
 
-// survives is true when a quorum of the voters keeps its data without those for which lost is true.
-func (w *randomWorld) survives(lost func(ordinal int, volume *simVolume) bool) bool {
+// survives is true if a quorum of the voting members keeps its data without those for which lost is true.
+func (s *randomScenario) survives(lost func(ordinal int, volume *simulator.Volume) bool) bool {
 	intact, all := 0, 0
-	for _, member := range w.members {
-		if member.learner {
+	for _, member := range s.Members {
+		if member.Learner {
 			continue
 		}
 		all++
-		volume := w.volumes[helper.ClaimName(w.etcd, member.ordinal)]
-		if volume == nil || volume.lost || volume.member != member.id || lost(member.ordinal, volume) {
+		volume := s.Volumes[helper.ClaimName(s.Etcd, member.Ordinal)]
+		if volume == nil || volume.Lost || volume.Member != member.ID || lost(member.Ordinal, volume) {
 			continue
 		}
-		if node := w.node(volume.node); w.remote || !node.gone && !node.outOfService {
+		if node := s.Node(volume.Node); s.NetworkVolumes || !node.Gone && !node.OutOfService {
 			intact++
 		}
 	}
@@ -176,124 +180,122 @@ func (w *randomWorld) survives(lost func(ordinal int, volume *simVolume) bool) b
 	return etcdcluster.IsQuorate(intact, all)
 }
 
-func (w *randomWorld) podGoes() string {
-	pod := w.anyPod()
+func (s *randomScenario) podGoes() string {
+	pod := s.anyPod()
 	if pod == nil {
 		return ""
 	}
-	w.terminate(pod)
+	s.DeletePod(pod.Ordinal)
 
 	return "pod " + pod.Name + " is deleted by somebody"
 }
 
 // etcdIsKilled kills etcd while its database is older than the newest delta snapshot.
-func (w *randomWorld) etcdIsKilled() string {
-	pod := w.anyPod()
-	if pod == nil || w.strange != nil {
+func (s *randomScenario) etcdIsKilled() string {
+	pod := s.anyPod()
+	if pod == nil || s.HasForeignData() {
 		return ""
 	}
-	w.restartEtcd(pod.Ordinal)
+	s.StopEtcdBehindStore(pod.Ordinal)
 
 	return "the etcd of pod " + pod.Name + " is killed"
 }
 
-func (w *randomWorld) nodeIsCutOff() string {
-	node := w.anyNode()
-	node.partitioned = true
+func (s *randomScenario) nodeIsCutOff() string {
+	node := s.anyNode()
+	s.PartitionNode(node.Name, true)
 
-	return "node " + node.name + " is cut off"
+	return "node " + node.Name + " is cut off"
 }
 
-func (w *randomWorld) nodeIsBack() string {
-	node := w.anyNode()
-	if !node.partitioned || node.outOfService {
+func (s *randomScenario) nodeRecovers() string {
+	node := s.anyNode()
+	if !node.Partitioned || node.OutOfService {
 		return ""
 	}
-	node.partitioned = false
+	s.PartitionNode(node.Name, false)
 
-	return "node " + node.name + " is back"
+	return "node " + node.Name + " is back"
 }
 
-// spare is true when a node can be lost: those left are enough for all members that there will be.
-func (w *randomWorld) spare(node *simNode) bool {
+// spare is true if a node can be lost: the others are enough for all members.
+func (s *randomScenario) spare(node *simulator.Node) bool {
 	left := 0
-	for _, other := range w.nodes {
-		if other != node && !other.gone && !other.outOfService {
+	for _, other := range s.Nodes {
+		if other != node && !other.Gone && !other.OutOfService {
 			left++
 		}
 	}
 
-	return left >= 5 && w.survives(func(_ int, volume *simVolume) bool { return !w.remote && volume.node == node.name })
+	return left >= 5 && s.survives(func(_ int, volume *simulator.Volume) bool { return !s.NetworkVolumes && volume.Node == node.Name })
 }
 
-func (w *randomWorld) nodeGoes() string {
-	node := w.anyNode()
-	if node.gone || !w.spare(node) {
+func (s *randomScenario) nodeGoes() string {
+	node := s.anyNode()
+	if node.Gone || !s.spare(node) {
 		return ""
 	}
-	node.gone = true
+	s.RemoveNode(node.Name)
 
-	return "node " + node.name + " is gone"
+	return "node " + node.Name + " is gone"
 }
 
-func (w *randomWorld) nodeIsGivenUp() string {
-	node := w.anyNode()
-	if !node.partitioned || node.outOfService || !w.spare(node) {
+func (s *randomScenario) nodeIsGivenUp() string {
+	node := s.anyNode()
+	if !node.Partitioned || node.OutOfService || !s.spare(node) {
 		return ""
 	}
-	node.outOfService = true
+	s.TaintNode(node.Name)
 
-	return "node " + node.name + " is tainted out-of-service"
+	return "node " + node.Name + " is tainted out-of-service"
 }
 
-func (w *randomWorld) anyVolume() (int, *simVolume) {
-	pod := w.anyPod()
+func (s *randomScenario) anyVolume() (int, *simulator.Volume) {
+	pod := s.anyPod()
 	if pod == nil {
 		return 0, nil
 	}
-	volume := w.volumes[helper.ClaimName(w.etcd, pod.Ordinal)]
-	if volume == nil || !w.survives(func(ordinal int, _ *simVolume) bool { return ordinal == pod.Ordinal }) {
+	volume := s.Volumes[helper.ClaimName(s.Etcd, pod.Ordinal)]
+	if volume == nil || !s.survives(func(ordinal int, _ *simulator.Volume) bool { return ordinal == pod.Ordinal }) {
 		return 0, nil
 	}
 
 	return pod.Ordinal, volume
 }
 
-func (w *randomWorld) volumeGoes() string {
-	ordinal, volume := w.anyVolume()
+func (s *randomScenario) volumeGoes() string {
+	ordinal, volume := s.anyVolume()
 	if volume == nil {
 		return ""
 	}
-	volume.lost = true
-	if pod := w.seen.PodFor(ordinal); pod != nil {
-		w.terminate(pod)
-	}
+	s.LoseVolume(ordinal)
+	s.DeletePod(ordinal)
 
 	return fmt.Sprintf("the volume of member %d is deleted, and its pod", ordinal)
 }
 
-// isMadeAgain keeps the claims but for one that is not the last, and no lease tells who the members were.
-func (w *randomWorld) isMadeAgain() string {
-	ordinal, volume := w.anyVolume()
-	if volume == nil || w.etcd.Spec.Replicas < 3 || ordinal+1 >= len(w.members) || w.random.Intn(3) > 0 || !w.isToldByClaimsWithout(ordinal) {
+// etcdIsRecreated deletes one claim that is not the last and keeps the others. No Lease records the members.
+func (s *randomScenario) etcdIsRecreated() string {
+	ordinal, volume := s.anyVolume()
+	if volume == nil || s.Etcd.Spec.Replicas < 3 || ordinal+1 >= len(s.Members) || s.random.Intn(3) > 0 || !s.isRecordedByClaimsWithout(ordinal) {
 		return ""
 	}
-	w.makeAgainWithout(ordinal)
-	w.keepPeers()
+	s.RecreateEtcd(ordinal)
+	s.keepPeers()
 
 	return fmt.Sprintf("the Etcd is deleted and made again, without claim %d", ordinal)
 }
 
-// isToldByClaimsWithout is true where the claims of the others are enough to tell what the cluster was, which nothing else does once
-// the Etcd is made again.
-func (w *randomWorld) isToldByClaimsWithout(ordinal int) bool {
+// isRecordedByClaimsWithout is true if the other claims are enough to derive what the cluster was. Nothing else records it when the Etcd
+// is recreated.
+func (s *randomScenario) isRecordedByClaimsWithout(ordinal int) bool {
 	claims, data := 0, 0
-	for _, claim := range w.seen.Claims {
+	for _, claim := range s.Objects.Claims {
 		if !claim.Exists || claim.Ordinal == ordinal {
 			continue
 		}
 		claims = max(claims, claim.Ordinal+1)
-		if volume := w.volumes[claim.Name]; volume != nil && !volume.lost {
+		if volume := s.Volumes[claim.Name]; volume != nil && !volume.Lost {
 			data++
 		}
 	}
@@ -301,220 +303,216 @@ func (w *randomWorld) isToldByClaimsWithout(ordinal int) bool {
 	return etcdcluster.IsQuorate(data, claims)
 }
 
-func (w *randomWorld) volumeRots() string {
-	ordinal, volume := w.anyVolume()
+func (s *randomScenario) volumeRots() string {
+	ordinal, volume := s.anyVolume()
 	if volume == nil {
 		return ""
 	}
-	volume.member = 0
+	s.CorruptVolume(ordinal)
 
 	return fmt.Sprintf("the data of member %d is corrupted", ordinal)
 }
 
-func (w *randomWorld) memberIsStrange() string {
-	ordinal, volume := w.anyVolume()
-	if volume == nil || w.strange != nil {
+func (s *randomScenario) memberIsStrange() string {
+	ordinal, volume := s.anyVolume()
+	if volume == nil || s.HasForeignData() {
 		return ""
 	}
-	volume.member = 0
-	w.strange = map[int]bool{ordinal: true}
+	s.CorruptVolume(ordinal)
+	s.UseForeignData(ordinal)
 
 	return fmt.Sprintf("member %d runs on the data of another cluster", ordinal)
 }
 
-func (w *randomWorld) strangerIsEmptied() string {
-	if w.strange == nil {
+func (s *randomScenario) strangerIsEmptied() string {
+	if !s.HasForeignData() {
 		return ""
 	}
-	w.strange = nil
+	s.RemoveForeignData()
 
 	return "somebody empties the volume with the data of another cluster"
 }
 
-func (w *randomWorld) imageChanges() string {
-	w.images++
-	w.image = fmt.Sprintf("v%d", w.images+1)
+func (s *randomScenario) imageChanges() string {
+	s.images++
+	s.image = fmt.Sprintf("v%d", s.images+1)
 
-	return "the image becomes " + w.image
+	return "the image becomes " + s.image
 }
 
-func (w *randomWorld) imageBreaks() string {
-	w.imageChanges()
-	w.brokenImages[w.image] = true
+func (s *randomScenario) imageBreaks() string {
+	s.imageChanges()
+	s.SetImageBroken(s.image, true)
 
-	return "the image becomes " + w.image + ", which is broken"
+	return "the image becomes " + s.image + ", which is broken"
 }
 
 // sidecarBreaks lets up to two sidecars at a time not start any more, until their pods are replaced.
-func (w *randomWorld) sidecarBreaks() string {
-	pod := w.anyPod()
-	if alive, all := w.voters(); pod == nil || alive < 3 || alive < all || len(w.members) < int(w.etcd.Spec.Replicas) {
+func (s *randomScenario) sidecarBreaks() string {
+	pod := s.anyPod()
+	if alive, all := s.Voters(); pod == nil || alive < 3 || alive < all || len(s.Members) < int(s.Etcd.Spec.Replicas) {
 		return ""
 	}
 	broken := 0
-	for _, other := range w.seen.Pods {
-		if w.halfBroken[other.UID] {
+	for _, other := range s.Objects.Pods {
+		if s.Process(other.UID).SidecarBroken {
 			broken++
 		}
 	}
 	if broken > 1 {
 		return ""
 	}
-	w.halfBroken[pod.UID] = true
+	s.BreakSidecar(pod.Ordinal)
 
 	return "the sidecar in pod " + pod.Name + " does not start again"
 }
 
 // readinessFlaps lets a probe of a pod fail once.
-func (w *randomWorld) readinessFlaps() string {
-	pod := w.readyPod()
+func (s *randomScenario) readinessFlaps() string {
+	pod := s.readyPod()
 	if pod == nil {
 		return ""
 	}
-	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, w.now
+	s.FailReadiness(pod.Ordinal)
 
 	return "pod " + pod.Name + " is not ready for a moment"
 }
 
-// etcdEnds ends etcd in a pod, whose kubelet starts it again.
-func (w *randomWorld) etcdEnds() string {
-	pod := w.readyPod()
-	if pod == nil || w.etcd.Spec.Replicas == 0 {
+// etcdEnds ends etcd in a pod. The kubelet starts it again.
+func (s *randomScenario) etcdEnds() string {
+	pod := s.readyPod()
+	if pod == nil || s.Etcd.Spec.Replicas == 0 {
 		return ""
 	}
-	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, w.now
-	pod.Containers[0].State, pod.Containers[0].Reason = etcdcluster.ContainerTerminated, "OOMKilled"
+	s.StopEtcd(pod.Ordinal)
 
 	return "etcd in pod " + pod.Name + " ends"
 }
 
-// readyPod is a pod that is ready on a node that can be reached; nil when the one that was picked is not.
-func (w *randomWorld) readyPod() *etcdcluster.Pod {
-	pod := w.anyPod()
-	if pod == nil || !pod.Ready || w.node(pod.Node) == nil || w.node(pod.Node).partitioned {
+// readyPod returns a random pod. Nil: it is not ready, or its node is unreachable.
+func (s *randomScenario) readyPod() *etcdcluster.Pod {
+	pod := s.anyPod()
+	if pod == nil || !pod.Ready || s.Node(pod.Node) == nil || s.Node(pod.Node).Partitioned {
 		return nil
 	}
 
 	return pod
 }
 
-func (w *randomWorld) peerPortChanges() string {
-	w.etcd.Spec.Etcd.ServerPort = new(helper.PeerPort(w.etcd) + 2)
+func (s *randomScenario) peerPortChanges() string {
+	s.Etcd.Spec.Etcd.ServerPort = new(helper.PeerPort(s.Etcd) + 2)
 
-	return fmt.Sprintf("spec.etcd.serverPort becomes %d", helper.PeerPort(w.etcd))
+	return fmt.Sprintf("spec.etcd.serverPort becomes %d", helper.PeerPort(s.Etcd))
 }
 
-func (w *randomWorld) storeFails() string {
-	w.storeDown = !w.storeDown
-	if w.storeDown {
+func (s *randomScenario) storeFails() string {
+	s.Store.Down = !s.Store.Down
+	if s.Store.Down {
 		return "the store fails"
 	}
 
 	return "the store is back"
 }
 
-func (w *randomWorld) leaderMoves() string {
-	for _, member := range w.members {
-		if w.leader != 0 && member.id != w.leader && !member.learner && w.alive(member.ordinal) != nil {
-			w.leader = member.id
-
-			return fmt.Sprintf("%x leads", member.id)
-		}
+func (s *randomScenario) leaderMoves() string {
+	if leader := s.MoveLeadership(); leader != 0 {
+		return fmt.Sprintf("%x leads", leader)
 	}
 
 	return ""
 }
 
-func (w *randomWorld) evictionsAreRefused() string {
-	w.refuseEvictions = 1 + w.random.Intn(5)
+func (s *randomScenario) evictionsAreRefused() string {
+	count := 1 + s.random.Intn(5)
+	s.RefuseEvictions(count)
 
-	return fmt.Sprintf("%d evictions will be refused", w.refuseEvictions)
+	return fmt.Sprintf("%d evictions will be refused", count)
 }
 
-func (w *randomWorld) clusterGrows() string {
-	if w.etcd.Spec.Replicas == 0 || w.etcd.Spec.Replicas >= 5 {
+func (s *randomScenario) clusterIsScaledUp() string {
+	if s.Etcd.Spec.Replicas == 0 || s.Etcd.Spec.Replicas >= 5 {
 		return ""
 	}
-	w.etcd.Spec.Replicas += 2
-	w.respec()
+	s.Etcd.Spec.Replicas += 2
+	s.IncrementGeneration()
 
-	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
+	return fmt.Sprintf("spec.replicas becomes %d", s.Etcd.Spec.Replicas)
 }
 
-// volumesGrow asks for more, and where volumes cannot grow takes it back by the next time.
-func (w *randomWorld) volumesGrow() string {
-	size := new(helper.StorageCapacity(w.etcd)).Value() + 1<<30
-	if templates := w.seen.StatefulSet.Rendering.Fixed.ClaimTemplates; w.rigid && len(templates) > 0 && size > templates[0].Request+1<<30 {
+// volumesAreExpanded requests a larger volume. If volumes cannot be expanded, the next call reverts it.
+func (s *randomScenario) volumesAreExpanded() string {
+	size := new(helper.StorageCapacity(s.Etcd)).Value() + 1<<30
+	if templates := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates; s.FixedVolumes && len(templates) > 0 && size > templates[0].Request+1<<30 {
 		size = templates[0].Request
 	}
-	w.etcd.Spec.StorageCapacity = resource.NewQuantity(size, resource.BinarySI)
+	s.Etcd.Spec.StorageCapacity = resource.NewQuantity(size, resource.BinarySI)
 
-	return "spec.storageCapacity becomes " + w.etcd.Spec.StorageCapacity.String()
+	return "spec.storageCapacity becomes " + s.Etcd.Spec.StorageCapacity.String()
 }
 
-func (w *randomWorld) quotaChanges() string {
-	w.quotaFull = !w.quotaFull
-	if w.quotaFull {
+func (s *randomScenario) quotaChanges() string {
+	s.SetQuotaExhausted(!s.IsQuotaExhausted())
+	if s.IsQuotaExhausted() {
 		return "the quota has no room for larger volumes"
 	}
 
 	return "the quota has room for larger volumes"
 }
 
-// keepPeers has whoever makes the Etcd again write what its members were: nothing but their data tells how they know each other.
-func (w *randomWorld) keepPeers() {
+// keepPeers gives a recreated Etcd the peer TLS mode of its members. Nothing but their data records how they are registered.
+func (s *randomScenario) keepPeers() {
 	withTLS := 0
-	for _, member := range w.members {
-		if strings.HasPrefix(member.peerURL, "https:") {
+	for _, member := range s.Members {
+		if strings.HasPrefix(member.PeerURLs[0], "https:") {
 			withTLS++
 		}
 	}
-	w.etcd.Spec.Etcd.PeerUrlTLS = nil
-	if 2*withTLS > len(w.members) {
-		withPeerTLS(w.etcd)
+	s.Etcd.Spec.Etcd.PeerUrlTLS = nil
+	if 2*withTLS > len(s.Members) {
+		withPeerTLS(s.Etcd)
 	}
 }
 
-func (w *randomWorld) peersChange() string {
-	if len(w.members) > 1 && !slices.ContainsFunc(w.seen.MemberLeases, func(l etcdcluster.Lease) bool { return l.TLSEnabled != nil }) {
+func (s *randomScenario) peersChange() string {
+	if len(s.Members) > 1 && !slices.ContainsFunc(s.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.TLSEnabled != nil }) {
 		return ""
 	}
-	if w.etcd.Spec.Etcd.PeerUrlTLS == nil {
-		w.etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+	if s.Etcd.Spec.Etcd.PeerUrlTLS == nil {
+		s.Etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
 
 		return "peer TLS is switched on"
 	}
-	w.etcd.Spec.Etcd.PeerUrlTLS = nil
+	s.Etcd.Spec.Etcd.PeerUrlTLS = nil
 
 	return "peer TLS is switched off"
 }
 
-func (w *randomWorld) nobodyAsks() string {
-	w.notAskedFor = true
+func (s *randomScenario) reconciliationIsSuspended() string {
+	s.suspended = true
 
 	return "nobody asks for what the spec says"
 }
 
-func (w *randomWorld) somebodyAsks() string {
-	if !w.notAskedFor {
+func (s *randomScenario) reconciliationIsRequested() string {
+	if !s.suspended {
 		return ""
 	}
-	w.notAskedFor = false
+	s.suspended = false
 
 	return "somebody asks for what the spec says"
 }
 
-func (w *randomWorld) clusterSleepsOrWakes() string {
-	if w.random.Intn(3) > 0 {
+func (s *randomScenario) clusterSleepsOrWakes() string {
+	if s.random.Intn(3) > 0 {
 		return ""
 	}
-	w.respec()
-	if w.etcd.Spec.Replicas > 0 {
-		w.awake, w.etcd.Spec.Replicas = w.etcd.Spec.Replicas, 0
+	s.IncrementGeneration()
+	if s.Etcd.Spec.Replicas > 0 {
+		s.awake, s.Etcd.Spec.Replicas = s.Etcd.Spec.Replicas, 0
 
 		return "spec.replicas becomes 0"
 	}
-	w.etcd.Spec.Replicas = w.awake
+	s.Etcd.Spec.Replicas = s.awake
 
-	return fmt.Sprintf("spec.replicas becomes %d", w.etcd.Spec.Replicas)
+	return fmt.Sprintf("spec.replicas becomes %d", s.Etcd.Spec.Replicas)
 }

@@ -21,72 +21,72 @@ import (
 )
 
 var _ = Describe("The size that is rendered for the first member", func() {
-	grown := func(change ...func(*druidv1alpha1.Etcd)) *seed {
+	grown := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
 		GinkgoHelper()
-		s := newSeed(1, append(change, withStore)...)
+		s := newScenario(1, append(change, withStore)...)
 		s.run()
 		s.expectDone()
-		s.trace, s.last, s.steps = nil, "", map[string]int{}
-		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
+		s.resetTrace()
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
 
 		return s
 	}
-	wasReplaced := func(s *seed) func() bool {
+	wasReplaced := func(s *scenario) func() bool {
 		return func() bool { return s.steps["DeletePod"] > 0 }
 	}
 
 	It("is 1 again where its data is lost while it restarts, so that its sidecar restores", func() {
 		s := grown()
-		s.keys, s.patience = 100, 100
+		s.Store.Keys, s.idleTicks = 100, 100
 		s.runUntil(wasReplaced(s))
-		s.event("the data of main-0 is lost", func() { s.volumes["main-main-0"].member = 0 })
+		s.inject("the data of main-0 is lost", func() { s.CorruptVolume(0) })
 		s.run()
 		s.expectDone()
-		Expect(s.keys).To(Equal(100))
+		Expect(s.Store.Keys).To(Equal(100))
 		s.expectGolden("one-to-three-data-lost")
 	})
 
 	It("stays 1 where the spec is set back to 1 before a learner was added, by way of hibernation", func() {
 		s := grown()
 		s.runUntil(wasReplaced(s))
-		s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0; s.respec() })
+		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0; s.IncrementGeneration() })
 		s.run()
-		s.event("spec.replicas becomes 1", func() { s.etcd.Spec.Replicas = 1; s.respec() })
+		s.inject("spec.replicas becomes 1", func() { s.Etcd.Spec.Replicas = 1; s.IncrementGeneration() })
 		s.run()
 		s.expectDone()
-		Expect(s.written.clusterSize).To(BeEquivalentTo(1))
+		Expect(s.Written().ClusterSize).To(BeEquivalentTo(1))
 	})
 
 	It("is refused to become 1 again once a learner was added", func() {
 		s := grown()
-		s.runUntil(func() bool { return len(s.members) > 1 })
-		s.etcd.Spec.Replicas = 1
-		Expect(planner.For(s.etcd, s.seen, s.now).Refusal).To(HaveField("Field", "spec.replicas"))
+		s.runUntil(func() bool { return len(s.Members) > 1 })
+		s.Etcd.Spec.Replicas = 1
+		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Refusal).To(HaveField("Field", "spec.replicas"))
 	})
 
 	DescribeTable("survives that the cluster hibernates while it grows",
-		func(until func(*seed) bool) {
+		func(until func(*scenario) bool) {
 			s := grown()
 			s.runUntil(func() bool { return until(s) })
-			s.event("spec.replicas becomes 0", func() { s.etcd.Spec.Replicas = 0; s.respec() })
+			s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0; s.IncrementGeneration() })
 			s.run()
-			Expect(s.seen.Pods).To(BeEmpty())
-			s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3; s.respec() })
+			Expect(s.Objects.Pods).To(BeEmpty())
+			s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3; s.IncrementGeneration() })
 			s.run()
 			s.expectDone()
 		},
-		Entry("before the first member has its size", func(s *seed) bool { return s.written.clusterSize == 3 }),
-		Entry("while the first member restarts", func(s *seed) bool { return s.steps["DeletePod"] > 0 }),
-		Entry("when the second member is a learner", func(s *seed) bool { return len(s.members) == 2 }),
-		Entry("when the second member votes", func(s *seed) bool { return s.steps["PromoteMember"] == 1 }),
-		Entry("when the third member is a learner", func(s *seed) bool { return len(s.members) == 3 }),
+		Entry("before the first member has its size", func(s *scenario) bool { return s.Written().ClusterSize == 3 }),
+		Entry("while the first member restarts", func(s *scenario) bool { return s.steps["DeletePod"] > 0 }),
+		Entry("when the second member is a learner", func(s *scenario) bool { return len(s.Members) == 2 }),
+		Entry("when the second member votes", func(s *scenario) bool { return s.steps["PromoteMember"] == 1 }),
+		Entry("when the third member is a learner", func(s *scenario) bool { return len(s.Members) == 3 }),
 	)
 
 	It("stays 1 without a store until the last member has joined, since nothing can be restored", func() {
-		s := newSeed(1)
+		s := newScenario(1)
 		s.run()
-		s.event("spec.replicas becomes 3", func() { s.etcd.Spec.Replicas = 3 })
-		s.runUntil(func() bool { return len(s.members) == 3 })
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
+		s.runUntil(func() bool { return len(s.Members) == 3 })
 		Expect(s.steps).NotTo(HaveKey("DeletePod"))
 		s.run()
 		s.expectDone()
@@ -94,12 +94,12 @@ var _ = Describe("The size that is rendered for the first member", func() {
 
 	DescribeTable("is that of the spec before the second member starts, where the sidecar of the first may restore a store",
 		func(change func(*druidv1alpha1.Etcd, *etcdcluster.Observation), size int) {
-			s := newSeed(1)
+			s := newScenario(1)
 			s.run()
-			s.etcd.Spec.Replicas = 3
-			s.see()
-			change(s.etcd, &s.seen)
-			Expect(planner.For(s.etcd, s.seen, s.now).ClusterSize).To(BeEquivalentTo(size))
+			s.Etcd.Spec.Replicas = 3
+			s.Refresh()
+			change(s.Etcd, &s.Objects)
+			Expect(planner.For(s.Etcd, s.Objects, s.Now()).ClusterSize).To(BeEquivalentTo(size))
 		},
 		Entry("no store", func(_ *druidv1alpha1.Etcd, o *etcdcluster.Observation) {
 			o.Pods[0].Store = etcdcluster.StoreFingerprint(corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd"}, {Name: "backup-restore"}}})
@@ -115,12 +115,12 @@ var _ = Describe("The size that is rendered for the first member", func() {
 
 	It("waits for the store, without which the first member would not start if its size were 1", func() {
 		s := grown()
-		s.storeDown = true
-		s.seen.FullSnapshotLease.RenewTime, s.seen.DeltaSnapshotLease.RenewTime = s.now.Add(-time.Hour), s.now.Add(-time.Hour)
+		s.Store.Down = true
+		s.Objects.FullSnapshotLease.RenewTime, s.Objects.DeltaSnapshotLease.RenewTime = s.Now().Add(-time.Hour), s.Now().Add(-time.Hour)
 		s.runFor(30)
 		Expect(s.steps).NotTo(HaveKey("DeletePod"))
-		Expect(s.members).To(HaveLen(1))
-		s.event("the store comes back", func() { s.storeDown = false })
+		Expect(s.Members).To(HaveLen(1))
+		s.inject("the store comes back", func() { s.Store.Down = false })
 		s.run()
 		s.expectDone()
 	})
@@ -275,6 +275,3 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		Expect(planner.For(etcd, o, now).Growth).NotTo(BeNil(), "all are replaced when the third has joined")
 	})
 })
-
-// kindOf is the name of a step.
-func kindOf(step plan.Step) string { return plan.TraitsOf(step).Kind }

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package planner_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// This checks what the operator promises: before and after each step, before each write of the ManagedResource, and after each tick.
+
+// invariants are the results of the checks.
+type invariants struct {
+	// failed are the violations of all checks, with the time.
+	failed []string
+	// isUnverified is true if the restore that was requested last does not verify the store.
+	isUnverified bool
+	// reported are the pods whose cluster size was reported.
+	reported map[types.UID]bool
+}
+
+func (s *scenario) violated(format string, args ...any) {
+	s.invariants.failed = append(s.invariants.failed, s.Now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+}
+
+// violations returns what the checks found, and what the simulated members lost.
+func (s *scenario) violations() []string { return slices.Concat(s.invariants.failed, s.Incidents) }
+
+// tick lets the other components act. True: any of them changed something.
+func (s *scenario) tick() bool {
+	changed := s.Tick()
+	s.checkSizes()
+
+	return changed
+}
+
+// expectDone expects that all members are healthy voting members with the newest image, and that no check failed.
+func (s *scenario) expectDone() {
+	GinkgoHelper()
+	Expect(s.violations()).To(BeEmpty())
+	p := planner.For(s.Etcd, s.Objects, s.Now())
+	p = planner.Gate(p, s.manifestFor(p).Rendering, s.Objects)
+	Expect(p.Outcome()).To(Equal(plan.OutcomeDone), "%s: %s, waits for %s", p.Stage, p.Reason, p.WaitsFor)
+	healthy, all := s.Voters()
+	Expect([]int{healthy, all, len(s.Members)}).To(HaveEach(int(s.Etcd.Spec.Replicas)))
+	for _, pod := range s.Objects.Pods {
+		Expect(pod.Containers[0].Image).To(Equal(s.image))
+	}
+}
+
+// checkSizes checks that no pod that was rendered with size 1 and a store runs next to another member. A learner counts, since it is promoted
+// soon. Without a store there is nothing that the sidecar could restore.
+func (s *scenario) checkSizes() {
+	for _, pod := range s.Objects.Pods {
+		process := s.Process(pod.UID)
+		if process.ClusterSize != 1 || !process.HasStore || pod.Deleting || len(s.Members) < 2 || s.invariants.reported[pod.UID] {
+			continue
+		}
+		if s.invariants.reported == nil {
+			s.invariants.reported = map[types.UID]bool{}
+		}
+		s.invariants.reported[pod.UID] = true
+		s.violated("pod %s was rendered with size 1, and runs in a cluster of %d members", pod.Name, len(s.Members))
+	}
+}
+
+// checkApply checks the manifests before they are written.
+func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
+	s.checkScaling(manifest)
+	s.checkFinalSnapshot(p)
+	s.checkRegistered(manifest)
+}
+
+// checkScaling checks that a cluster is scaled up by one member at a time, and down only to hibernate. To run a member again that joined before
+// does not scale it up.
+func (s *scenario) checkScaling(manifest simulator.Manifest) {
+	if s.Written() == nil || s.Written().Replicas == 0 || manifest.Replicas == 0 {
+		return
+	}
+	switch before := s.Written().Replicas; {
+	case manifest.Replicas < before:
+		s.violated("the cluster is scaled down from %d to %d", before, manifest.Replicas)
+	case manifest.Replicas > before+1:
+		s.violated("the cluster is scaled up from %d to %d at once", before, manifest.Replicas)
+	case manifest.Replicas > before && s.Member(int(before)) == nil:
+		for ordinal := range int(before) {
+			if member := s.RunningMember(ordinal); member == nil || member.Learner {
+				s.violated("the cluster is scaled up to %d while member %d is no healthy voting member", manifest.Replicas, ordinal)
+			}
+		}
+	}
+}
+
+// checkFinalSnapshot checks that members stop after a snapshot or after three attempts to take one. A cluster that never ran needs no snapshot.
+func (s *scenario) checkFinalSnapshot(p plan.Plan) {
+	hasRun := slices.ContainsFunc(s.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" }) ||
+		slices.ContainsFunc(s.Objects.Claims, func(c etcdcluster.Claim) bool {
+			return c.Exists && c.CreationTime.Before(s.Etcd.CreationTimestamp.Time)
+		})
+	if !hasRun && p.FinalSnapshot != nil && p.FinalSnapshot.Missing == state.SnapshotNoData {
+		return
+	}
+	if p.Replicas > 0 || p.Restore != "" || s.Written() == nil || s.Written().Replicas == 0 || !helper.IsStoreConfigured(s.Etcd) {
+		return
+	}
+	calls := s.Objects.SnapshotCalls
+	if p.FinalSnapshot == nil || calls.Verified == nil && calls.Failures < 3 || calls.Running {
+		s.violated("the members are stopped without a snapshot")
+	}
+}
+
+// checkRegistered checks that no other peer URLs are rendered while a quorum of pods is ready and a sidecar has not registered its own. The
+// sidecar would read the new ones, register them, and stop etcd.
+func (s *scenario) checkRegistered(manifest simulator.Manifest) {
+	ready := 0
+	for _, pod := range s.Objects.Pods {
+		if pod.Ready && !pod.Deleting {
+			ready++
+		}
+	}
+	applied := s.Applied()
+	isSame := applied == nil || manifest.TLS == applied.TLS && manifest.PeerPort == applied.PeerPort
+	if isSame || manifest.Replicas == 0 || len(s.Members) < 2 || !etcdcluster.IsQuorate(ready, len(s.Members)) || s.HasRunForeignData {
+		return
+	}
+	for _, pod := range s.Objects.Pods {
+		if process := s.Process(pod.UID); s.RunningMember(pod.Ordinal) != nil && process.HasServed && !process.HasRegistered {
+			s.violated("other peer URLs are rendered, which the sidecar of %s reads before it has registered those of its pod, and stops etcd", pod.Name)
+		}
+	}
+}
+
+// checkRepair checks a step that is planned while the spec is not rolled out.
+func (s *scenario) checkRepair(step plan.Step) {
+	if kind := kindOf(step); kind != "ReplaceClaim" && kind != "DeletePod" && kind != "TakeSnapshot" {
+		s.violated("%s although the spec is not rolled out", kind)
+	}
+}
+
+// checkStep checks a step before it is executed, and returns the check after it.
+func (s *scenario) checkStep(step plan.Step) func() {
+	kind, object := kindOf(step), plan.MetaOf(step).Object
+	if plan.MetaOf(step).UID == "" {
+		s.violated("%s %s has no precondition", kind, object)
+	}
+	for _, status := range s.Objects.Etcd.Members {
+		if status.ClusterID == 2 && len(s.Objects.Etcd.MemberList) > 0 && s.Etcd.Spec.Replicas > 0 && kind != "RequestReconcile" {
+			s.violated("%s %s while members of two clusters run", kind, object)
+		}
+	}
+	switch step := step.(type) {
+	case plan.DeletePod:
+		s.checkPod(step.Meta, false)
+	case plan.EvictPod:
+		s.checkPod(step.Meta, true)
+	case plan.ReplaceClaim:
+		s.checkReplaceClaim(step)
+	case plan.ResizeClaim:
+		s.checkResizeClaim(step)
+	case plan.DeleteClaim:
+		s.checkDeleteClaim(step)
+	case plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	}
+	before, all := s.Voters()
+	hasQuorum := s.Leader != 0 && all > 1 && etcdcluster.IsQuorate(before, all)
+
+	return func() {
+		if after, allAfter := s.Voters(); hasQuorum && !etcdcluster.IsQuorate(after, allAfter) {
+			s.violated("%s %s took the quorum: %d, then %d of %d", kind, object, before, after, all)
+		}
+	}
+}
+
+// checkPod checks that the pod of a healthy member is evicted, and only while all members are healthy.
+func (s *scenario) checkPod(meta plan.Meta, isEviction bool) {
+	for i := range s.Objects.Pods {
+		pod := &s.Objects.Pods[i]
+		if pod.Name != meta.Object || pod.UID != meta.UID {
+			continue
+		}
+		s.checkSinglePod(*pod)
+		member := s.RunningMember(pod.Ordinal)
+		isHealthy := member != nil && !member.Learner && s.IsConnected(member)
+		healthy, all := s.Voters()
+		switch {
+		case isHealthy && all > 1 && !isEviction && s.IsEvictable(pod):
+			s.violated("%s is deleted although it is healthy", pod.Name)
+		case isHealthy && all > 1 && healthy < all:
+			s.violated("%s is evicted while only %d of %d are healthy", pod.Name, healthy, all)
+		}
+	}
+}
+
+// checkSinglePod checks that the pod of the only member stays while its node is unreachable. It also stays while the store is unreachable, if
+// the pod was ready in the last two minutes.
+func (s *scenario) checkSinglePod(pod etcdcluster.Pod) {
+	if s.Objects.StatefulSet.SpecReplicas != 1 {
+		return
+	}
+	readyAt := s.Process(pod.UID).LastReadyAt
+	isReady := !readyAt.IsZero() && s.Now().Sub(readyAt) < 2*time.Minute
+	isStoreUnreachable := helper.IsStoreConfigured(s.Etcd) && s.Store.Down && s.Now().Sub(s.Objects.DeltaSnapshotLease.RenewTime) > 2*time.Minute
+	switch node := s.Node(pod.Node); {
+	case node != nil && node.Partitioned && !pod.Ready && pod.ContainersReady:
+		s.violated("%s is deleted although only its node is unreachable", pod.Name)
+	case isReady && isStoreUnreachable:
+		s.violated("%s is deleted while the store is unreachable, and was ready at %s", pod.Name, readyAt.Format("15:04:05"))
+	}
+}
+
+// checkReplaceClaim checks that a lost volume is replaced while there is a quorum, and after a snapshot.
+func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
+	volume := s.Volumes[step.Object]
+	node := s.Node(volume.Node)
+	if !volume.Lost && !node.Gone && !node.OutOfService {
+		s.violated("claim %s is deleted although its volume is not lost", step.Object)
+	}
+	if healthy, all := s.Voters(); !etcdcluster.IsQuorate(healthy, all) || s.Leader == 0 {
+		s.violated("claim %s is deleted without a quorum", step.Object)
+	}
+	if helper.IsStoreConfigured(s.Etcd) && !volume.Lost && s.Objects.SnapshotCalls.Verified == nil {
+		s.violated("claim %s is deleted without a snapshot", step.Object)
+	}
+}
+
+// checkResizeClaim checks that a size that the API server refused less than a minute ago is not requested again.
+func (s *scenario) checkResizeClaim(step plan.ResizeClaim) {
+	for _, claim := range s.Objects.Claims {
+		if claim.Name == step.Object && claim.RefusedSize == step.Size {
+			s.violated("%d bytes are requested again for claim %s, which was refused", step.Size, claim.Name)
+		}
+	}
+}
+
+// checkDeleteClaim checks that the volumes of a cluster that is restored are deleted after its pods, and after the restore was verified.
+func (s *scenario) checkDeleteClaim(step plan.DeleteClaim) {
+	if len(s.Objects.Pods) > 0 {
+		s.violated("%s is deleted while there are pods", step.Object)
+	}
+	volume := s.Volumes[step.Object]
+	if volume == nil || volume.Member == 0 || volume.Lost || s.Node(volume.Node).Gone {
+		return
+	}
+	if !s.Objects.Rehearsal.Succeeded && !s.invariants.isUnverified {
+		s.violated("%s is deleted, and no Job has verified the restore", step.Object)
+	}
+}

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// TickDuration is the time between two ticks.
+const TickDuration = 5 * time.Second
+
+// maxMembers is the number of claims and nodes of a new cluster.
+const maxMembers = 7
+
+// Settings are the properties of the environment. The caller may change them at any time.
+type Settings struct {
+	// CatchUpTicks is the number of ticks that a learner needs to catch up.
+	CatchUpTicks int
+	// SnapshotDuration is the duration of a full snapshot. 0: it ends at once.
+	SnapshotDuration time.Duration
+	// NetworkVolumes is true if a volume can be used on every node.
+	NetworkVolumes bool
+	// FixedVolumes is true if the StorageClass does not allow volume expansion.
+	FixedVolumes bool
+	// OfflineExpansion is true if a file system is expanded only when a pod mounts it.
+	OfflineExpansion bool
+	// StrictPorts is true if a member is unreachable at another port than it listens at.
+	StrictPorts bool
+	// Sequential is true if only the first component that has work acts in a tick. The components of a node count as one, which acts until
+	// nothing changes. False: each component acts once in each tick.
+	Sequential bool
+	// NewUID returns the UID of a new object of the kind. Nil: UIDs are numbered.
+	NewUID func(kind string) types.UID
+}
+
+// Cluster is the cluster of one Etcd. Its exported fields are the state of the simulation. A test may change them where no method injects
+// what it needs.
+type Cluster struct {
+	Settings
+
+	// Etcd is the object whose cluster this is. The caller changes its spec.
+	Etcd *druidv1alpha1.Etcd
+	// Objects are the objects in the API server, and the last responses of the members. See Refresh for the parts that are derived.
+	Objects etcdcluster.Observation
+	// Members are the voting members and the learners that etcd lists.
+	Members []*Member
+	// Leader is the ID of the leader. 0: there is none.
+	Leader uint64
+	// Nodes are the nodes on which pods can run.
+	Nodes []*Node
+	// Volumes are the volumes, by the names of their claims.
+	Volumes map[string]*Volume
+	// Store is the backup store.
+	Store Store
+	// Incidents state what etcd and its sidecars did that lost or divided the data of the cluster. A correct operator causes none.
+	Incidents []string
+	// HasRunForeignData is true from the moment when a pod ran on the data of another cluster.
+	HasRunForeignData bool
+
+	// written is in the ManagedResource. applied is what gardener-resource-manager has applied of it. Nil: nothing.
+	written, applied *Manifest
+	now              time.Time
+	nextUID          int
+	nextID           uint64
+	clusterID        uint64
+	processes        map[types.UID]*Process
+	brokenImages     map[string]bool
+	foreignData      map[int]bool
+	refusedEvictions int
+	quotaExhausted   bool
+	// refusedAt is when the API server refused a larger request of a claim, by the UID of the claim.
+	refusedAt map[types.UID]time.Time
+}
+
+// Member is a member as etcd lists it.
+type Member struct {
+	// ID of the member.
+	ID uint64
+	// Ordinal of its pod.
+	Ordinal int
+	// Learner is true until the member is promoted.
+	Learner bool
+	// CaughtUp is the number of ticks in which a learner has received data.
+	CaughtUp int
+	// PeerURLs are the registered peer URLs.
+	PeerURLs []string
+	// Started is false for a learner that was added and has not run. It has no name.
+	Started bool
+}
+
+// New returns the cluster of an Etcd that was never rendered.
+func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
+	c := empty(etcd, now)
+	c.CatchUpTicks, c.clusterID, c.nextID = 2, 1, 0xa0
+	c.Objects.ManagedResource.Name = helper.ManagedResourceName(etcd)
+	for ordinal := range maxMembers {
+		c.Objects.Claims = append(c.Objects.Claims, etcdcluster.Claim{Name: helper.ClaimName(etcd, ordinal), Ordinal: ordinal})
+		c.Nodes = append(c.Nodes, &Node{Name: fmt.Sprintf("n%d", ordinal+1)})
+	}
+	c.Refresh()
+
+	return c
+}
+
+func empty(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
+	return &Cluster{
+		Etcd: etcd, now: now, Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{},
+		refusedAt: map[types.UID]time.Time{},
+	}
+}
+
+// Now returns the time of the simulation.
+func (c *Cluster) Now() time.Time { return c.now }
+
+// Advance lets time pass without a tick. No component acts.
+func (c *Cluster) Advance(duration time.Duration) { c.now = c.now.Add(duration) }
+
+func (c *Cluster) uid(kind string) types.UID {
+	if c.NewUID != nil {
+		return c.NewUID(kind)
+	}
+	c.nextUID++
+
+	return types.UID(fmt.Sprintf("%s-%d", kind, c.nextUID))
+}
+
+func (c *Cluster) report(format string, args ...any) {
+	c.Incidents = append(c.Incidents, c.now.Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+}
+
+// Tick lets TickDuration pass and lets the components act. True: any of them changed something.
+func (c *Cluster) Tick() bool {
+	c.now = c.now.Add(TickDuration)
+	if c.Sequential {
+		return c.tickSequentially()
+	}
+	changed := c.endSnapshotCall()
+	components := []func() bool{
+		c.resourceManager, c.statefulSetController, c.podCollector, c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.elect, c.restoreJob,
+	}
+	for _, act := range components {
+		changed = act() || changed
+		c.Refresh()
+	}
+	c.RenewLeases()
+
+	return changed
+}
+
+func (c *Cluster) tickSequentially() bool {
+	for _, act := range []func() bool{c.endSnapshotCall, c.resourceManager, c.statefulSetController, c.podCollector, c.node, c.restoreJob} {
+		if act() {
+			c.Refresh()
+
+			return true
+		}
+	}
+	c.RenewLeases()
+
+	return false
+}
+
+// node lets the components that start a pod act until nothing changes.
+func (c *Cluster) node() bool {
+	changed := false
+	for again := true; again; changed = changed || again {
+		again = false
+		for _, act := range []func() bool{c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.elect} {
+			again = act() || again
+		}
+	}
+
+	return changed
+}

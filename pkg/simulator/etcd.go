@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Member returns the member with the ordinal, running or not. Nil: etcd does not list it.
+func (c *Cluster) Member(ordinal int) *Member {
+	for _, member := range c.Members {
+		if member.Ordinal == ordinal {
+			return member
+		}
+	}
+
+	return nil
+}
+
+// RunningMember returns the member with the ordinal if it runs on its own data and its node is reachable. Nil: it does not.
+func (c *Cluster) RunningMember(ordinal int) *Member {
+	pod, member := c.Objects.PodFor(ordinal), c.Member(ordinal)
+	if pod == nil || member == nil || !c.runsEtcd(pod) || c.brokenImages[etcdContainer(pod).Image] || c.volume(ordinal).Member != member.ID {
+		return nil
+	}
+
+	return member
+}
+
+// runsEtcd is true for a pod whose etcd container runs on a reachable node and on a volume of the cluster.
+func (c *Cluster) runsEtcd(pod *etcdcluster.Pod) bool {
+	if pod.Deleting || c.foreignData[pod.Ordinal] || etcdContainer(pod).State != etcdcluster.ContainerRunning || c.Process(pod.UID).WaitsForStore {
+		return false
+	}
+	node, volume := c.Node(pod.Node), c.volume(pod.Ordinal)
+
+	return node != nil && !node.Partitioned && !node.Gone && volume != nil && !volume.Lost
+}
+
+// Voters returns the number of voting members that are healthy, and of all voting members. Without a leader, all that run count as healthy.
+func (c *Cluster) Voters() (healthy, all int) {
+	for _, member := range c.Members {
+		if member.Learner {
+			continue
+		}
+		all++
+		if c.RunningMember(member.Ordinal) != nil && (c.Leader == 0 || c.IsConnected(member)) {
+			healthy++
+		}
+	}
+
+	return healthy, all
+}
+
+// elect keeps the leader while it runs and is connected to a quorum. There is no leader for one tick before an election.
+func (c *Cluster) elect() bool {
+	before := c.Leader
+	if c.Leader != 0 {
+		if !slices.ContainsFunc(c.Members, func(m *Member) bool { return m.ID == c.Leader && c.mayLead(m) }) {
+			c.Leader = 0
+		}
+
+		return before != c.Leader
+	}
+	if next := slices.IndexFunc(c.Members, c.mayLead); next >= 0 {
+		c.Leader = c.Members[next].ID
+	}
+
+	return before != c.Leader
+}
+
+// mayLead is true for a voting member that is connected to a quorum.
+func (c *Cluster) mayLead(candidate *Member) bool {
+	connected, all := 0, 0
+	for _, member := range c.Members {
+		if member.Learner {
+			continue
+		}
+		all++
+		if c.areConnected(candidate, member) {
+			connected++
+		}
+	}
+
+	return !candidate.Learner && etcdcluster.IsQuorate(connected, all)
+}
+
+// IsConnected is true for a member that is connected to the leader. It also is while the leader has stopped and no election has started.
+func (c *Cluster) IsConnected(member *Member) bool {
+	return c.Leader != 0 && !slices.ContainsFunc(c.Members, func(leader *Member) bool {
+		return leader.ID == c.Leader && c.RunningMember(leader.Ordinal) != nil && !c.areConnected(leader, member)
+	})
+}
+
+// areConnected is true for running members of which one can dial the registered peer URLs of the other.
+func (c *Cluster) areConnected(a, b *Member) bool {
+	if c.RunningMember(a.Ordinal) == nil || c.RunningMember(b.Ordinal) == nil {
+		return false
+	}
+
+	return a == b || c.canDial(a, b) || c.canDial(b, a)
+}
+
+// canDial is true with an https URL if both pods have peer certificates, and with an http URL if the dialed pod has none.
+func (c *Cluster) canDial(from, to *Member) bool {
+	source, target := c.Objects.PodFor(from.Ordinal), c.Objects.PodFor(to.Ordinal)
+	if c.StrictPorts && !strings.HasSuffix(to.PeerURLs[0], fmt.Sprintf(":%d", target.PeerPort)) {
+		return false
+	}
+	if strings.HasPrefix(to.PeerURLs[0], "https:") {
+		return source.PeerTLS && target.PeerTLS
+	}
+
+	return !target.PeerTLS
+}
+
+// transferLeadership makes the member the leader.
+func (c *Cluster) transferLeadership(id uint64) error {
+	for _, member := range c.Members {
+		if member.ID == id && !member.Learner && c.RunningMember(member.Ordinal) != nil && c.Leader != 0 {
+			c.Leader = id
+
+			return nil
+		}
+	}
+
+	return fmt.Errorf("member %x cannot become the leader", id)
+}
+
+// promote makes a learner that has caught up a voting member.
+func (c *Cluster) promote(id uint64) error {
+	for _, member := range c.Members {
+		if member.ID == id && member.Learner && member.CaughtUp >= c.CatchUpTicks && c.RunningMember(member.Ordinal) != nil && c.Leader != 0 {
+			member.Learner = false
+
+			return nil
+		}
+	}
+
+	return fmt.Errorf("member %x cannot be promoted", id)
+}
+
+// updatePeerURLs registers peer URLs for a member.
+func (c *Cluster) updatePeerURLs(id uint64, urls []string) error {
+	for _, member := range c.Members {
+		if member.ID == id && c.Leader != 0 {
+			member.PeerURLs = urls
+
+			return nil
+		}
+	}
+
+	return fmt.Errorf("%v cannot be registered for member %x", urls, id)
+}

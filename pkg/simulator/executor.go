@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+)
+
+var (
+	// ErrEvictionRefused is the error of an eviction that the API server refuses, as it does because of the PodDisruptionBudget.
+	ErrEvictionRefused = errors.New("the eviction is refused")
+	// ErrQuotaExceeded is the error of a claim for whose expansion the quota has no room.
+	ErrQuotaExceeded = errors.New("exceeded quota")
+	// ErrConflict is the error of a step whose object does not exist, or has another UID.
+	ErrConflict = errors.New("the precondition of the step does not hold")
+)
+
+// Execute executes a step and refreshes the observation. A step that fails changes nothing. The error is one of this package, or states why
+// etcd or the API server refuses the step.
+func (c *Cluster) Execute(step plan.Step) error {
+	err := c.execute(step)
+	c.Refresh()
+
+	return err
+}
+
+func (c *Cluster) execute(step plan.Step) error {
+	switch step := step.(type) {
+	case plan.DeletePod:
+		return c.stopPod(step.Meta, false)
+	case plan.EvictPod:
+		return c.stopPod(step.Meta, true)
+	case plan.MoveLeader:
+		return c.transferLeadership(step.To)
+	case plan.PromoteMember:
+		return c.promote(step.Member)
+	case plan.UpdatePeerURLs:
+		return c.updatePeerURLs(step.Member, step.URLs)
+	case plan.ReplaceClaim:
+		return c.deleteClaim(step.Meta)
+	case plan.DeleteClaim:
+		return c.deleteClaim(step.Meta)
+	case plan.ResizeClaim:
+		return c.resizeClaim(step)
+	case plan.VerifyRestore:
+		c.Objects.Rehearsal = etcdcluster.Rehearsal{
+			Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, Store: c.Objects.StoreLocation,
+		}
+	case plan.DeleteRestoreJob:
+		c.Objects.Rehearsal = etcdcluster.Rehearsal{}
+	case plan.ResetLease:
+		c.Objects.MemberLeases = slices.DeleteFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == step.Object && l.UID == step.UID })
+	case plan.RecreateStatefulSet:
+		return c.deleteStatefulSet(step)
+	case plan.RequestReconcile:
+		c.Objects.ManagedResource.ReconcileRequested = true
+	case plan.TakeSnapshot:
+		c.Objects.SnapshotCalls.Running = true
+	}
+
+	return nil
+}
+
+// stopPod deletes or evicts a pod.
+func (c *Cluster) stopPod(meta plan.Meta, isEviction bool) error {
+	index := slices.IndexFunc(c.Objects.Pods, func(pod etcdcluster.Pod) bool { return pod.Name == meta.Object && pod.UID == meta.UID })
+	if index < 0 {
+		return fmt.Errorf("pod %s: %w", meta.Object, ErrConflict)
+	}
+	pod := &c.Objects.Pods[index]
+	if isEviction && (c.refusedEvictions > 0 || !c.IsEvictable(pod)) {
+		c.refusedEvictions = max(0, c.refusedEvictions-1)
+
+		return ErrEvictionRefused
+	}
+	terminate(pod)
+
+	return nil
+}
+
+// IsEvictable is true if the PodDisruptionBudget allows the eviction of the pod: a quorum of the pods is ready without it.
+func (c *Cluster) IsEvictable(pod *etcdcluster.Pod) bool {
+	ready := 0
+	for _, other := range c.Objects.Pods {
+		if other.Ready && other.UID != pod.UID {
+			ready++
+		}
+	}
+	replicas := int(c.Objects.StatefulSet.SpecReplicas)
+
+	return replicas <= 1 || etcdcluster.IsQuorate(ready, replicas)
+}
+
+func (c *Cluster) claimOf(meta plan.Meta) (*etcdcluster.Claim, error) {
+	for i := range c.Objects.Claims {
+		if claim := &c.Objects.Claims[i]; claim.Exists && claim.Name == meta.Object && claim.UID == meta.UID {
+			return claim, nil
+		}
+	}
+
+	return nil, fmt.Errorf("claim %s: %w", meta.Object, ErrConflict)
+}
+
+func (c *Cluster) deleteClaim(meta plan.Meta) error {
+	claim, err := c.claimOf(meta)
+	if err == nil {
+		claim.Deleting = true
+	}
+
+	return err
+}
+
+// resizeClaim requests a larger volume for a claim. The claim keeps a refusal of the quota for a minute.
+func (c *Cluster) resizeClaim(step plan.ResizeClaim) error {
+	claim, err := c.claimOf(step.Meta)
+	switch {
+	case err != nil:
+		return err
+	case c.FixedVolumes || !claim.Bound || step.Size <= claim.Requested:
+		return fmt.Errorf("claim %s cannot be resized from %d to %d bytes", claim.Name, claim.Requested, step.Size)
+	case c.quotaExhausted:
+		c.refusedAt[claim.UID], claim.RefusedSize, claim.RefusedWhy = c.now, step.Size, ErrQuotaExceeded.Error()
+
+		return fmt.Errorf("claim %s: %w", claim.Name, ErrQuotaExceeded)
+	}
+	claim.Requested = step.Size
+
+	return nil
+}
+
+func (c *Cluster) deleteStatefulSet(step plan.RecreateStatefulSet) error {
+	if step.UID != c.Objects.StatefulSet.UID {
+		return fmt.Errorf("StatefulSet %s: %w", step.Object, ErrConflict)
+	}
+	c.Objects.StatefulSet = etcdcluster.StatefulSet{}
+	c.Objects.ManagedResource.ReconcileRequested = true
+
+	return nil
+}

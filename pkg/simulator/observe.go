@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Observe returns a copy of Objects. The members are queried as of the last Refresh, unless the spec changed whether they are queried.
+func (c *Cluster) Observe() etcdcluster.Observation {
+	if c.Objects.Etcd.Asked != c.isQueried() {
+		c.Objects.Etcd = c.responses()
+	}
+
+	return c.copyOfObjects()
+}
+
+func (c *Cluster) copyOfObjects() etcdcluster.Observation {
+	o := c.Objects
+	o.Pods, o.Claims, o.MemberLeases = slices.Clone(o.Pods), slices.Clone(o.Claims), slices.Clone(o.MemberLeases)
+	for i := range o.Pods {
+		o.Pods[i].Containers = slices.Clone(o.Pods[i].Containers)
+	}
+
+	return o
+}
+
+// Refresh derives the status of claims, nodes and the StatefulSet and the responses of the members from the state of the cluster. Tick and
+// Execute call it. An injected fault is therefore observed after the next tick, unless the caller calls Refresh.
+func (c *Cluster) Refresh() {
+	c.refreshClaims()
+	c.Objects.Nodes = nil
+	for _, node := range c.Nodes {
+		c.Objects.Nodes = append(c.Objects.Nodes, etcdcluster.Node{Name: node.Name, Exists: !node.Gone, OutOfService: node.OutOfService})
+	}
+	c.Objects.StatefulSet.Replicas = int32(len(c.Objects.Pods)) // #nosec G115 -- at most seven
+	c.Objects.Etcd = c.responses()
+}
+
+// isQueried is false for a single member, unless a restore is requested: the observer does not query it.
+func (c *Cluster) isQueried() bool {
+	_, restores := c.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+
+	return c.Etcd.Spec.Replicas != 1 || restores
+}
+
+// responses returns what the members respond.
+func (c *Cluster) responses() etcdcluster.EtcdAnswers {
+	if !c.isQueried() {
+		return etcdcluster.EtcdAnswers{}
+	}
+	responses := etcdcluster.EtcdAnswers{
+		Asked: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member serves",
+	}
+	for _, pod := range c.Objects.Pods {
+		if pod.Deleting || pod.Node == "" {
+			continue
+		}
+		status := c.endpointStatus(pod)
+		if status.Serves && status.ClusterID == c.clusterID {
+			responses.MemberListError = ""
+		}
+		responses.Members = append(responses.Members, status)
+	}
+	if responses.MemberListError == "" {
+		responses.MemberList = c.memberList()
+	}
+
+	return responses
+}
+
+func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.MemberAnswer {
+	if c.foreignData[pod.Ordinal] && etcdContainer(&pod).State == etcdcluster.ContainerRunning {
+		return etcdcluster.MemberAnswer{Ordinal: pod.Ordinal, Reachable: true, Serves: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe}
+	}
+	member := c.RunningMember(pod.Ordinal)
+	if member == nil {
+		return etcdcluster.MemberAnswer{Ordinal: pod.Ordinal}
+	}
+	var status etcdcluster.MemberAnswer
+	status.Ordinal, status.Reachable, status.Error, status.Learner = pod.Ordinal, true, "", member.Learner
+	status.MemberID, status.ClusterID, status.LeaderID = member.ID, c.clusterID, c.Leader
+	if !c.IsConnected(member) {
+		status.LeaderID = 0
+	}
+	status.RaftIndex, status.RaftAppliedIndex = 100, 100
+	if member.Learner {
+		status.RaftAppliedIndex = uint64(min(100, 100*member.CaughtUp/max(c.CatchUpTicks, 1))) // #nosec G115 -- never negative
+	}
+	status.Serves = !member.Learner && c.IsConnected(member)
+
+	return status
+}
+
+func (c *Cluster) memberList() []etcdcluster.ListedMember {
+	var list []etcdcluster.ListedMember
+	for _, member := range c.Members {
+		listed := etcdcluster.ListedMember{ID: member.ID, Learner: member.Learner, PeerURLs: member.PeerURLs}
+		if member.Started {
+			listed.Name = helper.MemberName(c.Etcd, member.Ordinal)
+		}
+		list = append(list, listed)
+	}
+
+	return list
+}

@@ -1,0 +1,171 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Process is the state of the containers of one pod that no API reports.
+type Process struct {
+	// ClusterSize is the cluster size with which the pod was rendered. A sidecar reads it once, when it starts.
+	ClusterSize int32
+	// HasStore is true if the pod was rendered with a backup store.
+	HasStore bool
+	// HasServed is true from the moment when its sidecar found etcd healthy. The sidecar then reads the ConfigMap.
+	HasServed bool
+	// HasRegistered is true from the moment when its sidecar registered the peer URLs of its member. Each sidecar does this once.
+	HasRegistered bool
+	// WaitsForStore is true while the sidecar of a single member with data does not start etcd, since the store is unreachable.
+	WaitsForStore bool
+	// SidecarBroken is true if the sidecar does not start any more while etcd runs.
+	SidecarBroken bool
+	// LastReadyAt is when the kubelet last reported the pod as ready. Zero: never.
+	LastReadyAt time.Time
+}
+
+// etcdContainer returns the container etcd of a pod, which is added to a pod without one.
+func etcdContainer(pod *etcdcluster.Pod) *etcdcluster.Container {
+	index := slices.IndexFunc(pod.Containers, func(container etcdcluster.Container) bool { return container.Name == etcdcluster.ContainerEtcd })
+	if index < 0 {
+		index = len(pod.Containers)
+		pod.Containers = append(pod.Containers, etcdcluster.Container{Name: etcdcluster.ContainerEtcd})
+	}
+
+	return &pod.Containers[index]
+}
+
+// Process returns the process state of the pod with the UID.
+func (c *Cluster) Process(uid types.UID) *Process {
+	if c.processes[uid] == nil {
+		c.processes[uid] = &Process{}
+	}
+
+	return c.processes[uid]
+}
+
+// statefulSetController creates missing pods, and stops pods above the number of replicas.
+func (c *Cluster) statefulSetController() bool {
+	statefulSet := &c.Objects.StatefulSet
+	if !statefulSet.Exists || c.applied == nil {
+		return false
+	}
+	if statefulSet.ObservedGeneration != statefulSet.Generation {
+		statefulSet.ObservedGeneration, statefulSet.UpdateRevision, statefulSet.Store = statefulSet.Generation, c.applied.Revision, c.applied.Store
+
+		return true
+	}
+	changed := false
+	for ordinal := range int(statefulSet.SpecReplicas) {
+		if c.Objects.PodFor(ordinal) == nil {
+			c.createPod(ordinal)
+			changed = true
+		}
+	}
+	for i := range c.Objects.Pods {
+		if pod := &c.Objects.Pods[i]; pod.Ordinal >= int(statefulSet.SpecReplicas) && !pod.Deleting {
+			terminate(pod)
+			changed = true
+		}
+	}
+
+	return changed
+}
+
+// createPod creates a pod and its claim. It waits while the claim is being deleted.
+func (c *Cluster) createPod(ordinal int) {
+	claim := c.claim(ordinal)
+	if claim.Deleting {
+		return
+	}
+	c.createClaim(claim)
+	pod := etcdcluster.Pod{
+		Name: helper.PodName(c.Etcd, ordinal), Ordinal: ordinal, UID: c.uid("pod"), RevisionHash: c.Objects.StatefulSet.UpdateRevision,
+		OwnerUID: c.Objects.StatefulSet.UID, CreationTime: c.now, Store: c.Objects.StatefulSet.Store, TLS: c.applied.TLS,
+		PeerTLS: c.applied.hasPeerTLS(), PeerPort: c.applied.PeerPort, HasPreStopHook: c.applied.ClusterSize > 1,
+		Containers: []etcdcluster.Container{{Name: etcdcluster.ContainerEtcd, Image: c.applied.Image}, {Name: etcdcluster.ContainerBackupRestore}},
+	}
+	c.Objects.Pods = append(c.Objects.Pods, pod)
+	slices.SortFunc(c.Objects.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
+	process := c.Process(pod.UID)
+	process.ClusterSize, process.HasStore = c.applied.ClusterSize, c.applied.Store != ""
+}
+
+// claim returns the claim of the member with the ordinal, which may not exist yet.
+func (c *Cluster) claim(ordinal int) *etcdcluster.Claim {
+	if claim := c.Objects.ClaimFor(ordinal); claim != nil {
+		return claim
+	}
+	c.Objects.Claims = append(c.Objects.Claims, etcdcluster.Claim{Name: helper.ClaimName(c.Etcd, ordinal), Ordinal: ordinal})
+
+	return &c.Objects.Claims[len(c.Objects.Claims)-1]
+}
+
+func terminate(pod *etcdcluster.Pod) {
+	pod.Deleting, pod.Ready, pod.ContainersReady = true, false, false
+}
+
+// podCollector removes deleted pods once their kubelet confirms it, and the pods of nodes that are gone or out of service.
+func (c *Cluster) podCollector() bool {
+	before := len(c.Objects.Pods)
+	c.Objects.Pods = slices.DeleteFunc(c.Objects.Pods, func(pod etcdcluster.Pod) bool {
+		node := c.Node(pod.Node)
+		if node == nil {
+			return pod.Deleting
+		}
+
+		return node.Gone || node.OutOfService || pod.Deleting && !node.Partitioned
+	})
+
+	return len(c.Objects.Pods) != before
+}
+
+// kubelet starts containers and reports the readiness of pods. For a node that is unreachable, the API server reports it.
+func (c *Cluster) kubelet() bool {
+	changed := false
+	for i := range c.Objects.Pods {
+		pod := &c.Objects.Pods[i]
+		container := etcdContainer(pod)
+		wasReady, before := pod.Ready, container.State
+		switch node := c.Node(pod.Node); {
+		case pod.Deleting || node == nil:
+		case node.Partitioned || node.Gone:
+			pod.Ready = false // the other conditions stay as the kubelet last reported them
+		case c.brokenImages[container.Image]:
+			container.State, container.Reason = etcdcluster.ContainerWaiting, "ImagePullBackOff"
+			pod.Ready, pod.ContainersReady = false, false
+		default:
+			c.runContainers(pod)
+		}
+		if wasReady != pod.Ready {
+			pod.ReadyChangedAt = c.now
+		}
+		if pod.Ready {
+			c.Process(pod.UID).LastReadyAt = c.now
+		}
+		changed = changed || wasReady != pod.Ready || before != container.State
+	}
+
+	return changed
+}
+
+// runContainers runs etcd in a pod. The readiness probe is a linearizable read.
+func (c *Cluster) runContainers(pod *etcdcluster.Pod) {
+	container, process, volume := etcdContainer(pod), c.Process(pod.UID), c.volume(pod.Ordinal)
+	isHeld := container.State != etcdcluster.ContainerRunning && c.appliedSize() == 1 && volume != nil && volume.Member != 0
+	process.WaitsForStore = c.Store.Down && helper.IsStoreConfigured(c.Etcd) && (process.WaitsForStore || isHeld)
+	container.State, container.Reason = etcdcluster.ContainerRunning, ""
+	member := c.RunningMember(pod.Ordinal)
+	container.Ready = c.foreignData[pod.Ordinal] && volume.Member == 0 || member != nil && !member.Learner && c.IsConnected(member)
+	c.HasRunForeignData = c.HasRunForeignData || c.foreignData[pod.Ordinal]
+	pod.Ready = container.Ready && !process.SidecarBroken
+	pod.ContainersReady = pod.Ready
+}

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// promotionDelay is the number of ticks after which a sidecar promotes a learner that has caught up.
+const promotionDelay = 6
+
+// sidecars let members form and join the cluster, one at a time, and promote learners that have caught up.
+func (c *Cluster) sidecars() bool {
+	changed := false
+	for i := range c.Objects.Pods {
+		if pod := &c.Objects.Pods[i]; c.runsEtcd(pod) {
+			changed = c.sidecar(pod, c.volume(pod.Ordinal)) || changed
+		}
+	}
+
+	return changed
+}
+
+func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
+	member, urls := c.Member(pod.Ordinal), c.peerURLs(pod)
+	switch {
+	case c.isEmpty():
+		c.bootstrap(pod, volume)
+	case c.Leader == 0:
+		return c.startAlone(pod, volume)
+	case member != nil && volume.Member != member.ID:
+		c.Members = slices.DeleteFunc(c.Members, func(m *Member) bool { return m == member }) // it lost its data
+	case member == nil:
+		return c.addLearner(pod, volume)
+	case !member.Started && !slices.Equal(member.PeerURLs, urls):
+		return false // its sidecar does not find the member, and etcd refuses another learner
+	case c.RunningMember(pod.Ordinal) == nil || !c.IsConnected(member):
+		return false
+	case member.Learner && member.CaughtUp < c.CatchUpTicks+promotionDelay:
+		member.Started = true
+		member.CaughtUp++
+	case member.Learner:
+		member.Learner = false
+	default:
+		return c.register(pod, member, urls)
+	}
+
+	return true
+}
+
+// register registers the peer URLs of a pod, some seconds after etcd became healthy. If they differ from the registered ones, it restarts etcd.
+func (c *Cluster) register(pod *etcdcluster.Pod, member *Member, urls []string) bool {
+	process := c.Process(pod.UID)
+	if !process.HasServed {
+		process.HasServed = true
+
+		return true
+	}
+	if process.HasRegistered {
+		return false
+	}
+	process.HasRegistered = true
+	if slices.Equal(member.PeerURLs, urls) {
+		return false
+	}
+	member.PeerURLs = urls
+	c.stopEtcd(pod, "Completed")
+
+	return true
+}
+
+// stopEtcd ends the etcd container of a pod. The kubelet starts it again.
+func (c *Cluster) stopEtcd(pod *etcdcluster.Pod, reason string) {
+	pod.Ready, pod.ContainersReady, pod.ReadyChangedAt = false, false, c.now
+	container := etcdContainer(pod)
+	container.State, container.Reason = etcdcluster.ContainerTerminated, reason
+}
+
+// peerURLs returns the peer URLs in the configuration of a pod.
+func (c *Cluster) peerURLs(pod *etcdcluster.Pod) []string {
+	scheme := "http"
+	if pod.PeerTLS {
+		scheme = "https"
+	}
+	urls := []string{fmt.Sprintf("%s://%s:%d", scheme, etcdcluster.PeerHost(c.Etcd, pod.Ordinal), cmp.Or(pod.PeerPort, helper.PeerPort(c.Etcd)))}
+	for _, additional := range c.Etcd.Spec.Etcd.AdditionalAdvertisePeerURLs {
+		if additional.MemberName == helper.MemberName(c.Etcd, pod.Ordinal) {
+			urls = append(urls, additional.URLs...)
+		}
+	}
+
+	return urls
+}
+
+// isEmpty is true when neither a volume nor a Lease records a member.
+func (c *Cluster) isEmpty() bool {
+	for _, volume := range c.Volumes {
+		if volume.Member != 0 {
+			return false
+		}
+	}
+
+	return !slices.ContainsFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" })
+}
+
+// bootstrap forms a new cluster of one member, with the data of the store if there is one.
+func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) {
+	if size := c.Process(pod.UID).ClusterSize; pod.Ordinal != 0 || size != 1 {
+		c.report("member %d forms a new cluster, and its sidecar was rendered with size %d", pod.Ordinal, size)
+	}
+	c.nextID++
+	c.Leader, c.Store.Keys = 0, 0
+	if helper.IsStoreConfigured(c.Etcd) {
+		c.Store.Keys = c.Store.StoredKeys
+	}
+	c.Members = []*Member{{ID: c.nextID, Ordinal: pod.Ordinal, PeerURLs: c.peerURLs(pod), Started: true}}
+	volume.Member = c.nextID
+}
+
+// addLearner adds the member of a pod as a learner. etcd refuses a second one.
+func (c *Cluster) addLearner(pod *etcdcluster.Pod, volume *Volume) bool {
+	if slices.ContainsFunc(c.Members, func(m *Member) bool { return m.Learner }) {
+		return false
+	}
+	c.nextID++
+	c.Members = append(c.Members, &Member{ID: c.nextID, Ordinal: pod.Ordinal, Learner: true, PeerURLs: c.peerURLs(pod)})
+	volume.Member = c.nextID
+
+	return true
+}
+
+// startAlone lets a sidecar that was rendered with size 1 form a new cluster. The cluster has no leader, and its only member has lost its
+// data. The sidecar of a larger cluster waits for the other members.
+func (c *Cluster) startAlone(pod *etcdcluster.Pod, volume *Volume) bool {
+	process := c.Process(pod.UID)
+	if process.ClusterSize != 1 || volume.Member != 0 {
+		return false
+	}
+	// Without a store, etcd starts with the configuration file, which the kubelet updates in a running pod.
+	if pod.Ordinal == 0 && len(c.Members) > 1 && (process.HasStore || c.appliedSize() == 1) {
+		c.report("member 0 forms a cluster of its own, for which the sidecars of the others delete their data")
+	}
+	if len(c.Members) != 1 || c.Member(pod.Ordinal) == nil {
+		return false
+	}
+	c.bootstrap(pod, volume)
+
+	return true
+}

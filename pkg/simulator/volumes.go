@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// refusalTimeout is how long the operator keeps in mind that the API server refused to expand a claim.
+const refusalTimeout = time.Minute
+
+// Volume is the volume of a claim.
+type Volume struct {
+	// Node on which the volume can be used. See Settings.NetworkVolumes.
+	Node string
+	// Member is the ID of the member whose data the volume holds. 0: none.
+	Member uint64
+	// Lost is true when the volume does not exist any more.
+	Lost bool
+	// Size is the size of the file system in bytes. 0: there is none yet.
+	Size int64
+}
+
+// volume returns the volume of the member with the ordinal. Nil: there is none.
+func (c *Cluster) volume(ordinal int) *Volume {
+	if claim := c.Objects.ClaimFor(ordinal); claim != nil {
+		return c.Volumes[claim.Name]
+	}
+
+	return nil
+}
+
+// createClaim creates the claim of a pod from the volume claim template.
+func (c *Cluster) createClaim(claim *etcdcluster.Claim) {
+	if claim.Exists {
+		return
+	}
+	claim.Exists, claim.UID, claim.CreationTime = true, c.uid("claim"), c.now
+	claim.Requested = c.Objects.StatefulSet.Rendering.VolumeSize()
+}
+
+// provision creates the volume of a claim on a node.
+func (c *Cluster) provision(claim *etcdcluster.Claim, node *Node) {
+	if c.Volumes[claim.Name] == nil {
+		c.Volumes[claim.Name] = &Volume{Node: node.Name}
+		claim.Bound = true
+	}
+}
+
+// volumeController removes deleted claims that no running pod uses, and expands file systems.
+func (c *Cluster) volumeController() bool {
+	changed := false
+	for i := range c.Objects.Claims {
+		claim := &c.Objects.Claims[i]
+		if pod := c.Objects.PodFor(claim.Ordinal); claim.Deleting && (pod == nil || pod.Node == "") {
+			c.removeClaim(claim)
+			changed = true
+		} else if volume := c.Volumes[claim.Name]; volume != nil && volume.Size < claim.Requested {
+			changed = c.expand(claim, volume, pod) || changed
+		}
+	}
+
+	return changed
+}
+
+func (c *Cluster) removeClaim(claim *etcdcluster.Claim) {
+	delete(c.Volumes, claim.Name)
+	*claim = etcdcluster.Claim{Name: claim.Name, Ordinal: claim.Ordinal}
+}
+
+// expand expands the file system of a volume to the requested size, unless this has to wait until a pod mounts it again.
+func (c *Cluster) expand(claim *etcdcluster.Claim, volume *Volume, pod *etcdcluster.Pod) bool {
+	isMounted := pod != nil && pod.Node != "" && (claim.RemountSince.IsZero() || pod.CreationTime.Before(claim.RemountSince))
+	if c.OfflineExpansion && volume.Size > 0 && isMounted {
+		if !claim.RemountSince.IsZero() {
+			return false
+		}
+		claim.RemountSince = c.now
+
+		return true
+	}
+	volume.Size, claim.RemountSince = claim.Requested, time.Time{}
+
+	return true
+}
+
+// refreshClaims derives the status of the claims from their volumes.
+func (c *Cluster) refreshClaims() {
+	for i := range c.Objects.Claims {
+		claim := &c.Objects.Claims[i]
+		claim.Lost, claim.Nodes = false, nil
+		if at, isRefused := c.refusedAt[claim.UID]; isRefused && c.now.Sub(at) >= refusalTimeout {
+			delete(c.refusedAt, claim.UID)
+			claim.RefusedSize, claim.RefusedWhy = 0, ""
+		}
+		volume := c.Volumes[claim.Name]
+		if volume == nil || !claim.Exists {
+			continue
+		}
+		claim.Lost, claim.Bound = volume.Lost, !volume.Lost
+		if !c.NetworkVolumes {
+			claim.Nodes = []string{volume.Node}
+		}
+		claim.Capacity, claim.Growable = volume.Size, nil
+		if claim.Bound && claim.Requested < new(helper.StorageCapacity(c.Etcd)).Value() {
+			claim.Growable = new(!c.FixedVolumes)
+		}
+	}
+}
