@@ -27,7 +27,7 @@ var _ = Describe("Traces of a restore", func() {
 
 		return s
 	}
-	ask := func(s *scenario) {
+	requestRestore := func(s *scenario) {
 		s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store"}
 	}
 	// restored expects that everything of the store is there, and that nothing is remembered.
@@ -44,7 +44,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
 		Expect(s.steps).To(BeEmpty(), "nothing is attempted without being asked")
-		s.inject("a restore is asked for", func() { ask(s) })
+		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.runUntil(func() bool { return s.steps["DeletePod"] > 0 })
 		Expect(s.Objects.State.Restore).To(Equal(state.RestorePhase("join")), "the restore continues while the first member restarts with the size of the cluster")
 		s.run()
@@ -56,7 +56,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(1, withStore)
 		s.inject("node n1 is gone", func() { s.RemoveNode("n1") })
 		s.run()
-		s.inject("a restore is asked for", func() { ask(s) })
+		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.run()
 		restored(s)
 		s.expectGolden("one-restored")
@@ -66,7 +66,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
-		s.inject("a restore is asked for", func() { ask(s) })
+		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.run()
 		restored(s)
 		s.expectGolden("three-restored-from-a-lost-quorum")
@@ -85,14 +85,14 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
-		s.inject("a restore is asked for", func() { ask(s) })
+		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
 		s.Store.Down = true
 		s.runUntil(func() bool { return s.Objects.State.Restore == "start" && s.Objects.PodFor(0) != nil })
 		first := s.Objects.ClaimFor(0).UID
 		s.SetImageBroken("v1", true)
 		s.run()
-		s.inject("it is asked for again", func() { ask(s); s.SetImageBroken("v1", false); s.Store.Down = false })
+		s.inject("it is asked for again", func() { requestRestore(s); s.SetImageBroken("v1", false); s.Store.Down = false })
 		s.run()
 		restored(s)
 		Expect(s.Objects.ClaimFor(0).UID).NotTo(Equal(first))
@@ -103,13 +103,13 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone, and somebody has emptied the bucket", func() { s.RemoveNode("n2"); s.RemoveNode("n3"); s.Store.Emptied = true })
 		s.run()
-		s.inject("a restore is asked for", func() { ask(s) })
+		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.run()
 		Expect(s.Etcd.Annotations).To(BeEmpty(), "it does not come into force later")
 		Expect(s.steps).NotTo(HaveKey("DiscardClaim"))
 		Expect(s.Objects.PodFor(0)).NotTo(BeNil(), "nobody is stopped")
 		Expect(s.violations()).To(BeEmpty())
-		s.inject("the snapshots are put back, and a restore is asked for again", func() { s.Store.Emptied = false; ask(s) })
+		s.inject("the snapshots are put back, and a restore is asked for again", func() { s.Store.Emptied = false; requestRestore(s) })
 		s.run()
 		restored(s)
 		Expect(s.steps).To(HaveKeyWithValue("RehearseRestore", 2))
@@ -129,16 +129,16 @@ var _ = Describe("Traces of a restore", func() {
 	})
 
 	DescribeTable("looks into the store anew where the Job that did",
-		func(change func(*etcdcluster.Rehearsal), isLookedAtAnew bool) {
+		func(change func(*etcdcluster.Rehearsal), isVerifiedAgain bool) {
 			s := created(3, withStore)
 			s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 			s.run()
-			ask(s)
+			requestRestore(s)
 			s.Objects.StoreLocation = "the store"
 			s.Objects.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
 			change(&s.Objects.Rehearsal)
 			p := planner.For(s.Etcd, s.Objects, s.Now())
-			if !isLookedAtAnew {
+			if !isVerifiedAgain {
 				Expect(p.Restore).To(BeEquivalentTo("discard"))
 
 				return
@@ -156,7 +156,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
-		ask(s)
+		requestRestore(s)
 		s.Objects.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-rehearsal-x has no node: 0/3 nodes"}
 		p := planner.For(s.Etcd, s.Objects, s.Now())
 		Expect(p.Render).To(BeFalse())
@@ -167,7 +167,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
-		s.inject("a restore is asked for", func() { ask(s) })
+		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" && len(s.Objects.Pods) == 0 })
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
@@ -180,7 +180,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
-		s.inject("keys are lost, a restore is asked for, and spec.replicas becomes 3", func() { s.Store.Keys = 0; ask(s); s.Etcd.Spec.Replicas = 3 })
+		s.inject("keys are lost, a restore is asked for, and spec.replicas becomes 3", func() { s.Store.Keys = 0; requestRestore(s); s.Etcd.Spec.Replicas = 3 })
 		s.run()
 		restored(s)
 	})
@@ -191,7 +191,7 @@ var _ = Describe("Traces of a restore", func() {
 			change(s)
 			s.Refresh()
 			if s.Etcd.Annotations == nil {
-				ask(s)
+				requestRestore(s)
 			}
 			begins, ignored := planner.EvaluateRestore(s.Etcd, s.Objects, s.Now())
 			Expect(begins).To(BeFalse())
@@ -232,7 +232,7 @@ var _ = Describe("Traces of a restore", func() {
 		func(replicas int32, happen func(*scenario), waitsFor string) {
 			s := created(replicas, withStore)
 			s.inject("something passing", func() { happen(s); s.Refresh() })
-			ask(s)
+			requestRestore(s)
 			p := planner.For(s.Etcd, s.Objects, s.Now())
 			Expect(p.Restore).To(BeEmpty())
 			Expect(p.WaitsFor).To(ContainSubstring(waitsFor))
@@ -252,7 +252,7 @@ var _ = Describe("Traces of a restore", func() {
 
 	It("decides nothing while it cannot read what would be discarded", func() {
 		s := created(3, withStore)
-		ask(s)
+		requestRestore(s)
 		s.CorruptAllVolumes()
 		s.Objects.Failures = []etcdcluster.ReadFailure{{Section: "PersistentVolumeClaims", Message: "forbidden"}}
 		begins, ignored := planner.EvaluateRestore(s.Etcd, s.Objects, s.Now())

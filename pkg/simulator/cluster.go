@@ -79,6 +79,8 @@ type Cluster struct {
 	quotaExhausted   bool
 	// refusedAt is when the API server refused a larger request of a claim, by the UID of the claim.
 	refusedAt map[types.UID]time.Time
+	// statuses are the endpoint statuses of a real cluster, by member ID. They hold what the simulation does not change.
+	statuses map[uint64]etcdcluster.MemberAnswer
 }
 
 // Member is a member as etcd lists it.
@@ -114,7 +116,7 @@ func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 func empty(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 	return &Cluster{
 		Etcd: etcd, now: now, Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{},
-		refusedAt: map[types.UID]time.Time{},
+		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.MemberAnswer{},
 	}
 }
 

@@ -83,7 +83,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.MemberAnswer {
 	if member == nil {
 		return etcdcluster.MemberAnswer{Ordinal: pod.Ordinal}
 	}
-	var status etcdcluster.MemberAnswer
+	status := c.statuses[member.ID]
 	status.Ordinal, status.Reachable, status.Error, status.Learner = pod.Ordinal, true, "", member.Learner
 	status.MemberID, status.ClusterID, status.LeaderID = member.ID, c.clusterID, c.Leader
 	if !c.IsConnected(member) {
