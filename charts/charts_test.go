@@ -104,7 +104,7 @@ func find[T client.Object](rendered []client.Object, name string) T {
 	panic("not reached")
 }
 
-func definitionsIn(overwrite string) []client.Object {
+func crdsIn(overwrite string) []client.Object {
 	GinkgoHelper()
 
 	return slices.DeleteFunc(objects(manifests(overwrite)), func(object client.Object) bool {
@@ -158,25 +158,25 @@ var _ = Describe("the operator's chart", func() {
 	)
 
 	It("installs the CustomResourceDefinitions without Gardener, and keeps them when it is uninstalled", func() {
-		definitions := definitionsIn(standalone)
+		crds := crdsIn(standalone)
 
-		Expect(names(definitions)).To(ConsistOf(
+		Expect(names(crds)).To(ConsistOf(
 			"etcds.druid.gardener.cloud", "etcdcopybackupstasks.druid.gardener.cloud", "etcdopstasks.druid.gardener.cloud",
 			"managedresources.resources.gardener.cloud",
 		))
 
-		for _, definition := range definitions {
-			Expect(definition.GetAnnotations()).To(HaveKeyWithValue("helm.sh/resource-policy", "keep"))
+		for _, crd := range crds {
+			Expect(crd.GetAnnotations()).To(HaveKeyWithValue("helm.sh/resource-policy", "keep"))
 		}
 	})
 
 	It("installs no definition of the resource manager beside one that is there", func() {
-		Expect(names(definitionsIn(standalone + "embeddedResourceManager: {enabled: false}"))).NotTo(ContainElement("managedresources.resources.gardener.cloud"))
+		Expect(names(crdsIn(standalone + "embeddedResourceManager: {enabled: false}"))).NotTo(ContainElement("managedresources.resources.gardener.cloud"))
 	})
 
 	It("installs no CustomResourceDefinitions in a seed unless it is told to", func() {
-		Expect(definitionsIn("")).To(BeEmpty())
-		Expect(definitionsIn("crds: {enabled: true}")).To(HaveLen(3))
+		Expect(crdsIn("")).To(BeEmpty())
+		Expect(crdsIn("crds: {enabled: true}")).To(HaveLen(3))
 	})
 
 	It("holds the same CustomResourceDefinitions as the API", func() {
@@ -277,12 +277,12 @@ var _ = Describe("the operator's chart", func() {
 		rendered, err := render("gardener: {enabled: true}\nadditionalServiceAccounts: [{name: etcd-druid, namespace: garden}]\n")
 		Expect(err).NotTo(HaveOccurred())
 
-		kept := 0
+		count := 0
 
 		for _, content := range rendered.AsSecretData() {
-			kept += strings.Count("\n"+string(content), "\nkind: ")
+			count += strings.Count("\n"+string(content), "\nkind: ")
 		}
-		Expect(kept).To(Equal(strings.Count("\n"+string(rendered.Manifest()), "\nkind: ")))
+		Expect(count).To(Equal(strings.Count("\n"+string(rendered.Manifest()), "\nkind: ")))
 	})
 
 	DescribeTable("refuses values that do not exist, and says which",

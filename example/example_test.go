@@ -31,7 +31,7 @@ import (
 var _ = Describe("The examples", func() {
 	It("are all here", func() {
 		Expect(manifests()).To(Equal([]string{
-			"10-etcd-minimal.yaml", "20-etcd-local-store.yaml", "30-etcd-tls.yaml", "35-etcd-gardener.yaml", "40-etcd-older-form.yaml",
+			"10-etcd-minimal.yaml", "20-etcd-local-store.yaml", "30-etcd-tls.yaml", "35-etcd-gardener.yaml", "40-etcd-deprecated-fields.yaml",
 			"50-etcdcopybackupstask.yaml", "60-etcdopstask-full-snapshot.yaml", "61-etcdopstask-delta-snapshot.yaml",
 			"62-etcdopstask-compaction.yaml", "63-etcdopstask-defragmentation.yaml",
 			"controller-registration.yaml", "extension.yaml",

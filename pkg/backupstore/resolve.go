@@ -147,9 +147,9 @@ func (in ResolveInput) fromEntry(entry etcdcluster.BackupEntry) Resolution {
 		return refused(druidv1alpha1.ReasonStoreInvalid, err)
 	}
 	if !hasSecretRef(spec) {
-		secretName, answer := in.secretOf(entry)
+		secretName, refusal := in.secretOf(entry)
 		if secretName == "" {
-			return answer
+			return refusal
 		}
 		spec.SecretRef = &corev1.SecretReference{Name: secretName}
 	}
@@ -192,8 +192,8 @@ func (in ResolveInput) secretOf(entry etcdcluster.BackupEntry) (string, Resoluti
 		return "", refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(in.path(), fmt.Sprintf(
 			"the credentials of BackupEntry %s lie in namespace %s, and pods can use those of their own namespace only: name a Secret of namespace %s in %s", entry.Name, namespace, in.Etcd.Namespace, in.path().Child("secretRef"))))
 	}
-	if answer, ready := ready(entry); !ready {
-		return "", answer
+	if refusal, ready := ready(entry); !ready {
+		return "", refusal
 	}
 	secret := in.Gardener.StoreSecret(name)
 	switch {

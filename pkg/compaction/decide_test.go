@@ -58,9 +58,9 @@ func jobEnded(outcome string, attempt int) func(*compaction.Input) {
 
 func ofTask(c *compaction.Input) { c.Job.Task = "task-1" }
 
-func askedBy(c *compaction.Input) { c.Task = "task-1" }
+func taskRequested(c *compaction.Input) { c.Task = "task-1" }
 
-func snapshotAsked(base string, ended, recorded bool) func(*compaction.Input) {
+func snapshotRequested(base string, ended, recorded bool) func(*compaction.Input) {
 	return func(c *compaction.Input) {
 		c.Snapshot = &compaction.Snapshot{BaseRevision: base, Ended: ended, Recorded: recorded}
 	}
@@ -103,13 +103,13 @@ var _ = Describe("Compaction", func() {
 		Entry("runs none without a store", changes{storeless}, "None", 0, time.Duration(0)),
 		Entry("takes a full snapshot at the threshold for full snapshots", changes{delta("1300")}, "TakeSnapshot", 0, time.Duration(0)),
 		Entry("takes no full snapshot while the cluster hibernates", changes{delta("1300"), hibernated}, "None", 0, time.Duration(0)),
-		Entry("waits for a requested full snapshot", changes{delta("1300"), snapshotAsked("1000", false, false)}, "None", 0, time.Duration(0)),
-		Entry("waits for a requested full snapshot also after another one was taken", changes{delta("1300"), snapshotAsked("900", false, false)}, "None", 0, time.Duration(0)),
-		Entry("does not repeat a failed full snapshot while its task exists", changes{delta("1300"), snapshotAsked("1000", true, true)}, "None", 0, time.Duration(0)),
-		Entry("takes another full snapshot after a newer one exists", changes{delta("1300"), snapshotAsked("900", true, true)}, "TakeSnapshot", 0, time.Duration(0)),
-		Entry("records the result of a full snapshot", changes{snapshotAsked("1000", true, false)}, "RecordSnapshot", 0, time.Duration(0)),
-		Entry("records the result of a full snapshot while the Etcd is suspended", changes{snapshotAsked("1000", true, false), suspended}, "RecordSnapshot", 0, time.Duration(0)),
-		Entry("runs no Job after a full snapshot was requested for the same base", changes{snapshotAsked("1000", true, true)}, "None", 0, time.Duration(0)),
+		Entry("waits for a requested full snapshot", changes{delta("1300"), snapshotRequested("1000", false, false)}, "None", 0, time.Duration(0)),
+		Entry("waits for a requested full snapshot also after another one was taken", changes{delta("1300"), snapshotRequested("900", false, false)}, "None", 0, time.Duration(0)),
+		Entry("does not repeat a failed full snapshot while its task exists", changes{delta("1300"), snapshotRequested("1000", true, true)}, "None", 0, time.Duration(0)),
+		Entry("takes another full snapshot after a newer one exists", changes{delta("1300"), snapshotRequested("900", true, true)}, "TakeSnapshot", 0, time.Duration(0)),
+		Entry("records the result of a full snapshot", changes{snapshotRequested("1000", true, false)}, "RecordSnapshot", 0, time.Duration(0)),
+		Entry("records the result of a full snapshot while the Etcd is suspended", changes{snapshotRequested("1000", true, false), suspended}, "RecordSnapshot", 0, time.Duration(0)),
+		Entry("runs no Job after a full snapshot was requested for the same base", changes{snapshotRequested("1000", true, true)}, "None", 0, time.Duration(0)),
 
 		Entry("continues a running Job", changes{compactionJob(jobRuns)}, "None", 0, time.Duration(0)),
 		Entry("continues a running Job while the Etcd is suspended", changes{compactionJob(jobRuns), suspended}, "None", 0, time.Duration(0)),
@@ -127,17 +127,17 @@ var _ = Describe("Compaction", func() {
 		Entry("takes a full snapshot after a Job exceeded its deadline", changes{jobEnded("DeadlineExceeded", 1)}, "TakeSnapshot", 0, time.Duration(0)),
 		Entry("deletes a failed Job after a newer full snapshot was taken", changes{jobEnded("ProcessFailure", 1), delta("1001")}, "DeleteJob", 0, time.Duration(0)),
 
-		Entry("runs a Job for a task if compaction is disabled", changes{askedBy, switchedOff}, "RunJob", 1, time.Duration(0)),
-		Entry("runs a Job for a task while the cluster hibernates", changes{askedBy, hibernated}, "RunJob", 1, time.Duration(0)),
-		Entry("runs none for a task while the Etcd is suspended", changes{askedBy, suspended}, "None", 0, time.Duration(0)),
-		Entry("waits for a running Job before it runs the Job of a task", changes{compactionJob(jobRuns), askedBy}, "None", 0, time.Duration(0)),
-		Entry("replaces an older Job with the Job of a task", changes{jobEnded("None", 1), askedBy}, "RunJob", 1, time.Duration(0)),
-		Entry("keeps the Job of a task until the task ends", changes{jobEnded("None", 1), ofTask, askedBy}, "None", 0, time.Duration(0)),
+		Entry("runs a Job for a task if compaction is disabled", changes{taskRequested, switchedOff}, "RunJob", 1, time.Duration(0)),
+		Entry("runs a Job for a task while the cluster hibernates", changes{taskRequested, hibernated}, "RunJob", 1, time.Duration(0)),
+		Entry("runs none for a task while the Etcd is suspended", changes{taskRequested, suspended}, "None", 0, time.Duration(0)),
+		Entry("waits for a running Job before it runs the Job of a task", changes{compactionJob(jobRuns), taskRequested}, "None", 0, time.Duration(0)),
+		Entry("replaces an older Job with the Job of a task", changes{jobEnded("None", 1), taskRequested}, "RunJob", 1, time.Duration(0)),
+		Entry("keeps the Job of a task until the task ends", changes{jobEnded("None", 1), ofTask, taskRequested}, "None", 0, time.Duration(0)),
 		Entry("deletes the Job of a task that ended", changes{jobEnded("None", 1), ofTask}, "DeleteJob", 0, time.Duration(0)),
 		Entry("deletes the failed Job of a task that ended, and takes no full snapshot instead", changes{jobEnded("DeadlineExceeded", 1), ofTask}, "DeleteJob", 0, time.Duration(0)),
 		Entry("deletes a running Job whose task ended", changes{compactionJob(jobRuns), ofTask}, "DeleteJob", 0, time.Duration(0)),
-		Entry("waits before it repeats the Job of a task", changes{jobEnded("ProcessFailure", 2), ofTask, askedBy}, "None", 0, 110*time.Second),
-		Entry("does not repeat the Job of a task after the third attempt", changes{jobEnded("ProcessFailure", 3), ofTask, askedBy}, "None", 0, time.Duration(0)),
+		Entry("waits before it repeats the Job of a task", changes{jobEnded("ProcessFailure", 2), ofTask, taskRequested}, "None", 0, 110*time.Second),
+		Entry("does not repeat the Job of a task after the third attempt", changes{jobEnded("ProcessFailure", 3), ofTask, taskRequested}, "None", 0, time.Duration(0)),
 	)
 
 	DescribeTable("HasNoResult",

@@ -13,8 +13,8 @@ import (
 
 // Reasons of a member's state that is read from etcd. The API package has the reasons that are read from Leases.
 const (
-	// MemberReasonServes means that the member completed a linearizable read.
-	MemberReasonServes = "Serves"
+	// MemberReasonHealthy means that the member completed a linearizable read.
+	MemberReasonHealthy = "Serves"
 	// MemberReasonLearner means that the member is a learner and not a voting member.
 	MemberReasonLearner = "Learner"
 	// MemberReasonNotServing means that the member responds, but completes no linearizable reads because it has no leader.
@@ -63,14 +63,14 @@ func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (Member
 	return stateFromLease(m, thresholds, now), true
 }
 
-func stateFromEtcd(answer etcdcluster.MemberAnswer) MemberState {
+func stateFromEtcd(status etcdcluster.MemberAnswer) MemberState {
 	switch {
-	case answer.Learner:
+	case status.Learner:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonLearner}
-	case !answer.Serves:
+	case !status.Serves:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonNotServing}
 	default:
-		return MemberState{druidv1alpha1.EtcdMemberStatusReady, MemberReasonServes}
+		return MemberState{druidv1alpha1.EtcdMemberStatusReady, MemberReasonHealthy}
 	}
 }
 

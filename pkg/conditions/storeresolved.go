@@ -19,14 +19,14 @@ type StoreResolution struct {
 
 // StoreResolved is True if the location and the credentials of the backup store are known. Nil: the spec has no backup store.
 // The etcd controller resolves the store and writes the condition.
-func StoreResolved(etcd *druidv1alpha1.Etcd, answer StoreResolution) *druidv1alpha1.Condition {
+func StoreResolved(etcd *druidv1alpha1.Etcd, resolution StoreResolution) *druidv1alpha1.Condition {
 	if !helper.IsStoreConfigured(etcd) {
 		return nil
 	}
 	status := druidv1alpha1.ConditionFalse
-	if answer.Reason == druidv1alpha1.ReasonStoreResolved {
+	if resolution.Reason == druidv1alpha1.ReasonStoreResolved {
 		status = druidv1alpha1.ConditionTrue
 	}
 
-	return condition(druidv1alpha1.ConditionTypeStoreResolved, status, answer.Reason, answer.Message)
+	return condition(druidv1alpha1.ConditionTypeStoreResolved, status, resolution.Reason, resolution.Message)
 }

@@ -61,11 +61,11 @@ var _ = Describe("A hostile member", func() {
 		for i := range 1000 {
 			s.status.Errors = append(s.status.Errors, fmt.Sprintf("memberID:%d alarm:NOSPACE ", i))
 		}
-		answer, alarms, err := client.Status(ctx)
+		status, alarms, err := client.Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(len(answer.Version)).To(BeNumerically("<=", 64))
-		Expect(len(answer.Errors)).To(BeNumerically("<=", 64))
-		Expect(len(answer.Errors[0])).To(BeNumerically("<=", 512))
+		Expect(len(status.Version)).To(BeNumerically("<=", 64))
+		Expect(len(status.Errors)).To(BeNumerically("<=", 64))
+		Expect(len(status.Errors[0])).To(BeNumerically("<=", 512))
 		Expect(len(alarms)).To(BeNumerically("<=", 64))
 
 		s.members = []*etcdserverpb.Member{{ID: 1, Name: long, PeerURLs: make([]string, 1000), ClientURLs: []string{long}}}

@@ -45,14 +45,14 @@ func (m *member) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcl
 	if err != nil {
 		return etcdcluster.MemberAnswer{}, nil, explain("status", err)
 	}
-	answer := statusFor(response)
-	if err := m.checkHealth(ctx, answer); err != nil {
-		answer.Error = err.Error()
+	status := statusFor(response)
+	if err := m.checkHealth(ctx, status); err != nil {
+		status.Error = err.Error()
 	} else {
-		answer.Serves = true
+		status.Serves = true
 	}
 
-	return answer, alarmsFor(answer.Errors), nil
+	return status, alarmsFor(status.Errors), nil
 }
 
 func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
@@ -74,11 +74,11 @@ func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
 }
 
 // checkHealth returns the reason why the member does not complete linearizable reads. Nil: it completes them.
-func (m *member) checkHealth(ctx context.Context, answer etcdcluster.MemberAnswer) error {
+func (m *member) checkHealth(ctx context.Context, status etcdcluster.MemberAnswer) error {
 	switch {
-	case answer.Learner:
+	case status.Learner:
 		return errors.New("the member is a learner")
-	case answer.LeaderID == 0:
+	case status.LeaderID == 0:
 		return errors.New("the member has no leader")
 	}
 	_, err := m.read(ctx)

@@ -44,9 +44,9 @@ var _ = Describe("Pool", func() {
 
 	It("returns the status of a member, and that it is healthy", func() {
 		s := serve(nil)
-		answer, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+		status, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(answer).To(Equal(etcdcluster.MemberAnswer{
+		Expect(status).To(Equal(etcdcluster.MemberAnswer{
 			Reachable: true, Serves: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, Version: "3.4.34", DBSize: 4096,
 		}))
 		Expect(alarms).To(BeEmpty())
@@ -58,11 +58,11 @@ var _ = Describe("Pool", func() {
 		func(change func(*server), reason string) {
 			s := serve(nil)
 			change(s)
-			answer, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+			status, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(answer.Reachable).To(BeTrue())
-			Expect(answer.Serves).To(BeFalse())
-			Expect(answer.Error).To(ContainSubstring(reason))
+			Expect(status.Reachable).To(BeTrue())
+			Expect(status.Serves).To(BeFalse())
+			Expect(status.Error).To(ContainSubstring(reason))
 		},
 		Entry("when it has no leader", func(s *server) { s.status.Leader = 0 }, "no leader"),
 		Entry("when it is a learner", func(s *server) { s.status.IsLearner = true }, "learner"),
@@ -72,9 +72,9 @@ var _ = Describe("Pool", func() {
 	It("counts a read without permission as healthy", func() {
 		s := serve(nil)
 		s.rangeError = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
-		answer, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
+		status, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(answer.Serves).To(BeTrue())
+		Expect(status.Serves).To(BeTrue())
 	})
 
 	It("finds alarms in the errors of a status", func() {
@@ -205,28 +205,28 @@ var _ = Describe("Pool", func() {
 			ca, loads := newPKI(), 0
 			s := serve(ca.serverConfig("main-local"))
 			target := etcdclient.Target{Address: s.address, ServerName: "main-local", Credentials: ca.credentials("1", &loads)}
-			ask := func() {
+			requestStatus := func() {
 				GinkgoHelper()
 				_, _, err := connect(target).Status(ctx)
 				Expect(err).NotTo(HaveOccurred())
 			}
-			ask()
-			ask()
+			requestStatus()
+			requestStatus()
 			Expect(loads).To(Equal(1))
 			Expect(s.connections).To(Equal(1))
 			target.Credentials.Version = "2"
-			ask()
+			requestStatus()
 			Expect(loads).To(Equal(2))
 			pool.Disconnect(target)
-			ask()
+			requestStatus()
 			Expect(loads).To(Equal(3))
 			clock.Step(6 * time.Minute)
 			connect(etcdclient.Target{Address: "127.0.0.1:1"})
-			ask()
+			requestStatus()
 			Expect(loads).To(Equal(4))
 			for range 3 {
 				clock.Step(4 * time.Minute)
-				ask()
+				requestStatus()
 			}
 			Expect(loads).To(Equal(4), "a connection in use is kept")
 		})

@@ -31,7 +31,7 @@ func (p *pass) readRehearsal(ctx context.Context) {
 		return // the operator neither reads nor deletes a Job of something else
 	}
 	pods := &corev1.PodList{}
-	if err := p.Reader.List(ctx, pods, append(p.ours(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRehearsalJob})...); err != nil {
+	if err := p.Reader.List(ctx, pods, append(p.ours(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRestoreVerificationJob})...); err != nil {
 		p.failed(etcdcluster.SectionRehearsal, err)
 
 		return

@@ -38,11 +38,11 @@ func taskThat(state string, changes ...taskChange) opstask.Task {
 	return task
 }
 
-func taskAhead(name string) taskChange { return func(t *opstask.Task) { t.WaitsForTask = name } }
+func taskWaitsFor(name string) taskChange { return func(t *opstask.Task) { t.WaitsForTask = name } }
 func taskRefused(t *opstask.Task) {
 	t.Refusal = &opstask.Problem{Code: "NO", Message: "no"}
 }
-func taskObstructed(t *opstask.Task) {
+func taskBlocked(t *opstask.Task) {
 	t.Precondition = &opstask.Problem{Code: "WAIT", Message: "Waiting"}
 }
 func taskDeleting(t *opstask.Task) { t.Deleting = true }
@@ -76,17 +76,17 @@ var _ = Describe("Task", func() {
 		},
 		Entry("accepts a new task", "", nil, "Accept", "", time.Duration(0)),
 		Entry("accepts a task that will be rejected, so that its status has the reason", "", changes{taskRefused}, "Accept", "", time.Duration(0)),
-		Entry("waits for a task that runs first", "Pending", changes{taskAhead("first")}, "Wait", "", time.Duration(0)),
-		Entry("rejects a task that can never run without waiting for its turn", "Pending", changes{taskRefused, taskAhead("first")}, "Reject", "NO", time.Duration(0)),
+		Entry("waits for a task that runs first", "Pending", changes{taskWaitsFor("first")}, "Wait", "", time.Duration(0)),
+		Entry("rejects a task that can never run without waiting for its turn", "Pending", changes{taskRefused, taskWaitsFor("first")}, "Reject", "NO", time.Duration(0)),
 		Entry("starts the first task in the queue", "Pending", nil, "Start", "", time.Duration(0)),
-		Entry("starts it if the Etcd is not ready, because the deadline counts from its start", "Pending", changes{taskObstructed}, "Start", "", time.Duration(0)),
+		Entry("starts it if the Etcd is not ready, because the deadline counts from its start", "Pending", changes{taskBlocked}, "Start", "", time.Duration(0)),
 		Entry("starts an attempt", "InProgress", nil, "Try", "", time.Duration(0)),
 		Entry("starts another attempt if no call is known", "InProgress", changes{taskFor(30 * time.Minute)}, "Try", "", time.Duration(0)),
-		Entry("waits for the precondition", "InProgress", changes{taskObstructed}, "Wait", "", 59*time.Minute),
-		Entry("waits for the precondition no longer than the deadline", "InProgress", changes{taskObstructed, taskFor(time.Hour)}, "Fail", "WAIT", time.Duration(0)),
+		Entry("waits for the precondition", "InProgress", changes{taskBlocked}, "Wait", "", 59*time.Minute),
+		Entry("waits for the precondition no longer than the deadline", "InProgress", changes{taskBlocked, taskFor(time.Hour)}, "Fail", "WAIT", time.Duration(0)),
 		Entry("waits for a running attempt", "InProgress", changes{taskRuns}, "Wait", "", 59*time.Minute),
-		Entry("waits for a running attempt if the precondition is no longer met", "InProgress", changes{taskRuns, taskObstructed}, "Wait", "", 59*time.Minute),
-		Entry("fails at the deadline while an attempt is running", "InProgress", changes{taskRuns, taskObstructed, taskFor(time.Hour)}, "Fail", "ERR_OPERATION_CANCELLED", time.Duration(0)),
+		Entry("waits for a running attempt if the precondition is no longer met", "InProgress", changes{taskRuns, taskBlocked}, "Wait", "", 59*time.Minute),
+		Entry("fails at the deadline while an attempt is running", "InProgress", changes{taskRuns, taskBlocked, taskFor(time.Hour)}, "Fail", "ERR_OPERATION_CANCELLED", time.Duration(0)),
 		Entry("succeeds", "InProgress", changes{taskDone}, "Succeed", "", time.Duration(0)),
 		Entry("succeeds after the deadline", "InProgress", changes{taskDone, taskFor(2 * time.Hour)}, "Succeed", "", time.Duration(0)),
 		Entry("succeeds after the Etcd was deleted", "InProgress", changes{taskDone, taskRefused}, "Succeed", "", time.Duration(0)),

@@ -207,8 +207,8 @@ var _ = Describe("ConfigsFor", func() {
 			Expect(secretNames()).NotTo(ContainElement(oldCA))
 			Expect(secretNames()).To(HaveLen(7))
 
-			_, settled := generate("main", secrets.AdvanceRotation(rotation, clock.Now()))
-			for name, secret := range settled {
+			_, idle := generate("main", secrets.AdvanceRotation(rotation, clock.Now()))
+			for name, secret := range idle {
 				Expect(secret.Name).To(Equal(generated[name].Name), "%s stays when the rotation is over", name)
 			}
 		})

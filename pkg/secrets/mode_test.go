@@ -127,8 +127,8 @@ var _ = DescribeTable("IsPeerChangePending",
 
 var _ = Describe("RunningModes", func() {
 	DescribeTable("returns the modes of a running cluster",
-		func(remembered string, exists bool, clientCA, peerCA, expected string) {
-			modes := secrets.RunningModes("main", state.ParseTLSModes(remembered), exists, clientCA, peerCA)
+		func(persisted string, exists bool, clientCA, peerCA, expected string) {
+			modes := secrets.RunningModes("main", state.ParseTLSModes(persisted), exists, clientCA, peerCA)
 			Expect(modes.String()).To(Equal(expected))
 			Expect(modes.IsKnown()).To(Equal(expected != "client=,peer="))
 		},

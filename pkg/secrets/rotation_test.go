@@ -28,11 +28,11 @@ var _ = Describe("Rotation", func() {
 	}
 
 	DescribeTable("is begun and completed",
-		func(remembered string, input secrets.RotationInput, stage string, startedAt time.Time) {
+		func(persisted string, input secrets.RotationInput, stage string, startedAt time.Time) {
 			if input.Now.IsZero() {
 				input.Now = now
 			}
-			rotation := secrets.Next(recorded(remembered), input)
+			rotation := secrets.Next(recorded(persisted), input)
 			Expect(string(rotation.Stage)).To(Equal(stage))
 			Expect(rotation.StartedAt).To(BeTemporally("==", startedAt))
 		},

@@ -126,12 +126,12 @@ func (c *client) get(ctx context.Context, path, query string, read func(*respons
 	if err != nil {
 		return fmt.Errorf("%w: the address is not valid", ErrUnreachable)
 	}
-	answered, err := c.http.Do(request)
+	response, err := c.http.Do(request)
 	if err != nil {
 		return fmt.Errorf("%w: %s", ErrUnreachable, classOf(err))
 	}
-	defer func() { _ = answered.Body.Close() }()
-	switch code := answered.StatusCode; {
+	defer func() { _ = response.Body.Close() }()
+	switch code := response.StatusCode; {
 	case code == http.StatusMethodNotAllowed:
 		return fmt.Errorf("%w: it has no store, or does not reach the sidecar of the leader", ErrRefused)
 	case code >= 300 && code < 400:
@@ -140,5 +140,5 @@ func (c *client) get(ctx context.Context, path, query string, read func(*respons
 		return fmt.Errorf("%w: HTTP %d", ErrRefused, code)
 	}
 
-	return explain(read(newResponse(answered.Body)))
+	return explain(read(newResponse(response.Body)))
 }

@@ -118,23 +118,23 @@ func (r *response) deltas(latest *LatestSnapshots) error {
 
 // nextSnapshot decodes a snapshot or null. Nil without an error: the value is null or has no name.
 func (r *response) nextSnapshot() (*Snapshot, error) {
-	var answered *snapshotResponse
-	if err := r.value(&answered); err != nil {
+	var snapshot *snapshotResponse
+	if err := r.value(&snapshot); err != nil {
 		return nil, err
 	}
-	if answered == nil || answered.Name == "" {
+	if snapshot == nil || snapshot.Name == "" {
 		return nil, nil
 	}
-	name := answered.Name
-	if answered.Directory != "" { // layout of the first versions of etcd-backup-restore
-		name = answered.Directory + "/" + answered.Name
+	name := snapshot.Name
+	if snapshot.Directory != "" { // layout of the first versions of etcd-backup-restore
+		name = snapshot.Directory + "/" + snapshot.Name
 	}
-	if !isPrintable(name) || !isPrintable(answered.Kind) {
+	if !isPrintable(name) || !isPrintable(snapshot.Kind) {
 		return nil, errBadName
 	}
 
 	return &Snapshot{
-		Name: name, Kind: answered.Kind, StartRevision: answered.StartRevision, LastRevision: answered.LastRevision, CreatedAt: answered.CreatedOn, Final: answered.IsFinal,
+		Name: name, Kind: snapshot.Kind, StartRevision: snapshot.StartRevision, LastRevision: snapshot.LastRevision, CreatedAt: snapshot.CreatedOn, Final: snapshot.IsFinal,
 	}, nil
 }
 

@@ -21,7 +21,7 @@ var _ = Describe("A manifest with deprecated fields", func() {
 		ns := seed.NewNamespace(ctx, "deprecated")
 		store := ns.StartObjectStore(ctx)
 
-		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-older-form.yaml"))
+		manifest, err := os.ReadFile(filepath.Join("..", "..", "example", "40-etcd-deprecated-fields.yaml"))
 		Expect(err).NotTo(HaveOccurred())
 		etcd := &druidv1alpha1.Etcd{}
 		Expect(yaml.UnmarshalStrict(manifest, etcd)).To(Succeed())

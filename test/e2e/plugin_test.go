@@ -44,7 +44,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		status := report.Status{}
 		Expect(json.Unmarshal([]byte(text), &status)).To(Succeed())
 		Expect(status.State).To(Equal("Ready"))
-		Expect(status.Hidden).To(BeEmpty())
+		Expect(status.Unavailable).To(BeEmpty())
 		Expect(status.Members).To(HaveLen(1))
 		Expect(status.Members[0].Version).NotTo(BeEmpty())
 

@@ -97,7 +97,7 @@ func (k *Cluster) sidecars() bool {
 func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
 	member, volume, urls := k.listed(pod.Name), claim.Spec.VolumeName, peerURL(pod)
 	switch {
-	case k.isPredecessors(pod) && member == nil:
+	case k.isOfEtcdDruid(pod) && member == nil:
 		k.join(pod, volume, false) // all at once
 	case len(k.etcd.Members()) == 0:
 		if size := k.initialSize(pod); size != 1 {
@@ -127,8 +127,8 @@ func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) 
 	return true
 }
 
-// isPredecessors is true for a pod of a StatefulSet that the operator has not rendered.
-func (k *Cluster) isPredecessors(pod *corev1.Pod) bool {
+// isOfEtcdDruid is true for a pod of a StatefulSet that the operator has not rendered.
+func (k *Cluster) isOfEtcdDruid(pod *corev1.Pod) bool {
 	statefulSet := one[*appsv1.StatefulSet](k, pod.Name[:strings.LastIndex(pod.Name, "-")])
 	return statefulSet != nil && statefulSet.Annotations[etcdcluster.RenderingAnnotation] == ""
 }
@@ -218,13 +218,13 @@ func (k *Cluster) probes() bool {
 	happened := false
 	for _, pod := range every[*corev1.Pod](k) {
 		member := k.listed(pod.Name)
-		serves := k.alive(pod, member) && !member.Learner && k.etcd.Leader() != 0
-		if pod.Status.PodIP == "" || hasReadyCondition(pod) && isReady(pod) == serves {
+		ready := k.alive(pod, member) && !member.Learner && k.etcd.Leader() != 0
+		if pod.Status.PodIP == "" || hasReadyCondition(pod) && isReady(pod) == ready {
 			continue
 		}
 		happened = change(k, pod, func(pod *corev1.Pod) {
-			setCondition(k, pod, corev1.ContainersReady, serves, "")
-			setCondition(k, pod, corev1.PodReady, serves, "")
+			setCondition(k, pod, corev1.ContainersReady, ready, "")
+			setCondition(k, pod, corev1.PodReady, ready, "")
 		}) || happened
 	}
 	return happened

@@ -93,7 +93,7 @@ func (k *Cluster) scheduler() bool {
 			continue
 		}
 		claim := k.claimOf(pod)
-		node := k.placeFor(claim)
+		node := k.nodeFor(claim)
 		if node == "" {
 			happened = change(k, pod, func(pod *corev1.Pod) {
 				setCondition(k, pod, corev1.PodScheduled, false, "no node fits")
@@ -111,8 +111,8 @@ func (k *Cluster) scheduler() bool {
 	return happened
 }
 
-// placeFor names the node on which a pod with the claim can run; empty: none.
-func (k *Cluster) placeFor(claim *corev1.PersistentVolumeClaim) string {
+// nodeFor names the node on which a pod with the claim can run; empty: none.
+func (k *Cluster) nodeFor(claim *corev1.PersistentVolumeClaim) string {
 	if claim == nil || claim.DeletionTimestamp != nil {
 		return ""
 	}

@@ -33,11 +33,11 @@ const resourceManagerFinalizer = "resources.gardener.cloud/gardener-resource-man
 func (k *Cluster) resourceManager() bool {
 	happened := false
 	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
-		isAsked := mr.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile
+		isRequested := mr.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile
 		switch {
 		case mr.DeletionTimestamp != nil:
 			happened = k.unapply(mr) || happened
-		case isAsked || mr.Status.ObservedGeneration != mr.Generation:
+		case isRequested || mr.Status.ObservedGeneration != mr.Generation:
 			happened = k.apply(mr) || happened
 		}
 	}

@@ -126,19 +126,19 @@ type sidecarClient struct {
 	ip        string
 }
 
-// ask calls answer if the sidecar runs.
-func (c sidecarClient) ask(answer func(*Cluster) error) error {
+// request calls answer if the sidecar runs.
+func (c sidecarClient) request(respond func(*Cluster) error) error {
 	k := c.connector.cluster
 	if !slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Status.PodIP == c.ip && runs(pod) }) {
 		return fmt.Errorf("%w: connection refused", sidecar.ErrUnreachable)
 	}
-	return answer(k)
+	return respond(k)
 }
 
 // FullSnapshot implements sidecar.Client.
 func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, err error) {
 	err = c.connector.write("take a full snapshot", func() error {
-		return c.ask(func(k *Cluster) error {
+		return c.request(func(k *Cluster) error {
 			if err := k.takeSnapshot(); err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, er
 
 // LatestSnapshots implements sidecar.Client.
 func (c sidecarClient) LatestSnapshots(context.Context) (latest sidecar.LatestSnapshots, err error) {
-	err = c.ask(func(k *Cluster) error {
+	err = c.request(func(k *Cluster) error {
 		if k.store.unreachable {
 			return fmt.Errorf("%w: the store cannot be reached", sidecar.ErrRefused)
 		}

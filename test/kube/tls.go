@@ -40,7 +40,7 @@ func (k *Cluster) checkTLS() {
 			pods = append(pods, k.endpointOf(pod.Name, pod.Spec))
 		}
 	}
-	everybody := slices.Clone(pods)
+	endpoints := slices.Clone(pods)
 	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
 		for _, obj := range k.decoded(mr) {
 			statefulSet, is := obj.(*appsv1.StatefulSet)
@@ -48,7 +48,7 @@ func (k *Cluster) checkTLS() {
 				continue
 			}
 			rendered := k.endpointOf("the next pod", statefulSet.Spec.Template.Spec)
-			everybody = append(everybody, rendered)
+			endpoints = append(endpoints, rendered)
 			recorded, err := state.Decode(mr.Annotations)
 			if err != nil || recorded.Rotation == nil || recorded.Rotation.Stage != state.StageCompleteBundle {
 				k.checkRendered(rendered, pods)
@@ -56,10 +56,10 @@ func (k *Cluster) checkTLS() {
 		}
 	}
 	if connection := one[*corev1.Secret](k, k.Etcd.Name+"-connection"); connection != nil {
-		everybody = append(everybody, endpoint{name: "an application", clientCA: string(connection.Data["ca.crt"]), client: string(connection.Data["tls.crt"])})
+		endpoints = append(endpoints, endpoint{name: "an application", clientCA: string(connection.Data["ca.crt"]), client: string(connection.Data["tls.crt"])})
 	}
-	for _, a := range everybody {
-		for _, b := range everybody {
+	for _, a := range endpoints {
+		for _, b := range endpoints {
 			k.checkHandshake(a, b, a.clientCA, b.server, "server")
 			k.checkHandshake(a, b, a.clientCA, b.client, "client")
 			k.checkHandshake(a, b, a.peerCA, b.peer, "peer")

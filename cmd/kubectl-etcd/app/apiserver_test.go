@@ -56,13 +56,13 @@ var clusterScoped = map[string]bool{"namespaces": true, "nodes": true, "persiste
 // apiServer serves the objects of a cluster in memory over HTTP, for get and list. Members cannot be reached through it.
 func apiServer(k *kube.Cluster) *httptest.Server {
 	server := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, request *http.Request) {
-		answer, err := serve(request, k.Client(nil))
+		result, err := serve(request, k.Client(nil))
 		response.Header().Set("Content-Type", "application/json")
 		if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-			answer = new(status.Status())
+			result = new(status.Status())
 			response.WriteHeader(int(status.Status().Code))
 		}
-		_ = json.NewEncoder(response).Encode(answer)
+		_ = json.NewEncoder(response).Encode(result)
 	}))
 	DeferCleanup(server.Close)
 

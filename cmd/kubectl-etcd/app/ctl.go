@@ -80,8 +80,8 @@ func (p *plugin) ctl(ctx context.Context, session *session, names, args []string
 
 // etcdctlEnvironment opens the ways to all members, and writes the credentials into the folder.
 func (s *session) etcdctlEnvironment(ctx context.Context, etcd *druidv1alpha1.Etcd, folder string) ([]string, error) {
-	looks := s.observer(ctx)
-	observation := looks.Observe(ctx, etcd, observer.Request{})
+	clusterObserver := s.observer(ctx)
+	observation := clusterObserver.Observe(ctx, etcd, observer.Request{})
 	endpoints, secrets := "", (*etcdcluster.ClientSecrets)(nil)
 	for _, pod := range observation.Pods {
 		if !pod.ContainersReady && !pod.Ready {
@@ -103,7 +103,7 @@ func (s *session) etcdctlEnvironment(ctx context.Context, etcd *druidv1alpha1.Et
 	if secrets == nil {
 		return environment, nil
 	}
-	material, err := looks.ClientTLS(ctx, etcd, *secrets)
+	material, err := clusterObserver.ClientTLS(ctx, etcd, *secrets)
 	if err != nil {
 		return nil, explain(err)
 	}

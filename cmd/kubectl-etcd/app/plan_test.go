@@ -33,9 +33,9 @@ var _ = Describe("plan", func() {
 	// plan returns the exit code and what is said of a manifest, which no Etcd can be read for.
 	decision := func(ctx SpecContext, metadata string, flags ...string) (int, string) {
 		server := httptest.NewServer(http.HandlerFunc(func(k http.ResponseWriter, request *http.Request) {
-			if answer, found := discovery[request.URL.Path]; found {
+			if result, found := discovery[request.URL.Path]; found {
 				k.Header().Set("Content-Type", "application/json")
-				_, _ = k.Write([]byte(answer))
+				_, _ = k.Write([]byte(result))
 
 				return
 			}

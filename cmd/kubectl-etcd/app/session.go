@@ -142,8 +142,8 @@ func explain(err error) error {
 func (s *session) observer(ctx context.Context) *observer.Observer {
 	return &observer.Observer{
 		Reader: s, APIReader: s,
-		Gardener: s.serves(extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.BackupEntryResource)),
-		Garden:   s.serves(operatorv1alpha1.SchemeGroupVersion.WithKind("Garden")),
+		Gardener: s.hasKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.BackupEntryResource)),
+		Garden:   s.hasKind(operatorv1alpha1.SchemeGroupVersion.WithKind("Garden")),
 		Etcd:     etcdclient.NewPoolThrough(s.dialer(ctx), callTimeout, s.clock),
 		// Opening the way takes a part of it.
 		MembersTimeout: 3 * callTimeout,

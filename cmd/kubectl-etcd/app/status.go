@@ -92,8 +92,8 @@ func (p *plugin) print(status report.Status, output string) error {
 	}
 }
 
-// serves is true where the API server knows the kind. Whoever may not ask is treated as if it did not.
-func (s *session) serves(kind schema.GroupVersionKind) bool {
+// hasKind is true where the API server knows the kind. Whoever may not ask is treated as if it did not.
+func (s *session) hasKind(kind schema.GroupVersionKind) bool {
 	_, err := s.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 
 	return err == nil

@@ -20,8 +20,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-// patience is how long a member may take to show its certificate.
-const patience = 5 * time.Second
+// handshakeTimeout is how long a member may take to show its certificate.
+const handshakeTimeout = 5 * time.Second
 
 // Endpoint is the URL of the member to which open opens a way, an address of this machine, until the context ends. etcdctl verifies a
 // member by the host of the URL and cannot be told another name, so that it is one for which the member's certificate is valid; an error
@@ -30,13 +30,13 @@ const patience = 5 * time.Second
 func Endpoint(ctx context.Context, open func(context.Context) (string, error), secured bool) (string, error) {
 	scheme, host := "http://", "127.0.0.1"
 	if secured {
-		look, cancel := context.WithCancel(ctx)
+		temporary, cancel := context.WithCancel(ctx)
 		defer cancel()
-		address, err := open(look)
+		address, err := open(temporary)
 		if err != nil {
 			return "", err
 		}
-		if host, err = hostOf(certificateAt(look, address)); err != nil {
+		if host, err = hostOf(certificateAt(temporary, address)); err != nil {
 			return "", err
 		}
 		scheme = "https://"
@@ -65,7 +65,7 @@ func hostOf(certificate *x509.Certificate) (string, error) {
 
 // certificateAt is the certificate that a server shows, nil where it shows none. Nothing is sent to it.
 func certificateAt(ctx context.Context, address string) *x509.Certificate {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	var shown *x509.Certificate
 	dialer := &tls.Dialer{Config: &tls.Config{

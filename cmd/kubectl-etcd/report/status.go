@@ -47,7 +47,7 @@ type Status struct {
 	Serving int `json:"serving"`
 	Quorum  int `json:"quorum"`
 	// Doing is what the operator does now and why, in its own words.
-	Doing string `json:"doing"`
+	Progressing string `json:"doing"`
 	// Generation of the spec, and Observed the newest that was carried out in full.
 	Generation int64 `json:"generation"`
 	Observed   int64 `json:"observedGeneration"`
@@ -69,7 +69,7 @@ type Status struct {
 	// LastErrors of the operator.
 	LastErrors []string `json:"lastErrors,omitempty"`
 	// Hidden is what could not be seen, and why.
-	Hidden []string `json:"hidden,omitempty"`
+	Unavailable []string `json:"hidden,omitempty"`
 }
 
 // Member is a member of the cluster.
@@ -94,8 +94,8 @@ type Member struct {
 	Started  time.Time `json:"started,omitzero"`
 	// Outdated is true when its pod was made from an older rendering than the newest.
 	Outdated bool `json:"outdated,omitempty"`
-	// Trouble is what is known to be wrong. Empty: nothing.
-	Trouble string `json:"trouble,omitempty"`
+	// Warning is what is known to be wrong. Empty: nothing.
+	Warning string `json:"trouble,omitempty"`
 }
 
 // Backups are the newest snapshots.
@@ -136,8 +136,8 @@ type Condition struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
-	// Trouble is true when somebody should look at it.
-	Trouble bool `json:"trouble,omitempty"`
+	// Warning is true when somebody should look at it.
+	Warning bool `json:"trouble,omitempty"`
 }
 
 // StatusFor computes the screen of an Etcd.
@@ -152,7 +152,7 @@ func StatusFor(facts Facts) Status {
 		QuotaBytes:  quota.Value(),
 		Members:     membersOf(facts),
 		Backups:     backupsOf(facts),
-		Hidden:      hiddenOf(o),
+		Unavailable: unavailableOf(o),
 	}
 	for _, member := range etcdcluster.MembersFor(facts.Canonical, o) {
 		if member.Serves() {
@@ -169,13 +169,13 @@ func StatusFor(facts Facts) Status {
 	for _, condition := range etcd.Status.Conditions {
 		status.Conditions = append(status.Conditions, Condition{
 			Type: string(condition.Type), Status: string(condition.Status), Reason: condition.Reason, Message: condition.Message,
-			Since: condition.LastTransitionTime.Time, Trouble: isTrouble(condition),
+			Since: condition.LastTransitionTime.Time, Warning: isWarning(condition),
 		})
 	}
 	for _, lastError := range etcd.Status.LastErrors {
 		status.LastErrors = append(status.LastErrors, lastError.Description)
 	}
-	status.Doing = doingOf(etcd)
+	status.Progressing = progressOf(etcd)
 	status.State = stateOf(facts, status)
 	status.Healthy = status.State == "Ready" || status.State == "Hibernated"
 
@@ -188,9 +188,9 @@ func hasAnnotation(etcd *druidv1alpha1.Etcd, key string) bool {
 	return found
 }
 
-// isTrouble is true for a condition that somebody should look at. Two are good when they are False, and those that were not
+// isWarning is true for a condition that somebody should look at. Two are good when they are False, and those that were not
 // checked say nothing.
-func isTrouble(condition druidv1alpha1.Condition) bool {
+func isWarning(condition druidv1alpha1.Condition) bool {
 	switch condition.Type {
 	case druidv1alpha1.ConditionTypeClusterIDMismatch:
 		return condition.Status == druidv1alpha1.ConditionTrue
@@ -221,7 +221,7 @@ func stateOf(facts Facts, status Status) string {
 		return "Degraded"
 	}
 	for _, condition := range status.Conditions {
-		if condition.Trouble {
+		if condition.Warning {
 			return "Degraded"
 		}
 	}
@@ -241,8 +241,8 @@ func isCounted(facts Facts) bool {
 		helper.ManagesPods(facts.Canonical) && !slices.ContainsFunc(facts.Observation.Failures, isPods)
 }
 
-// doingOf is what the operator says that it does now.
-func doingOf(etcd *druidv1alpha1.Etcd) string {
+// progressOf is what the operator says that it does now.
+func progressOf(etcd *druidv1alpha1.Etcd) string {
 	if etcd.DeletionTimestamp != nil && etcd.Status.LastOperation != nil {
 		return etcd.Status.LastOperation.Description
 	}
@@ -254,8 +254,8 @@ func doingOf(etcd *druidv1alpha1.Etcd) string {
 	return progressing.Message
 }
 
-// hiddenOf says what could not be seen: of each part of the observation the first reason, and how many more there are.
-func hiddenOf(o etcdcluster.Observation) []string {
+// unavailableOf says what could not be seen: of each part of the observation the first reason, and how many more there are.
+func unavailableOf(o etcdcluster.Observation) []string {
 	var parts []string
 	first, more := map[string]string{}, map[string]int{}
 	note := func(part, message string) {
@@ -270,22 +270,22 @@ func hiddenOf(o etcdcluster.Observation) []string {
 	for _, failure := range o.Failures {
 		note(string(failure.Section), failure.Message)
 	}
-	for _, answer := range o.Etcd.Members {
-		if !answer.Reachable && strings.Contains(answer.Error, "reading Secret") {
-			note("versions, sizes and revisions", answer.Error)
+	for _, endpoint := range o.Etcd.Members {
+		if !endpoint.Reachable && strings.Contains(endpoint.Error, "reading Secret") {
+			note("versions, sizes and revisions", endpoint.Error)
 		}
 	}
-	var hidden []string
+	var unavailable []string
 	for _, part := range parts {
 		// Who it is that lacks the right is known to the reader.
 		message, _, _ := strings.Cut(first[part], ": User ")
 		if more[part] > 0 {
 			message += fmt.Sprintf(", and %d more", more[part])
 		}
-		hidden = append(hidden, part+": "+message)
+		unavailable = append(unavailable, part+": "+message)
 	}
 
-	return hidden
+	return unavailable
 }
 
 func backupsOf(facts Facts) *Backups {
@@ -311,16 +311,16 @@ func snapshotOf(facts Facts, lease etcdcluster.Lease, conditionType druidv1alpha
 
 func membersOf(facts Facts) []Member {
 	var members []Member
-	for _, seen := range etcdcluster.MembersFor(facts.Canonical, facts.Observation) {
-		member := Member{Name: seen.Name, Role: roleOf(seen), State: memberStateOf(facts, seen)}
-		if id := seen.ID(); id != 0 {
+	for _, observed := range etcdcluster.MembersFor(facts.Canonical, facts.Observation) {
+		member := Member{Name: observed.Name, Role: roleOf(observed), State: memberStateOf(facts, observed)}
+		if id := observed.ID(); id != 0 {
 			member.ID = etcdcluster.FormatID(id)
 		}
-		if answer := seen.Answer; answer != nil && answer.Reachable {
-			member.Version, member.Revision, member.DBSize, member.InUse = answer.Version, answer.Revision, answer.DBSize, answer.DBSizeInUse
+		if endpoint := observed.Answer; endpoint != nil && endpoint.Reachable {
+			member.Version, member.Revision, member.DBSize, member.InUse = endpoint.Version, endpoint.Revision, endpoint.DBSize, endpoint.DBSizeInUse
 		}
-		if pod := seen.Pod; pod != nil {
-			member.Node, member.Started, member.Trouble = pod.Node, pod.CreationTime, pod.Trouble()
+		if pod := observed.Pod; pod != nil {
+			member.Node, member.Started, member.Warning = pod.Node, pod.CreationTime, pod.Trouble()
 			member.Outdated = pod.IsOutdated(facts.Observation.StatefulSet)
 			for _, container := range pod.Containers {
 				member.Restarts += container.Restarts

@@ -130,7 +130,7 @@ var _ = Describe("StatusFor", func() {
 			{Section: etcdcluster.SectionSecrets, Message: `secrets "b" is forbidden: User "v" cannot get it`},
 		}
 		facts.Observation.Etcd.Members = []etcdcluster.MemberAnswer{{Error: "reading Secret ca: forbidden"}}
-		Expect(report.StatusFor(facts).Hidden).To(Equal([]string{
+		Expect(report.StatusFor(facts).Unavailable).To(Equal([]string{
 			`Secrets: secrets "a" is forbidden, and 1 more`, "Leases: no", "versions, sizes and revisions: reading Secret ca: forbidden",
 		}))
 	})

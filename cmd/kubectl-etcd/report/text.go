@@ -31,7 +31,7 @@ func (s Status) Text(w io.Writer, wide bool) error {
 	page.backups(s)
 	page.certificates(s)
 	page.conditions(s)
-	page.hidden(s)
+	page.unavailable(s)
 	_, err := io.WriteString(w, page.String())
 
 	return err
@@ -66,7 +66,7 @@ func (p *page) head(s Status) {
 	} else {
 		p.line("STATE", "%s: %d of %d members serve, %d are a quorum", s.State, s.Serving, s.Desired, s.Quorum)
 	}
-	p.line("NOW", "%s", s.Doing)
+	p.line("NOW", "%s", s.Progressing)
 	switch {
 	case s.Observed == 0:
 		p.line("SPEC", "generation %d is the first to be carried out", s.Generation)
@@ -106,14 +106,14 @@ func (p *page) members(s Status) {
 		_, _ = fmt.Fprintln(table, strings.Join(row, "\t"))
 	}
 	_ = table.Flush()
-	p.troubles(s)
+	p.warnings(s)
 }
 
-// troubles says under the table what does not fit into it.
-func (p *page) troubles(s Status) {
+// warnings says under the table what does not fit into it.
+func (p *page) warnings(s Status) {
 	for _, member := range s.Members {
-		if member.Trouble != "" {
-			p.line("!", "%s", member.Trouble)
+		if member.Warning != "" {
+			p.line("!", "%s", member.Warning)
 		}
 		if member.Outdated && !p.wide {
 			p.line("!", "%s runs an older configuration than the newest", member.Name)
@@ -189,8 +189,8 @@ func (p *page) conditions(s Status) {
 	var fine []string
 	for _, condition := range s.Conditions {
 		switch {
-		case !p.wide && s.Backups != nil && toldByBackups[condition.Type]:
-		case p.wide || condition.Trouble || condition.Status == "Unknown":
+		case !p.wide && s.Backups != nil && shownWithBackups[condition.Type]:
+		case p.wide || condition.Warning || condition.Status == "Unknown":
 			p.line(mark(condition), "%s=%s (%s) for %s: %s", condition.Type, condition.Status, condition.Reason, p.age(condition.Since), condition.Message)
 		case condition.Type != "Progressing":
 			fine = append(fine, condition.Type)
@@ -201,12 +201,12 @@ func (p *page) conditions(s Status) {
 	}
 }
 
-// toldByBackups are the conditions whose messages stand with the snapshots.
-var toldByBackups = map[string]bool{"BackupReady": true, "FullSnapshotReady": true, "DeltaSnapshotReady": true}
+// shownWithBackups are the conditions whose messages stand with the snapshots.
+var shownWithBackups = map[string]bool{"BackupReady": true, "FullSnapshotReady": true, "DeltaSnapshotReady": true}
 
 func mark(condition Condition) string {
 	switch {
-	case condition.Trouble:
+	case condition.Warning:
 		return "TROUBLE"
 	case condition.Status == "Unknown":
 		return "UNKNOWN"
@@ -215,9 +215,9 @@ func mark(condition Condition) string {
 	}
 }
 
-func (p *page) hidden(s Status) {
-	for _, hidden := range s.Hidden {
-		p.line("NOT SEEN", "%s", hidden)
+func (p *page) unavailable(s Status) {
+	for _, unavailable := range s.Unavailable {
+		p.line("NOT SEEN", "%s", unavailable)
 	}
 }
 

@@ -101,7 +101,7 @@ type kind struct {
 
 var (
 	compactor           = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
-	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRehearsalJob}
+	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRestoreVerificationJob}
 )
 
 func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {

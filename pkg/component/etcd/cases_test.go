@@ -59,7 +59,7 @@ func goldenCases() []goldenCase {
 		{name: "externally-managed", input: inputOf(fixture.WithStore("S3"), externallyManaged)},
 		{name: "runtime-components-off", input: inputOf(fixture.WithStore("S3"),
 			fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", ""))},
-		{name: "older-form", input: olderForm},
+		{name: "deprecated-fields", input: deprecatedFields},
 	}, gardenletCases()...)
 }
 
@@ -97,8 +97,8 @@ func inputFor(obj *druidv1alpha1.Etcd) etcd.Input {
 	return in
 }
 
-func olderForm() etcd.Input {
-	manifest, err := os.ReadFile("../../../example/40-etcd-older-form.yaml")
+func deprecatedFields() etcd.Input {
+	manifest, err := os.ReadFile("../../../example/40-etcd-deprecated-fields.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	obj := &druidv1alpha1.Etcd{}
 	Expect(yaml.UnmarshalStrict(manifest, obj)).To(Succeed())

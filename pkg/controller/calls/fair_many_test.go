@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// silentFor is the time of a reconciliation of a slow object, which is requeued after slowRequeue.
-	silentFor, slowRequeue = 4 * time.Second, time.Second
+	// slowDuration is the time of a reconciliation of a slow object, which is requeued after slowRequeue.
+	slowDuration, slowRequeue = 4 * time.Second, time.Second
 	// fastFor is the time of a reconciliation of another object, which is requeued after fastRequeue.
 	fastFor, fastRequeue = 10 * time.Millisecond, 30 * time.Second
 )
@@ -63,8 +63,8 @@ func (s *simulation) Reconcile(ctx context.Context, request reconcile.Request) (
 	s.active++
 	s.mostActive = max(s.mostActive, s.active)
 	s.lock.Unlock()
-	elapse(silentFor)
-	observer.RecordRequest(ctx, silentFor)
+	elapse(slowDuration)
+	observer.RecordRequest(ctx, slowDuration)
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.active--
@@ -78,7 +78,7 @@ func (s *simulation) Reconcile(ctx context.Context, request reconcile.Request) (
 func (s *simulation) round() time.Duration {
 	limit := s.workers * 2 / 3
 
-	return time.Duration((s.slow+limit-1)/limit) * (silentFor + 300*time.Millisecond)
+	return time.Duration((s.slow+limit-1)/limit) * (slowDuration + 300*time.Millisecond)
 }
 
 // measure starts the measurement.
@@ -134,7 +134,7 @@ func (s *simulation) run(t *testing.T) {
 			elapse(fastRequeue / time.Duration(s.fast)) // they are not due all at the same moment
 		}
 	}
-	elapse(silentFor*time.Duration(s.slow/s.workers+2) + s.round()*3/2)
+	elapse(slowDuration*time.Duration(s.slow/s.workers+2) + s.round()*3/2)
 	s.measure()
 	elapse(s.round() * 3 / 2)
 	queue.ShutDown()

@@ -21,7 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-// predecessorsSecrets are those that the spec refers to, and one to which it does not refer any more.
+// etcdDruidSecrets are those that the spec refers to, and one to which it does not refer any more.
 var predecessorsSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
 }

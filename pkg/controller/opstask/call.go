@@ -120,8 +120,8 @@ func (r *Reconciler) requestSnapshot(ctx context.Context, task *druidv1alpha1.Et
 // annotation to recognize a snapshot of this task.
 func (r *Reconciler) recordRevision(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, o etcdcluster.Observation) error {
 	var revision int64
-	for _, answer := range o.Etcd.Members {
-		revision = max(revision, answer.Revision)
+	for _, status := range o.Etcd.Members {
+		revision = max(revision, status.Revision)
 	}
 	if revision == 0 {
 		return nil

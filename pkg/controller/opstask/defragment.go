@@ -121,11 +121,11 @@ func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.E
 		return result, fmt.Errorf("defragmenting member %s: %w", obs.Name, err)
 	}
 	result.Stall = metav1.Duration{Duration: r.Clock.Since(began).Round(time.Millisecond)}
-	answer, _, err := member.Status(ctx)
+	status, _, err := member.Status(ctx)
 	if err != nil {
 		return result, fmt.Errorf("asking member %s for its size: %w", obs.Name, err)
 	}
-	result.SizeBytesAfter = answer.DBSize
+	result.SizeBytesAfter = status.DBSize
 
 	return result, nil
 }

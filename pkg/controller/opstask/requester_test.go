@@ -138,7 +138,7 @@ var _ = Describe("Requester", func() {
 	})
 
 	DescribeTable("does not lose a request whose task name is in use by a task that is",
-		func(owner types.UID, tasks int, told string) {
+		func(owner types.UID, tasks int, event string) {
 			ctx := context.Background()
 			etcd := &druidv1alpha1.Etcd{}
 			etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
@@ -160,7 +160,7 @@ var _ = Describe("Requester", func() {
 			Expect(c.List(ctx, list)).To(Succeed())
 			Expect(list.Items).To(HaveLen(tasks))
 			Expect(recorder.Events).To(HaveLen(1))
-			Expect(<-recorder.Events).To(ContainSubstring(told))
+			Expect(<-recorder.Events).To(ContainSubstring(event))
 			read := &druidv1alpha1.Etcd{}
 			Expect(c.Get(ctx, client.ObjectKeyFromObject(etcd), read)).To(Succeed())
 			Expect(read.Annotations).To(BeEmpty())

@@ -65,7 +65,7 @@ var _ = Describe("Guard", func() {
 	lease := func(holder string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "druid-leader-election"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder}}
 	}
-	look := func() error {
+	check := func() error {
 		c = fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
 		guard.Client = c
 
@@ -80,7 +80,7 @@ var _ = Describe("Guard", func() {
 	DescribeTable("decides whether to be standby",
 		func(standsBy bool, found ...client.Object) {
 			objects = found
-			Expect(look()).To(Succeed())
+			Expect(check()).To(Succeed())
 			if standsBy {
 				Expect(guard.StandbyReason()).To(ContainSubstring("garden/etcd-druid"))
 				Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
@@ -107,32 +107,32 @@ var _ = Describe("Guard", func() {
 	})
 
 	It("keeps the last result while checks fail", func() {
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		calls.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("timeout")
 		}
-		Expect(look()).To(MatchError(ContainSubstring("timeout")))
+		Expect(check()).To(MatchError(ContainSubstring("timeout")))
 		Expect(guard.StandbyReason()).To(BeEmpty())
 	})
 
 	It("responds with its state", func() {
-		answer := func() string {
+		ownership := func() string {
 			response := httptest.NewRecorder()
 			guard.ServeHTTP(response, nil)
 
 			return response.Body.String()
 		}
-		Expect(look()).To(Succeed())
-		Expect(answer()).To(Equal("waiting for the election\n"))
+		Expect(check()).To(Succeed())
+		Expect(ownership()).To(Equal("waiting for the election\n"))
 		objects = []client.Object{deployment(1)}
-		Expect(look()).To(Succeed())
-		Expect(answer()).To(HavePrefix("standing by: Deployment garden/etcd-druid"))
+		Expect(check()).To(Succeed())
+		Expect(ownership()).To(HavePrefix("standing by: Deployment garden/etcd-druid"))
 		objects = nil
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		elected := make(chan struct{})
 		close(elected)
 		guard.Elected = elected
-		Expect(answer()).To(Equal("acting\n"))
+		Expect(ownership()).To(Equal("acting\n"))
 	})
 
 	It("ends a leading process when the etcd-druid runs again", func() {
@@ -140,7 +140,7 @@ var _ = Describe("Guard", func() {
 		elected := make(chan struct{})
 		close(elected)
 		guard.Elected, guard.Clock = elected, clock
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		ended := make(chan error, 1)
 		go func() { ended <- guard.Start(ctx) }()
 		Eventually(clock.HasWaiters).Should(BeTrue())
@@ -156,7 +156,7 @@ var _ = Describe("Guard", func() {
 			&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"a": "b"}}},
 			&admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}},
 		}
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		Expect(guard.StandbyReason()).To(ContainSubstring("being switched off"))
 
 		resource, scaled := &resourcesv1alpha1.ManagedResource{}, &appsv1.Deployment{}
@@ -181,7 +181,7 @@ var _ = Describe("Guard", func() {
 			deployment(1), pod("etcd-druid-a"), &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}},
 			&resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid"}},
 		}
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		Expect(guard.StandbyReason()).To(And(ContainSubstring("gardener-operator"), ContainSubstring("in place of etcd-druid")))
 		Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
 
@@ -202,13 +202,13 @@ var _ = Describe("Guard", func() {
 
 			return c.List(ctx, list, options...)
 		}
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		Expect(guard.StandbyReason()).To(ContainSubstring("being switched off"))
 	})
 
 	It("does not change the etcd-druid otherwise", func() {
 		objects = []client.Object{deployment(1), pod("etcd-druid-a")}
-		Expect(look()).To(Succeed())
+		Expect(check()).To(Succeed())
 		untouched := &appsv1.Deployment{}
 		Expect(c.Get(ctx, ownership.EtcdDruidKey, untouched)).To(Succeed())
 		Expect(untouched.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))

@@ -48,9 +48,9 @@ func SpecForEtcdDruid(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*dru
 func usesDeprecatedFields(etcd *druidv1alpha1.Etcd) bool {
 	none := druidv1alpha1.EtcdSpec{}
 
-	return !equality.Semantic.DeepEqual(etcd.Spec.OlderSpecForm, none.OlderSpecForm) ||
-		!equality.Semantic.DeepEqual(etcd.Spec.Etcd.OlderEtcdForm, none.Etcd.OlderEtcdForm) ||
-		!equality.Semantic.DeepEqual(etcd.Spec.Backup.OlderBackupForm, none.Backup.OlderBackupForm)
+	return !equality.Semantic.DeepEqual(etcd.Spec.DeprecatedSpecFields, none.DeprecatedSpecFields) ||
+		!equality.Semantic.DeepEqual(etcd.Spec.Etcd.DeprecatedEtcdFields, none.Etcd.DeprecatedEtcdFields) ||
+		!equality.Semantic.DeepEqual(etcd.Spec.Backup.DeprecatedBackupFields, none.Backup.DeprecatedBackupFields)
 }
 
 // setTLS references the mounted Secrets. If TLS is disabled it removes all references, since etcd-druid does not know

@@ -156,9 +156,9 @@ var _ = Describe("GiveBack", func() {
 		expires = now.Add(59 * 24 * time.Hour)
 		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
-		kept := read(c, "settled")
-		Expect(kept.DeletionTimestamp).To(BeNil())
-		Expect(kept.Annotations).To(BeEmpty())
+		remaining := read(c, "settled")
+		Expect(remaining.DeletionTimestamp).To(BeNil())
+		Expect(remaining.Annotations).To(BeEmpty())
 	})
 
 	Describe("an interruption", func() {

@@ -38,20 +38,20 @@ var _ = Describe("The webhook", func() {
 	}
 
 	It("refuses a request that it cannot read, and names the unreadable object", func(ctx SpecContext) {
-		answer := handler.Handle(ctx, req(admissionv1.Delete, "no JSON"))
-		Expect(answer.Allowed).To(BeFalse())
-		Expect(answer.Result.Code).To(BeEquivalentTo(http.StatusBadRequest))
-		Expect(answer.Result.Message).To(ContainSubstring("reading the object"))
+		response := handler.Handle(ctx, req(admissionv1.Delete, "no JSON"))
+		Expect(response.Allowed).To(BeFalse())
+		Expect(response.Result.Code).To(BeEquivalentTo(http.StatusBadRequest))
+		Expect(response.Result.Message).To(ContainSubstring("reading the object"))
 
-		answer = handler.Handle(ctx, req(admissionv1.Update, "{}"))
-		Expect(answer.Allowed).To(BeFalse())
-		Expect(answer.Result.Message).To(ContainSubstring("reading the object as it would be"))
+		response = handler.Handle(ctx, req(admissionv1.Update, "{}"))
+		Expect(response.Allowed).To(BeFalse())
+		Expect(response.Result.Message).To(ContainSubstring("reading the object as it would be"))
 	})
 
 	It("refuses while it cannot read Etcds", func(ctx SpecContext) {
-		answer := handler.Handle(ctx, req(admissionv1.Delete, "{}"))
-		Expect(answer.Allowed).To(BeFalse())
-		Expect(answer.Result.Message).To(ContainSubstring("no connection"))
+		response := handler.Handle(ctx, req(admissionv1.Delete, "{}"))
+		Expect(response.Allowed).To(BeFalse())
+		Expect(response.Result.Message).To(ContainSubstring("no connection"))
 	})
 
 	It("allows requests that neither change nor delete", func(ctx SpecContext) {

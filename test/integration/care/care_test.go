@@ -107,7 +107,7 @@ var _ = Describe("Care", func() {
 		serving()
 		heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
 		before := etcd.ResourceVersion
-		asked := members.Calls()
+		calls := members.Calls()
 		Consistently(func(g Gomega) string {
 			clock.Step(5 * time.Second)
 			heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
@@ -115,7 +115,7 @@ var _ = Describe("Care", func() {
 
 			return etcd.ResourceVersion
 		}, 6*period, period/3).Should(Equal(before))
-		Eventually(members.Calls).Should(BeNumerically(">", asked+4), "the members are asked meanwhile")
+		Eventually(members.Calls).Should(BeNumerically(">", calls+4), "the members are asked meanwhile")
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.ResourceVersion).To(Equal(before))
 	})

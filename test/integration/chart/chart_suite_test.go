@@ -45,11 +45,11 @@ var _ = BeforeSuite(func() {
 
 	env = environment.Start()
 	Expect(env.Client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "garden"}})).To(Succeed())
-	definitions := filepath.Join(environment.ModuleDirectory("github.com/gardener/gardener"), "example", "seed-crds")
+	crds := filepath.Join(environment.ModuleDirectory("github.com/gardener/gardener"), "example", "seed-crds")
 	_, err = envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{ErrorIfPathMissing: true, Paths: []string{
-		filepath.Join(definitions, "10-crd-autoscaling.k8s.io_verticalpodautoscalers.yaml"),
-		filepath.Join(definitions, "10-crd-monitoring.coreos.com_servicemonitors.yaml"),
-		filepath.Join(definitions, "10-crd-monitoring.coreos.com_prometheusrules.yaml"),
+		filepath.Join(crds, "10-crd-autoscaling.k8s.io_verticalpodautoscalers.yaml"),
+		filepath.Join(crds, "10-crd-monitoring.coreos.com_servicemonitors.yaml"),
+		filepath.Join(crds, "10-crd-monitoring.coreos.com_prometheusrules.yaml"),
 	}})
 	Expect(err).NotTo(HaveOccurred())
 })

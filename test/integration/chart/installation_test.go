@@ -110,7 +110,7 @@ var _ = Describe("the registration", func() {
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-config"}, config)).To(Succeed())
 		operator := runOperator(namespace, config.Data["config.yaml"])
 		etcd := newEtcd(ctx)
-		beCarriedOut(ctx, etcd)
+		awaitReconciled(ctx, etcd)
 
 		service := &corev1.Service{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: etcd.Name + "-client"}, service)).To(Succeed())

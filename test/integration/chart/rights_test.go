@@ -145,8 +145,8 @@ func change(ctx context.Context, etcd *druidv1alpha1.Etcd, mutate func(*druidv1a
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// beCarriedOut waits until the operator has reported that the last change succeeded.
-func beCarriedOut(ctx context.Context, etcd *druidv1alpha1.Etcd) {
+// awaitReconciled waits until the operator has reported that the last change succeeded.
+func awaitReconciled(ctx context.Context, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
 	Eventually(func(g Gomega) {
@@ -169,7 +169,7 @@ var _ = Describe("the rights that the chart grants", func() {
 			etcd := newEtcd(ctx, func(etcd *druidv1alpha1.Etcd) {
 				etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
 			})
-			beCarriedOut(ctx, etcd)
+			awaitReconciled(ctx, etcd)
 
 			statefulSet := &appsv1.StatefulSet{}
 			Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
@@ -178,7 +178,7 @@ var _ = Describe("the rights that the chart grants", func() {
 
 			By("replacing its pod")
 			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["changed"] = "true" })
-			beCarriedOut(ctx, etcd)
+			awaitReconciled(ctx, etcd)
 			Eventually(func(g Gomega) {
 				replaced := &corev1.Pod{}
 				g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(pod), replaced)).To(Succeed())
@@ -187,11 +187,11 @@ var _ = Describe("the rights that the chart grants", func() {
 
 			By("changing what a StatefulSet cannot change in place")
 			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) })
-			beCarriedOut(ctx, etcd)
+			awaitReconciled(ctx, etcd)
 
 			By("hibernating it")
 			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
-			beCarriedOut(ctx, etcd)
+			awaitReconciled(ctx, etcd)
 
 			By("deleting it with its volume")
 			Expect(env.Client.Delete(ctx, etcd)).To(Succeed())

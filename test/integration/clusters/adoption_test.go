@@ -25,30 +25,30 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-const predecessorsFinalizer = "druid.gardener.cloud/etcd-druid"
+const etcdDruidFinalizer = "druid.gardener.cloud/etcd-druid"
 
-// predecessorsSecrets are those that the spec refers to, and one to which it does not refer any more.
-var predecessorsSecrets = []string{
+// etcdDruidSecrets are those that the spec refers to, and one to which it does not refer any more.
+var etcdDruidSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
 }
 
-// predecessors makes a cluster as etcd-druid runs it, with TLS, and waits until it runs.
-func predecessors(ctx context.Context, namespace string, replicas int32) *druidv1alpha1.Etcd {
+// createWithEtcdDruid makes a cluster as etcd-druid runs it, with TLS, and waits until it runs.
+func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) *druidv1alpha1.Etcd {
 	GinkgoHelper()
-	for _, name := range predecessorsSecrets {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{predecessorsFinalizer}}}
+	for _, name := range etcdDruidSecrets {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Finalizers: []string{etcdDruidFinalizer}}}
 		secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
 		Expect(env.Client.Create(ctx, secret)).To(Succeed())
 	}
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace), fixture.WithReplicas(replicas), fixture.WithTLS())
-	etcd.UID, etcd.Generation, etcd.Finalizers = "", 0, []string{predecessorsFinalizer}
+	etcd.UID, etcd.Generation, etcd.Finalizers = "", 0, []string{etcdDruidFinalizer}
 	etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
-	predecessor := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
-	for _, obj := range predecessor.Objects() {
+	druid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+	for _, obj := range druid.Objects() {
 		Expect(env.Client.Create(ctx, obj)).To(Succeed())
 	}
-	etcd.Status = predecessor.Status()
+	etcd.Status = druid.Status()
 	Expect(env.Client.Status().Update(ctx, etcd)).To(Succeed())
 	Eventually(func(g Gomega) {
 		statefulSet := &appsv1.StatefulSet{}
@@ -97,7 +97,7 @@ func podsMade(ctx context.Context, namespace string) func() int {
 var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 	DescribeTable("should take one roll, and keep everything that has a memory", func(ctx SpecContext, replicas int) {
 		namespace := env.Namespace(ctx, "adoption")
-		predecessors(ctx, namespace, int32(replicas)) // #nosec G115 -- a handful
+		createWithEtcdDruid(ctx, namespace, int32(replicas)) // #nosec G115 -- a handful
 		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
 		statefulSets, services := identities(ctx, namespace, &appsv1.StatefulSetList{}), identities(ctx, namespace, &corev1.ServiceList{})
 		leases := identities(ctx, namespace, &coordinationv1.LeaseList{})
@@ -120,7 +120,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 
 		By("adopting it")
 		update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
-		Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue())
+		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 
 		Expect(made()).To(Equal(2*replicas), "each pod is replaced once")
 		for name, uid := range identities(ctx, namespace, &corev1.PodList{}) {
@@ -133,7 +133,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		config := &corev1.ConfigMap{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main-config"}, config)).To(Succeed())
 		Expect(config.Data["etcd.conf.yaml"]).To(ContainSubstring("initial-cluster-token: etcd-cluster\n"))
-		for _, name := range predecessorsSecrets {
+		for _, name := range etcdDruidSecrets {
 			secret := &corev1.Secret{}
 			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)).To(Succeed())
 			Expect(secret.Finalizers).To(BeEmpty(), name)
@@ -145,11 +145,11 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 
 	DescribeTable("should not be in the way of a namespace that is deleted", func(ctx SpecContext, isAdopted bool) {
 		namespace := env.Namespace(ctx, "adoption")
-		etcd := predecessors(ctx, namespace, 1)
+		etcd := createWithEtcdDruid(ctx, namespace, 1)
 		DeferCleanup((&life{}).begin(namespace, &members{namespace: namespace}))
 		if isAdopted {
 			update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
-			Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue())
+			Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 		}
 
 		By("being the controller of namespaces")

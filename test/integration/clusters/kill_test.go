@@ -39,7 +39,7 @@ const (
 )
 
 // story is something that happens to an Etcd.
-type story struct {
+type scenario struct {
 	name string
 	// given makes what was before, each carried out by an undisturbed operator.
 	given []func(context.Context, string)
@@ -78,9 +78,9 @@ func remove(ctx context.Context, namespace string) {
 	Expect(env.Client.Delete(ctx, &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"}})).To(Succeed())
 }
 
-func stories() []story {
+func scenarios() []scenario {
 	one, three := []func(context.Context, string){create(1)}, []func(context.Context, string){create(3)}
-	return []story{
+	return []scenario{
 		{name: "creating one member", when: create(1)},
 		{name: "creating three members", when: create(3)},
 		{name: "growing from one to three members", given: one, when: resize(3)},
@@ -96,38 +96,38 @@ func stories() []story {
 
 // play plays a story in a namespace of its own, with an operator that dies as life says, and returns the namespace when
 // everything has come to rest.
-func play(ctx context.Context, s story, l *life) string {
+func play(ctx context.Context, s scenario, l *life) string {
 	namespace := env.Namespace(ctx, "clusters")
 	etcds := &members{namespace: namespace}
 	if len(s.given) > 0 {
 		stop := (&life{}).begin(namespace, etcds)
 		for _, happen := range s.given {
 			happen(ctx, namespace)
-			Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue())
+			Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 		}
 		stop()
 	}
 	s.when(ctx, namespace)
 	stop := l.begin(namespace, etcds)
-	Eventually(func() bool { return l.isDead() || isCarriedOut(ctx, namespace) }).Should(BeTrue(), s.name)
+	Eventually(func() bool { return l.isDead() || isReconciled(ctx, namespace) }).Should(BeTrue(), s.name)
 	stop()
 	if l.isDead() {
 		stop := (&life{}).begin(namespace, etcds)
 		defer stop()
-		Eventually(isCarriedOut).WithArguments(ctx, namespace).Should(BeTrue(), "%s, killed at write %d", s.name, l.killAt)
+		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue(), "%s, killed at write %d", s.name, l.killAt)
 	}
 	return namespace
 }
 
-// isCarriedOut is true when the Etcd is as it was asked for, or gone.
-func isCarriedOut(ctx context.Context, namespace string) bool {
+// isReconciled is true when the Etcd is as it was asked for, or gone.
+func isReconciled(ctx context.Context, namespace string) bool {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd); err != nil {
 		return client.IgnoreNotFound(err) == nil
 	}
-	_, isAsked := etcd.Annotations["druid.gardener.cloud/operation"]
+	_, isRequested := etcd.Annotations["druid.gardener.cloud/operation"]
 	last, observed := etcd.Status.LastOperation, etcd.Status.ObservedGeneration
-	return !isAsked && last != nil && last.State == "Succeeded" && observed != nil && *observed == etcd.Generation && etcd.DeletionTimestamp == nil
+	return !isRequested && last != nil && last.State == "Succeeded" && observed != nil && *observed == etcd.Generation && etcd.DeletionTimestamp == nil
 }
 
 // snapshot is everything in a namespace that a run came to.
@@ -171,7 +171,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		random := rand.New(rand.NewPCG(seed, seed)) // #nosec G404 -- a sample, no secret
 		fmt.Printf("\nCRASH_SEED=%d\n", seed)
 
-		all := stories()
+		all := scenarios()
 		references, writes := make([][]string, len(all)), make([]int, len(all))
 		allAtOnce(len(all), func(i int) {
 			undisturbed := &life{}

@@ -80,10 +80,10 @@ var _ = Describe("Compaction", func() {
 	It("compacts nothing while what is known of the snapshots tells of a store of before", func() {
 		c := newCluster()
 		c.usesStore("S3", "test-bucket", c.etcd.Namespace+"/test")
-		c.tellsOf(c.full, `S3 container "old-bucket" prefix "old"`)
+		c.recordsStore(c.full, `S3 container "old-bucket" prefix "old"`)
 		c.records(c.delta, 1200)
 		Consistently(c.jobNames).Should(BeEmpty())
-		c.tellsOf(c.full, fmt.Sprintf("S3 container %q prefix %q", "test-bucket", c.etcd.Namespace+"/test"))
+		c.recordsStore(c.full, fmt.Sprintf("S3 container %q prefix %q", "test-bucket", c.etcd.Namespace+"/test"))
 		c.records(c.delta, 1201)
 		c.job("1")
 	})

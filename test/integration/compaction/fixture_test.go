@@ -100,11 +100,11 @@ func (c *cluster) usesStore(provider, container, prefix string) {
 	Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
 }
 
-// tellsOf lets a lease tell of snapshots in this store.
-func (c *cluster) tellsOf(lease *coordinationv1.Lease, place string) {
+// recordsStore lets a lease tell of snapshots in this store.
+func (c *cluster) recordsStore(lease *coordinationv1.Lease, location string) {
 	GinkgoHelper()
 	before := lease.DeepCopy()
-	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, "etcd-druid.extensions.gardener.cloud/store", place)
+	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, "etcd-druid.extensions.gardener.cloud/store", location)
 	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }
 

@@ -50,7 +50,7 @@ var (
 
 var _ = BeforeSuite(func() {
 	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must name a folder with etcd and kube-apiserver: run the suite through make")
-	testEnvironment := &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{CRDs: definitions()}}
+	testEnvironment := &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{CRDs: currentCRDs()}}
 	restConfig, err := testEnvironment.Start()
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(testEnvironment.Stop)
@@ -74,7 +74,7 @@ var _ = BeforeEach(func() {
 	warnings.reset()
 })
 
-func definitions() []*apiextensionsv1.CustomResourceDefinition {
+func currentCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	GinkgoHelper()
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, content := range crds.All() {
@@ -88,7 +88,7 @@ func definitions() []*apiextensionsv1.CustomResourceDefinition {
 
 func installPolicy() {
 	GinkgoHelper()
-	policyYAML, bindingYAML, _ := strings.Cut(crds.OlderFormWarnings(), "\n---\n")
+	policyYAML, bindingYAML, _ := strings.Cut(crds.DeprecatedFieldsWarnings(), "\n---\n")
 	policy, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
 	Expect(yaml.UnmarshalStrict([]byte(policyYAML), policy)).To(Succeed())
 	Expect(yaml.UnmarshalStrict([]byte(bindingYAML), binding)).To(Succeed())

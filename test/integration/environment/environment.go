@@ -69,11 +69,11 @@ func (e *Environment) WithoutExtensions() {
 	GinkgoHelper()
 
 	for _, name := range []string{"clusters", "backupentries", "backupbuckets"} {
-		definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name + ".extensions.gardener.cloud"}}
-		definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		Expect(e.Client.Delete(context.Background(), definition)).To(Succeed())
+		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name + ".extensions.gardener.cloud"}}
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		Expect(e.Client.Delete(context.Background(), crd)).To(Succeed())
 		Eventually(func() bool {
-			return apierrors.IsNotFound(e.Client.Get(context.Background(), client.ObjectKeyFromObject(definition), definition))
+			return apierrors.IsNotFound(e.Client.Get(context.Background(), client.ObjectKeyFromObject(crd), crd))
 		}, 2*time.Minute).Should(BeTrue(), name)
 	}
 }

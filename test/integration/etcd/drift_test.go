@@ -31,9 +31,9 @@ const repairTime = 10 * time.Second
 const repairsAnnotation = "etcd-druid.extensions.gardener.cloud/repairs"
 
 // createWithStore creates an Etcd with a store, and waits until it is reconciled.
-func createWithStore(ctx context.Context) *story {
+func createWithStore(ctx context.Context) *testEtcd {
 	GinkgoHelper()
-	s := &story{namespace: env.Namespace(ctx, "drift")}
+	s := &testEtcd{namespace: env.Namespace(ctx, "drift")}
 	Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup"}})).To(Succeed())
 	s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
@@ -46,13 +46,13 @@ func createWithStore(ctx context.Context) *story {
 }
 
 // payload is the name of the Secret of the ManagedResource.
-func (s *story) payload(ctx context.Context) string {
+func (s *testEtcd) payload(ctx context.Context) string {
 	GinkgoHelper()
 	return s.managedResource(ctx, Default).Spec.SecretRefs[0].Name
 }
 
 // change patches an object.
-func (s *story) change(ctx context.Context, obj client.Object, mutate func()) {
+func (s *testEtcd) change(ctx context.Context, obj client.Object, mutate func()) {
 	GinkgoHelper()
 	before := obj.DeepCopyObject().(client.Object)
 	mutate()
@@ -94,7 +94,7 @@ var _ = Describe("Drift", func() {
 		s.get(ctx, Default, lease, "main-full-snap")
 		Expect(metav1.IsControlledBy(lease, s.read(ctx, Default))).To(BeTrue())
 		Expect(lease.Labels).To(HaveKeyWithValue("app.kubernetes.io/part-of", "main"))
-		s.eventuallyTold(ctx, "Normal RepairingDrift: Recreated what was deleted: Lease main-0 is gone")
+		s.expectEvent(ctx, "Normal RepairingDrift: Recreated what was deleted: Lease main-0 is gone")
 	})
 
 	It("should repair at once what others change", func(ctx SpecContext) {
@@ -127,7 +127,7 @@ var _ = Describe("Drift", func() {
 			}, repairTime).Should(Succeed(), "%T %s was not repaired", changed.obj, changed.name)
 			s.ready(ctx)
 		}
-		s.eventuallyTold(ctx, "Normal RepairingDrift: Requesting ManagedResource druid-main to be applied again: Service main-client differs from its rendering in spec.selector.x")
+		s.expectEvent(ctx, "Normal RepairingDrift: Requesting ManagedResource druid-main to be applied again: Service main-client differs from its rendering in spec.selector.x")
 	})
 
 	It("should repair once in five minutes what another writer keeps changing, and name it", func(ctx SpecContext) {
@@ -159,7 +159,7 @@ var _ = Describe("Drift", func() {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "True", "Waiting",
 				"Service main-client differs from its rendering in spec.selector.x although the operator repaired it at "+at))
 		}, repairTime).Should(Succeed())
-		s.eventuallyTold(ctx, "Warning DriftNotRepaired: Waiting to repair again: Service main-client differs")
+		s.expectEvent(ctx, "Warning DriftNotRepaired: Waiting to repair again: Service main-client differs")
 		Consistently(func(g Gomega) {
 			otherWriter(g)
 			g.Expect(s.managedResource(ctx, g).Annotations).To(HaveKeyWithValue(repairsAnnotation, repairs))
@@ -188,7 +188,7 @@ var _ = Describe("Drift", func() {
 			g.Expect(s.managedResource(ctx, g).Annotations[repairsAnnotation]).To(ContainSubstring("Lease/main-0"))
 		}, repairTime).Should(Succeed())
 		Expect(env.Client.Delete(ctx, lease)).To(Succeed())
-		s.eventuallyTold(ctx, "Warning DriftNotRepaired: Waiting to repair again: Lease main-0 is gone")
+		s.expectEvent(ctx, "Warning DriftNotRepaired: Waiting to repair again: Lease main-0 is gone")
 		Expect(client.IgnoreNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(lease), lease))).To(Succeed())
 		Expect(s.read(ctx, Default).Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
@@ -207,7 +207,7 @@ var _ = Describe("Drift", func() {
 		}, repairTime).Should(Succeed())
 		Expect(tasks.Items[0].Name).To(HavePrefix("main-full-snap-"))
 		Expect(tasks.Items[0].Spec.Config.OnDemandSnapshot).To(HaveField("Type", druidv1alpha1.OnDemandSnapshotTypeFull))
-		s.eventuallyTold(ctx, "Normal SnapshotLeaseRecreated: Lease main-full-snap was recreated and records no snapshot")
+		s.expectEvent(ctx, "Normal SnapshotLeaseRecreated: Lease main-full-snap was recreated and records no snapshot")
 
 		pod = s.pod(ctx, Default)
 		s.change(ctx, pod, func() { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/wake", "1") })

@@ -70,7 +70,7 @@ var _ = Describe("Etcd with a store", func() {
 		sidecars.SetRevision(42)
 	})
 
-	conditionOf := func(ctx context.Context, g Gomega, s *story) []druidv1alpha1.Condition {
+	conditionOf := func(ctx context.Context, g Gomega, s *testEtcd) []druidv1alpha1.Condition {
 		return s.read(ctx, g).Status.Conditions
 	}
 
@@ -92,8 +92,8 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified", "full snapshot Full-00000000-00000042", "revision 42"))
 		Expect(fixture.Record(s.managedResource(ctx, Default)).FinalSnapshot).To(And(
 			HaveField("Generation", BeEquivalentTo(2)), HaveField("Snapshot.Name", HavePrefix("Full-00000000-00000042-"))))
-		s.eventuallyTold(ctx, "Normal FinalSnapshotTaken: Took and verified full snapshot")
-		s.eventuallyTold(ctx, "Normal Hibernating: The members are stopped with full snapshot")
+		s.expectEvent(ctx, "Normal FinalSnapshotTaken: Took and verified full snapshot")
+		s.expectEvent(ctx, "Normal Hibernating: The members are stopped with full snapshot")
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Replicas = 1
@@ -147,7 +147,7 @@ var _ = Describe("Etcd with a store", func() {
 
 		release()
 		expectGone(ctx, s)
-		s.eventuallyTold(ctx, "Normal DeletingVolumes: The volumes are deleted with full snapshot Full-00000000-00000042")
+		s.expectEvent(ctx, "Normal DeletingVolumes: The volumes are deleted with full snapshot Full-00000000-00000042")
 	})
 
 	It("should not delete volumes of long ago, whose claims carry other labels, before a snapshot was verified", func(ctx SpecContext) {
@@ -222,17 +222,17 @@ var _ = Describe("Etcd with a store", func() {
 		before := sidecars.SnapshotRequests()
 		sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused))
 		s.update(ctx, hibernate)
-		told := func(g Gomega) {
+		reportsAttempts := func(g Gomega) {
 			g.Expect(conditionOf(ctx, g, s)).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotFailed", "sidecar refuses: 500", "attempt 2 of 3"))
 		}
-		Eventually(told).Should(Succeed())
+		Eventually(reportsAttempts).Should(Succeed())
 		sidecars.Fail(nil)
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		Eventually(sidecars.SnapshotRequests).WithTimeout(time.Minute).Should(BeNumerically(">", before+1))
 		// Something happens, so that it is looked at while the attempt runs.
 		Expect(env.Client.Patch(ctx, s.pod(ctx, Default), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"network":"10.0.0.1"}}}`)))).To(Succeed())
-		Consistently(told).WithTimeout(2 * time.Second).Should(Succeed())
+		Consistently(reportsAttempts).WithTimeout(2 * time.Second).Should(Succeed())
 		release()
 		s.ready(ctx)
 	})
@@ -249,14 +249,14 @@ var _ = Describe("Etcd with a store", func() {
 				g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Delete")), HaveField("State", BeEquivalentTo("Processing")), HaveField("Description", ContainSubstring("skip-final-snapshot"))))
 			}).Should(Succeed())
 			unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
-			s.eventuallyTold(ctx, "Warning FinalSnapshotFailed: Attempt 1: ")
+			s.expectEvent(ctx, "Warning FinalSnapshotFailed: Attempt 1: ")
 
 			By("going on when the annotation says so")
 			s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
 			})
 			expectGone(ctx, s)
-			s.eventuallyTold(ctx, "Normal DeletingVolumes: The volumes are deleted with no full snapshot: the annotation")
+			s.expectEvent(ctx, "Normal DeletingVolumes: The volumes are deleted with no full snapshot: the annotation")
 		},
 		Entry("the store is down", func() { sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused)) }, "sidecar refuses: 500"),
 		Entry("a snapshot lacks what was acknowledged", func() { sidecars.SetRevision(41) }, "it ends with revision 41, and etcd was at 42 before"),

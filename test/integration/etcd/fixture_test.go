@@ -32,27 +32,27 @@ func newEtcd(namespace string, mutate ...func(*druidv1alpha1.Etcd)) *druidv1alph
 	return etcd
 }
 
-// story is an Etcd in a namespace of its own.
-type story struct {
+// testEtcd is an Etcd in a namespace of its own.
+type testEtcd struct {
 	namespace string
 	etcd      *druidv1alpha1.Etcd
 }
 
-func create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) *story {
+func create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) *testEtcd {
 	GinkgoHelper()
-	s := &story{namespace: env.Namespace(ctx, "etcd")}
+	s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 	s.create(ctx, mutate...)
 	return s
 }
 
-func (s *story) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) {
+func (s *testEtcd) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	s.etcd = newEtcd(s.namespace, mutate...)
 	Expect(env.Client.Create(ctx, s.etcd)).To(Succeed())
 }
 
 // update changes the Etcd as its author would.
-func (s *story) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
+func (s *testEtcd) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Eventually(func() error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), s.etcd); err != nil {
@@ -64,36 +64,36 @@ func (s *story) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 }
 
 // read reads the Etcd anew.
-func (s *story) read(ctx context.Context, g Gomega) *druidv1alpha1.Etcd {
+func (s *testEtcd) read(ctx context.Context, g Gomega) *druidv1alpha1.Etcd {
 	etcd := &druidv1alpha1.Etcd{}
 	g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), etcd)).To(Succeed())
 	return etcd
 }
 
-func (s *story) get(ctx context.Context, g Gomega, obj client.Object, name string) {
+func (s *testEtcd) get(ctx context.Context, g Gomega, obj client.Object, name string) {
 	g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, obj)).To(Succeed())
 }
 
-func (s *story) managedResource(ctx context.Context, g Gomega) *resourcesv1alpha1.ManagedResource {
+func (s *testEtcd) managedResource(ctx context.Context, g Gomega) *resourcesv1alpha1.ManagedResource {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	s.get(ctx, g, mr, "druid-main")
 	return mr
 }
 
-func (s *story) statefulSet(ctx context.Context, g Gomega) *appsv1.StatefulSet {
+func (s *testEtcd) statefulSet(ctx context.Context, g Gomega) *appsv1.StatefulSet {
 	statefulSet := &appsv1.StatefulSet{}
 	s.get(ctx, g, statefulSet, "main")
 	return statefulSet
 }
 
-func (s *story) pod(ctx context.Context, g Gomega) *corev1.Pod {
+func (s *testEtcd) pod(ctx context.Context, g Gomega) *corev1.Pod {
 	pod := &corev1.Pod{}
 	s.get(ctx, g, pod, "main-0")
 	return pod
 }
 
 // ready waits until the newest generation is carried out and everything runs, as gardenlet would.
-func (s *story) ready(ctx context.Context) {
+func (s *testEtcd) ready(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		etcd := s.read(ctx, g)
@@ -123,7 +123,7 @@ func haveCondition(conditionType, status, reason string, message ...string) gome
 }
 
 // events are "reason: note" of all events about the Etcd.
-func (s *story) events(ctx context.Context, g Gomega) []string {
+func (s *testEtcd) events(ctx context.Context, g Gomega) []string {
 	events := &corev1.EventList{}
 	g.Expect(env.Client.List(ctx, events, client.InNamespace(s.namespace))).To(Succeed())
 	var notes []string
@@ -135,8 +135,8 @@ func (s *story) events(ctx context.Context, g Gomega) []string {
 	return notes
 }
 
-// eventuallyTold waits for an event about the Etcd that begins like this: events are written when what they tell of is done.
-func (s *story) eventuallyTold(ctx context.Context, beginning string) {
+// expectEvent waits for an event about the Etcd that begins like this: events are written when what they tell of is done.
+func (s *testEtcd) expectEvent(ctx context.Context, beginning string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) { g.Expect(s.events(ctx, g)).To(ContainElement(HavePrefix(beginning))) }).Should(Succeed())
 }

@@ -80,7 +80,7 @@ var _ = Describe("The life of an Etcd", func() {
 	})
 
 	It("should say what it waits for while a pod does not get ready", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		statefulSets.Hold(s.namespace, true)
 		s.create(ctx)
 		Eventually(func(g Gomega) {
@@ -157,7 +157,7 @@ var _ = Describe("The life of an Etcd", func() {
 	})
 
 	It("should delete what a predecessor made without a ManagedResource", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/suspend-etcd-spec-reconcile", "true")
@@ -204,7 +204,7 @@ var _ = Describe("The life of an Etcd", func() {
 })
 
 // expectGone waits until the Etcd and all that was made for it is gone, but for its volume claims.
-func expectGone(ctx SpecContext, s *story) {
+func expectGone(ctx SpecContext, s *testEtcd) {
 	GinkgoHelper()
 	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
 		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))

@@ -26,14 +26,14 @@ func named(name string) func(*druidv1alpha1.Etcd) {
 }
 
 // expectRefused waits until an Etcd is refused with a message that has these parts.
-func expectRefused(ctx context.Context, s *story, parts ...string) {
+func expectRefused(ctx context.Context, s *testEtcd, parts ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", parts...))
 	}).Should(Succeed())
 }
 
-func expectDeleted(ctx context.Context, s *story) {
+func expectDeleted(ctx context.Context, s *testEtcd) {
 	GinkgoHelper()
 	Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
@@ -71,7 +71,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "default"}, account)
 		}).Should(Succeed())
 
-		s := &story{namespace: namespace}
+		s := &testEtcd{namespace: namespace}
 		s.create(ctx, named("default"))
 		expectRefused(ctx, s, "ServiceAccount default in namespace "+namespace+" exists and does not belong to this Etcd", "create the Etcd with another name")
 		expectDeleted(ctx, s)
@@ -83,7 +83,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("should not keep an Etcd from being deleted whose object something else creates again and again", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		s.create(ctx, named("tenant"))
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "tenant"}}
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(account), account) }).Should(Succeed())
@@ -96,7 +96,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("should be accepted once it is gone", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-client"},
 			Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}},
@@ -117,7 +117,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 		lease := &coordinationv1.Lease{}
 		first.get(ctx, Default, lease, "p-a-0")
 
-		second := &story{namespace: first.namespace}
+		second := &testEtcd{namespace: first.namespace}
 		second.create(ctx, named("p-a"))
 		expectRefused(ctx, second, "Lease p-a-0 in namespace "+first.namespace+" exists and does not belong to this Etcd")
 		unchanged(ctx, lease)
@@ -127,7 +127,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 	}, SpecTimeout(2*time.Minute))
 
 	It("should be left alone where it is a claim", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-main-0", Labels: map[string]string{"app": "something-else"}},
 			Spec: corev1.PersistentVolumeClaimSpec{
@@ -160,7 +160,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 
 var _ = Describe("A Local store", func() {
 	It("should be refused in a directory that the operator's configuration does not list", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup"}, Data: map[string][]byte{"hostPath": []byte("/var/lib")}}
 		Expect(env.Client.Create(ctx, secret)).To(Succeed())
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {

@@ -179,7 +179,7 @@ var _ = Describe("A changed spec", func() {
 	})
 
 	It("should refuse another store than the one that was first used", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup"}})).To(Succeed())
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
@@ -266,7 +266,7 @@ var _ = Describe("What an Etcd needs", func() {
 			ClientTLSSecretRef: corev1.SecretReference{Name: "client"},
 		}
 	}
-	secret := func(ctx SpecContext, s *story, name string, keys ...string) {
+	secret := func(ctx SpecContext, s *testEtcd, name string, keys ...string) {
 		GinkgoHelper()
 		data := map[string][]byte{}
 		for _, key := range keys {
@@ -310,7 +310,7 @@ var _ = Describe("What an Etcd needs", func() {
 	})
 
 	It("should release its secrets from the predecessor's finalizer", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		for _, name := range []string{"ca", "server", "client"} {
 			Expect(env.Client.Create(ctx, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Finalizers: []string{"druid.gardener.cloud/etcd-druid"}},
@@ -327,7 +327,7 @@ var _ = Describe("What an Etcd needs", func() {
 	})
 
 	It("should make the lease of an earlier Etcd anew", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		stale := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: s.namespace, Name: "main-0",
@@ -345,7 +345,7 @@ var _ = Describe("What an Etcd needs", func() {
 	})
 
 	It("should not take a lease that belongs to somebody else", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-0"}}
 		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
 		s.create(ctx)
@@ -357,7 +357,7 @@ var _ = Describe("What an Etcd needs", func() {
 	})
 
 	It("should refuse a ManagedResource of that name that somebody else wrote", func(ctx SpecContext) {
-		s := &story{namespace: env.Namespace(ctx, "etcd")}
+		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		foreign := newForeignManagedResource(s.namespace)
 		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
 		s.create(ctx)

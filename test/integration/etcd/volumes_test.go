@@ -20,9 +20,9 @@ import (
 
 var _ = Describe("The volumes of an Etcd", func() {
 	// createIn makes an Etcd with a bound claim of 16Gi in a new class.
-	createIn := func(ctx context.Context, growable bool) *story {
+	createIn := func(ctx context.Context, expandable bool) *testEtcd {
 		GinkgoHelper()
-		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "class-"}, Provisioner: "played", AllowVolumeExpansion: &growable}
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "class-"}, Provisioner: "played", AllowVolumeExpansion: &expandable}
 		Expect(env.Client.Create(ctx, class)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, class)).To(Succeed()) })
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = &class.Name })
@@ -37,14 +37,14 @@ var _ = Describe("The volumes of an Etcd", func() {
 
 		return s
 	}
-	ask := func(ctx context.Context, s *story, size string) {
+	resize := func(ctx context.Context, s *testEtcd, size string) {
 		GinkgoHelper()
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.StorageCapacity = new(resource.MustParse(size))
 			setOperation("gardener.cloud/operation")(etcd)
 		})
 	}
-	requested := func(ctx context.Context, s *story) string {
+	requested := func(ctx context.Context, s *testEtcd) string {
 		claim := &corev1.PersistentVolumeClaim{}
 		s.get(ctx, Default, claim, "main-main-0")
 
@@ -54,7 +54,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 	It("should grow in place, with the StatefulSet made anew around its pod", func(ctx SpecContext) {
 		s := createIn(ctx, true)
 		statefulSet, pod := s.statefulSet(ctx, Default), s.pod(ctx, Default)
-		ask(ctx, s, "32Gi")
+		resize(ctx, s, "32Gi")
 		s.ready(ctx)
 		Expect(requested(ctx, s)).To(Equal("32Gi"))
 		Expect(s.statefulSet(ctx, Default).UID).NotTo(Equal(statefulSet.UID))
@@ -62,17 +62,17 @@ var _ = Describe("The volumes of an Etcd", func() {
 	})
 
 	DescribeTable("should be refused what they cannot become, once and with the way out",
-		func(ctx SpecContext, growable bool, size, message string) {
-			s := createIn(ctx, growable)
+		func(ctx SpecContext, expandable bool, size, message string) {
+			s := createIn(ctx, expandable)
 			statefulSet, mr := s.statefulSet(ctx, Default), s.managedResource(ctx, Default)
-			ask(ctx, s, size)
+			resize(ctx, s, size)
 			Eventually(func(g Gomega) {
 				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", message))
 			}).Should(Succeed())
 			unchanged(ctx, mr, s.etcd, statefulSet)
 			Expect(requested(ctx, s)).To(Equal("16Gi"))
 
-			ask(ctx, s, "16Gi")
+			resize(ctx, s, "16Gi")
 			s.ready(ctx)
 		},
 		Entry("larger, of a class that does not allow it", false, "32Gi", "does not allow it"),
@@ -89,7 +89,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 		quota.Status.Hard, quota.Status.Used = quota.Spec.Hard, corev1.ResourceList{"requests.storage": resource.MustParse("16Gi")}
 		Expect(env.Client.Status().Update(ctx, quota)).To(Succeed())
 		statefulSet := s.statefulSet(ctx, Default)
-		ask(ctx, s, "32Gi")
+		resize(ctx, s, "32Gi")
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "exceeded quota"))
 		}).Should(Succeed())

@@ -16,7 +16,7 @@ import (
 
 var _ = Describe("Certificates", func() {
 	It("should be issued for an Etcd that says nothing about TLS", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx)
 		s.ready(ctx)
 
@@ -37,16 +37,16 @@ var _ = Describe("Certificates", func() {
 		Expect(string(connection.Data["endpoints"])).To(Equal("https://main-client." + s.namespace + ".svc:2379"))
 		Expect(s.connects(ctx, Default, s.connection(ctx, Default))).To(Succeed())
 
-		other := newStory(ctx)
+		other := newTestEtcd(ctx)
 		other.create(ctx)
 		other.ready(ctx)
 		Expect(other.connects(ctx, Default, s.connection(ctx, Default))).NotTo(Succeed())
 	})
 
 	It("should leave those of a second Etcd in the namespace alone when the first is deleted", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx)
-		second := &story{namespace: s.namespace, etcd: newEtcd(s.namespace, "main-client")} // a name that is also the beginning of names of the first
+		second := &testEtcd{namespace: s.namespace, etcd: newEtcd(s.namespace, "main-client")} // a name that is also the beginning of names of the first
 		second.create(ctx)
 		s.ready(ctx)
 		second.ready(ctx)
@@ -65,7 +65,7 @@ var _ = Describe("Certificates", func() {
 	})
 
 	It("should not be given up because a field is pruned", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		s.ready(ctx)
 		uid := s.pod(ctx, Default).UID
@@ -77,7 +77,7 @@ var _ = Describe("Certificates", func() {
 	})
 
 	It("should not be forced upon a cluster that runs without", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		s.ready(ctx)
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
@@ -89,7 +89,7 @@ var _ = Describe("Certificates", func() {
 	})
 
 	It("should not be waited for where they are switched off, though the field is pruned and the Secrets that are named are missing", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		tls := &druidv1alpha1.TLSConfig{}
 		tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name = "missing-ca", "missing-server", "missing-client"
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
@@ -112,7 +112,7 @@ var _ = Describe("Certificates", func() {
 	})
 
 	It("should be switched on and off on demand", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
 		s.ready(ctx)
 
@@ -135,7 +135,7 @@ var _ = Describe("Certificates", func() {
 	})
 
 	It("should be refused to be forgotten when they were given", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		s.ready(ctx)
 		mounted := s.mounted(ctx, Default)

@@ -18,7 +18,7 @@ import (
 )
 
 // writeGarden writes the Garden of the landscape, with the state of the rotation of CAs. It is deleted at the end of the spec.
-func (s *story) writeGarden(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
+func (s *testEtcd) writeGarden(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}
 	created, err := createOrUpdate(ctx, garden, func() {
@@ -43,7 +43,7 @@ func (s *story) writeGarden(ctx context.Context, phase gardencorev1beta1.Credent
 }
 
 // delete deletes the Etcd and waits until it is gone.
-func (s *story) delete(ctx SpecContext) {
+func (s *testEtcd) delete(ctx SpecContext) {
 	GinkgoHelper()
 	Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), s.etcd) }).Should(MatchError(apierrors.IsNotFound, "is not found"))

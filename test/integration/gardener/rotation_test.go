@@ -17,12 +17,12 @@ import (
 
 var _ = Describe("The rotation of CAs", func() {
 	// rotate plays both ways to ask for a rotation: the story of clients is the same.
-	rotate := func(ctx SpecContext, s *story, begin, complete func()) {
+	rotate := func(ctx SpecContext, s *testEtcd, begin, complete func()) {
 		var oldOnly etcdclient.TLS
 		Eventually(func(g Gomega) { oldOnly = s.connection(ctx, g) }).Should(Succeed())
 		oldCA := s.cas(ctx, Default)
 		Expect(oldCA).To(HaveLen(1))
-		serves := func(credentials etcdclient.TLS) func(Gomega) {
+		isAccepted := func(credentials etcdclient.TLS) func(Gomega) {
 			return func(g Gomega) { g.Expect(s.connects(ctx, g, credentials)).To(Succeed()) }
 		}
 
@@ -76,7 +76,7 @@ var _ = Describe("The rotation of CAs", func() {
 		Eventually(func(g Gomega) { g.Expect(issued(ctx, g, s.namespace, "main")).To(HaveLen(7)) }).Should(Succeed())
 		newOnly := s.connection(ctx, Default)
 		Expect(newOnly.CA).NotTo(Equal(bundle.CA))
-		Eventually(serves(newOnly)).Should(Succeed())
+		Eventually(isAccepted(newOnly)).Should(Succeed())
 		Expect(s.connects(ctx, Default, oldOnly)).NotTo(Succeed())
 
 		By("leaving it at that")
@@ -88,7 +88,7 @@ var _ = Describe("The rotation of CAs", func() {
 	}
 
 	It("should follow that of the shoot, and drop the old CA only when members were seen to live without it", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		s.create(ctx)
 		s.ready(ctx)
@@ -107,7 +107,7 @@ var _ = Describe("The rotation of CAs", func() {
 	})
 
 	It("should follow that of the Garden in its namespace", func(ctx SpecContext) {
-		s := &story{namespace: "garden", etcd: newEtcd("garden", "main")}
+		s := &testEtcd{namespace: "garden", etcd: newEtcd("garden", "main")}
 		s.writeGarden(ctx, "", nil)
 		DeferCleanup(s.delete)
 		s.create(ctx)
@@ -129,7 +129,7 @@ var _ = Describe("The rotation of CAs", func() {
 	})
 
 	It("should be asked for by annotations outside of shoots", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.create(ctx)
 		s.ready(ctx)
 		taken := func() {
@@ -141,7 +141,7 @@ var _ = Describe("The rotation of CAs", func() {
 	})
 
 	It("should not be asked for by annotations in shoots", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		s.create(ctx)
 		s.ready(ctx)

@@ -39,7 +39,7 @@ var _ = Describe("The store", func() {
 	withStore := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }
 
 	It("should be found along the chain from bucket to entry to Secret, in a namespace with a Cluster", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 
 		By("waiting for the entry")
@@ -86,7 +86,7 @@ var _ = Describe("The store", func() {
 	})
 
 	It("should be that of the entry which is named, as soon as it is there", func(ctx SpecContext) {
-		s, other := newStory(ctx), newStory(ctx)
+		s, other := newTestEtcd(ctx), newTestEtcd(ctx)
 		foreign := other.writeEntry(ctx)
 		s.create(ctx, withStore, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.BackupEntryRef = &druidv1alpha1.BackupEntryReference{Name: foreign}
@@ -103,7 +103,7 @@ var _ = Describe("The store", func() {
 	})
 
 	It("should be used with another Secret that the entry publishes, though the newest generation is refused", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		entry := s.writeEntry(ctx)
 		s.create(ctx, withStore)
@@ -129,7 +129,7 @@ var _ = Describe("The store", func() {
 	})
 
 	It("should be found by the prefix that gardenlet writes", func(ctx SpecContext) {
-		s := newStory(ctx)
+		s := newTestEtcd(ctx)
 		entry := s.writeEntry(ctx)
 		s.create(ctx, withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Prefix = entry + "/etcd-main" })
 		s.ready(ctx)

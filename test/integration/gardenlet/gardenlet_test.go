@@ -210,10 +210,10 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(before).To(HaveKeyWithValue("etcd-ca", HavePrefix("own-client-ca-bundle-")))
 
 		p.takeSnapshot(ctx, "own")
-		definitions, err := gardeneretcd.NewCRD(seed, version)
+		crds, err := gardeneretcd.NewCRD(seed, version)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(definitions.Deploy(ctx)).To(Succeed())
-		Expect(definitions.Wait(ctx)).To(Succeed())
+		Expect(crds.Deploy(ctx)).To(Succeed())
+		Expect(crds.Wait(ctx)).To(Succeed())
 
 		By("rolling out a change under them, from which our fields are pruned")
 		Eventually(func() error {

@@ -19,8 +19,8 @@ var etcdPath = regexp.MustCompile(`^/apis/druid\.gardener\.cloud/v1alpha1/namesp
 // writes remembers how the API server answered to patches and updates of Etcds.
 type writes struct {
 	mutex sync.Mutex
-	// answers are HTTP statuses by namespace.
-	answers map[string][]int
+	// responses are HTTP statuses by namespace.
+	responses map[string][]int
 }
 
 // recorded returns the configuration of a client whose writes are remembered.
@@ -34,16 +34,16 @@ func (w *writes) recorded(config *rest.Config) *rest.Config {
 func (w *writes) in(namespace string) []int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	return slices.Clone(w.answers[namespace])
+	return slices.Clone(w.responses[namespace])
 }
 
 func (w *writes) add(namespace string, status int) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
-	if w.answers == nil {
-		w.answers = map[string][]int{}
+	if w.responses == nil {
+		w.responses = map[string][]int{}
 	}
-	w.answers[namespace] = append(w.answers[namespace], status)
+	w.responses[namespace] = append(w.responses[namespace], status)
 }
 
 type recorder struct {

@@ -104,8 +104,8 @@ func startOperator(namespaces ...string) {
 // removeBound removes the bound of addresses from the CustomResourceDefinition, as one of another origin lacks it.
 func removeBound() {
 	GinkgoHelper()
-	definition := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "etcds.druid.gardener.cloud"}}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "etcds.druid.gardener.cloud"}}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	patch := `[{"op":"remove","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/externallyManagedMemberAddresses/maxItems"}]`
-	Expect(env.Client.Patch(ctx, definition, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
+	Expect(env.Client.Patch(ctx, crd, client.RawPatch(types.JSONPatchType, []byte(patch)))).To(Succeed())
 }

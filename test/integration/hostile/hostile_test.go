@@ -29,10 +29,10 @@ const (
 	healthyEtcds = 300
 	// samples is how many healthy Etcds are measured before there are hostile ones, and how many others while there are.
 	samples = 20
-	// silentEtcds and silentPods together are more than the care controller has workers, and silentPods are more than twice as many as the etcd
+	// unresponsiveEtcds and unresponsivePods together are more than the care controller has workers, and unresponsivePods are more than twice as many as the etcd
 	// controller has. The processor time of more of them delays everything on a machine of two cores, whatever the operator does.
-	silentEtcds = 10
-	silentPods  = 8
+	unresponsiveEtcds = 10
+	unresponsivePods  = 8
 	// hostileAddresses are in a spec that the schema would refuse.
 	hostileAddresses = 5000
 	// writers is how many requests the test sends at the same time.
@@ -196,8 +196,8 @@ func expectWithinASecond(what string, with, without []time.Duration) {
 	}
 }
 
-// silentMembers makes an Etcd whose pods accept connections and never answer.
-func silentMembers(namespace, name string, port int, host string) *druidv1alpha1.Etcd {
+// unresponsiveMembers makes an Etcd whose pods accept connections and never answer.
+func unresponsiveMembers(namespace, name string, port int, host string) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := newEtcd(namespace, name, port)
 	etcd.Spec.Replicas = 3
@@ -226,19 +226,19 @@ func playPod(etcd *druidv1alpha1.Etcd, ordinal int, host string) {
 // attack starts everything that is hostile. It is active when the function returns.
 func attack(port int) {
 	GinkgoHelper()
-	var silent []string
+	var hosts []string
 	for i := range 3 {
-		silent = append(silent, fmt.Sprintf("127.0.1.%d", i+1))
-		serveNothing(silent[i], port)
+		hosts = append(hosts, fmt.Sprintf("127.0.1.%d", i+1))
+		serveNothing(hosts[i], port)
 	}
 	var changing []*druidv1alpha1.Etcd
-	for i := range silentEtcds {
-		etcd := newEtcd(hostile, fmt.Sprintf("silent-%d", i), port, silent...)
+	for i := range unresponsiveEtcds {
+		etcd := newEtcd(hostile, fmt.Sprintf("silent-%d", i), port, hosts...)
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, "")
 		create(etcd)
 	}
-	for i := range silentPods {
-		changing = append(changing, silentMembers(hostile, fmt.Sprintf("pods-%d", i), port, silent[0]))
+	for i := range unresponsivePods {
+		changing = append(changing, unresponsiveMembers(hostile, fmt.Sprintf("pods-%d", i), port, hosts[0]))
 	}
 	task := endlessSidecar(port)
 	Eventually(func(g Gomega) {

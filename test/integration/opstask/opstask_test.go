@@ -177,8 +177,8 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(task)).Should(Equal("Rejected"))
 		Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_BACKUP_NOT_ENABLED"))))
 		Expect(task.Status.StartedAt).To(BeNil())
-		nobody := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
-		Eventually(stateOf(nobody)).Should(Equal("Rejected"))
+		orphan := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
+		Eventually(stateOf(orphan)).Should(Equal("Rejected"))
 	})
 
 	It("is deleted after its time, and ends its call when it is deleted before", func() {
@@ -350,8 +350,8 @@ var _ = Describe("EtcdOpsTask", func() {
 		for _, name := range []string{"first", "second"} {
 			Eventually(stateOf(newTask(etcd, name, full()))).Should(Equal("Succeeded"))
 		}
-		nobody := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
-		Eventually(stateOf(nobody)).Should(Equal("Rejected"))
+		orphan := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
+		Eventually(stateOf(orphan)).Should(Equal("Rejected"))
 		before := etcd.DeepCopy()
 		etcd.Spec.Backup.Store = nil
 		Expect(env.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
@@ -385,9 +385,9 @@ var _ = Describe("EtcdOpsTask", func() {
 // install puts another version of a definition in the place of the one that there is.
 func install(content string) {
 	GinkgoHelper()
-	definition := &apiextensionsv1.CustomResourceDefinition{}
-	Expect(yaml.UnmarshalStrict([]byte(content), definition)).To(Succeed())
-	_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{definition}})
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	Expect(yaml.UnmarshalStrict([]byte(content), crd)).To(Succeed())
+	_, err := envtest.InstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}})
 	Expect(err).NotTo(HaveOccurred())
 }
 

@@ -269,8 +269,8 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		etcd := fixture.Etcd(fixture.WithName("predecessors"), fixture.WithNamespace(namespace))
 		etcd.UID, etcd.Generation = "", 0
 		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
-		predecessor := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
-		for _, object := range predecessor.Objects() {
+		druid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+		for _, object := range druid.Objects() {
 			Expect(env.Client.Create(ctx, object)).To(Succeed())
 		}
 		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "predecessors"}}

@@ -40,10 +40,10 @@ type mapper struct{ errs field.ErrorList }
 type fields struct{ deprecated, current string }
 
 func (m *mapper) etcd(spec *druidv1alpha1.EtcdSpec) {
-	deprecated := &spec.Etcd.OlderEtcdForm
+	deprecated := &spec.Etcd.DeprecatedEtcdFields
 	quantitiesEqual := func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-	move(m, &deprecated.OlderQuota, &spec.Etcd.Quota, fields{"spec.etcd.Quota", "spec.etcd.quota"}, quantitiesEqual)
+	move(m, &deprecated.DeprecatedQuota, &spec.Etcd.Quota, fields{"spec.etcd.Quota", "spec.etcd.quota"}, quantitiesEqual)
 	move(m, &deprecated.StorageCapacity, &spec.StorageCapacity, fields{"spec.etcd.storageCapacity", "spec.storageCapacity"}, quantitiesEqual)
 	move(m, &deprecated.StorageClass, &spec.StorageClass, fields{"spec.etcd.storageClass", "spec.storageClass"}, equal[string])
 	m.image(&deprecated.ImageRepository, &deprecated.ImageVersion, &spec.Etcd.Image, "spec.etcd")
@@ -51,7 +51,7 @@ func (m *mapper) etcd(spec *druidv1alpha1.EtcdSpec) {
 }
 
 func (m *mapper) backup(backup *druidv1alpha1.BackupSpec) {
-	deprecated := &backup.OlderBackupForm
+	deprecated := &backup.DeprecatedBackupFields
 	m.image(&deprecated.ImageRepository, &deprecated.ImageVersion, &backup.Image, "spec.backup")
 }
 
@@ -81,7 +81,7 @@ func (m *mapper) image(repository, version, image **string, path string) {
 func (m *mapper) store(spec *druidv1alpha1.EtcdSpec) {
 	deprecated := spec.Store
 	spec.Store = nil
-	if deprecated == nil || *deprecated == (druidv1alpha1.OlderStoreForm{}) {
+	if deprecated == nil || *deprecated == (druidv1alpha1.DeprecatedStoreFields{}) {
 		return
 	}
 	if spec.Backup.Store == nil {

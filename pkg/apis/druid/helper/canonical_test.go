@@ -30,7 +30,7 @@ var _ = Describe("Canonical", func() {
 			Expect(given).To(Equal(unchanged), "the argument is not changed")
 		},
 		Entry("spec.etcd.Quota",
-			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.OlderQuota = quantity("8Gi") },
+			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.DeprecatedQuota = quantity("8Gi") },
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Quota = quantity("8Gi") }),
 		Entry("spec.etcd.imageRepository and spec.etcd.imageVersion",
 			func(e *druidv1alpha1.Etcd) {
@@ -67,30 +67,30 @@ var _ = Describe("Canonical", func() {
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/tmp") }),
 		Entry("spec.store.storageContainer",
 			func(e *druidv1alpha1.Etcd) {
-				e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorageContainer: new("bucket")}
+				e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorageContainer: new("bucket")}
 			},
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Container: new("bucket")} }),
 		Entry("spec.store.storageProvider",
 			func(e *druidv1alpha1.Etcd) {
-				e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorageProvider: new(druidv1alpha1.StorageProvider("S3"))}
+				e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorageProvider: new(druidv1alpha1.StorageProvider("S3"))}
 			},
 			func(e *druidv1alpha1.Etcd) {
 				e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("S3"))}
 			}),
 		Entry("spec.store.storePrefix",
 			func(e *druidv1alpha1.Etcd) {
-				e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorePrefix: new("etcd-test")}
+				e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorePrefix: new("etcd-test")}
 			},
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "etcd-test"} }),
 		Entry("spec.store.storeSecret",
 			func(e *druidv1alpha1.Etcd) {
-				e.Spec.Store = &druidv1alpha1.OlderStoreForm{StoreSecret: new("etcd-backup")}
+				e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StoreSecret: new("etcd-backup")}
 			},
 			func(e *druidv1alpha1.Etcd) {
 				e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{SecretRef: &corev1.SecretReference{Name: "etcd-backup"}}
 			}),
 		Entry("an empty spec.store, which is no store",
-			func(e *druidv1alpha1.Etcd) { e.Spec.Store = &druidv1alpha1.OlderStoreForm{} },
+			func(e *druidv1alpha1.Etcd) { e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{} },
 			func(*druidv1alpha1.Etcd) {}),
 		Entry("spec.tlsServerSecret and spec.tlsClientSecret, with the CA in the server's secret",
 			func(e *druidv1alpha1.Etcd) {
@@ -131,7 +131,7 @@ var _ = Describe("Canonical", func() {
 		Entry("the same prefix",
 			func(e *druidv1alpha1.Etcd) {
 				e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "p"}
-				e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorePrefix: new("p")}
+				e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorePrefix: new("p")}
 			},
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "p"} }),
 	)
@@ -144,7 +144,7 @@ var _ = Describe("Canonical", func() {
 			Expect(errs[0].Error()).To(And(ContainSubstring(deprecatedField), ContainSubstring(currentField), ContainSubstring("remove")))
 		},
 		Entry("quota", func(e *druidv1alpha1.Etcd) {
-			e.Spec.Etcd.Quota, e.Spec.Etcd.OlderQuota = quantity("1Gi"), quantity("2Gi")
+			e.Spec.Etcd.Quota, e.Spec.Etcd.DeprecatedQuota = quantity("1Gi"), quantity("2Gi")
 		},
 			"spec.etcd.Quota", "spec.etcd.quota"),
 		Entry("storage capacity", func(e *druidv1alpha1.Etcd) {
@@ -160,19 +160,19 @@ var _ = Describe("Canonical", func() {
 		}, "spec.backup.imageVersion", "spec.backup.image"),
 		Entry("container", func(e *druidv1alpha1.Etcd) {
 			fixture.WithStore("S3")(e)
-			e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorageContainer: new("other")}
+			e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorageContainer: new("other")}
 		}, "spec.store.storageContainer", "spec.backup.store.container"),
 		Entry("provider", func(e *druidv1alpha1.Etcd) {
 			fixture.WithStore("S3")(e)
-			e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorageProvider: new(druidv1alpha1.StorageProvider("GCS"))}
+			e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorageProvider: new(druidv1alpha1.StorageProvider("GCS"))}
 		}, "spec.store.storageProvider", "spec.backup.store.provider"),
 		Entry("prefix", func(e *druidv1alpha1.Etcd) {
 			fixture.WithStore("S3")(e)
-			e.Spec.Store = &druidv1alpha1.OlderStoreForm{StorePrefix: new("other")}
+			e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StorePrefix: new("other")}
 		}, "spec.store.storePrefix", "spec.backup.store.prefix"),
 		Entry("secret of the store", func(e *druidv1alpha1.Etcd) {
 			fixture.WithStore("S3")(e)
-			e.Spec.Store = &druidv1alpha1.OlderStoreForm{StoreSecret: new("other")}
+			e.Spec.Store = &druidv1alpha1.DeprecatedStoreFields{StoreSecret: new("other")}
 		}, "spec.store.storeSecret", "spec.backup.store.secretRef.name"),
 		Entry("certificate for clients", func(e *druidv1alpha1.Etcd) {
 			fixture.WithClientTLS()(e)

@@ -70,7 +70,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 			}
 
 			Expect(c.unexpected).To(BeEmpty(), strings.Join(c.unexpected, "\n"))
-			Expect(slices.Collect(maps.Keys(c.seen))).To(ConsistOf(expected))
+			Expect(slices.Collect(maps.Keys(c.occurred))).To(ConsistOf(expected))
 			Expect(c.accepted).To(BeNumerically(">", acceptanceRounds/4), "a corpus that is mostly refused shows nothing")
 			Expect(c.refused).To(BeNumerically(">", acceptanceRounds/50), "a corpus that is always accepted shows nothing")
 		},
@@ -101,7 +101,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 // comparison evaluates objects by both definitions.
 type comparison struct {
 	ours, upstream    *crdschema.Schema
-	seen              map[string]struct{}
+	occurred          map[string]struct{}
 	unexpected        []string
 	accepted, refused int
 }
@@ -115,7 +115,7 @@ func newComparison(name string) *comparison {
 	ours, err := crdschema.New(crds.All()[name])
 	Expect(err).NotTo(HaveOccurred())
 
-	return &comparison{ours: ours, upstream: upstream, seen: map[string]struct{}{}}
+	return &comparison{ours: ours, upstream: upstream, occurred: map[string]struct{}{}}
 }
 
 func (c *comparison) creation(object map[string]any) {
@@ -148,7 +148,7 @@ func (c *comparison) record(who string, object map[string]any, errs field.ErrorL
 		found := false
 		for _, d := range known {
 			if strings.Contains(err.Error(), d.detail) {
-				c.seen[d.name] = struct{}{}
+				c.occurred[d.name] = struct{}{}
 				found = true
 			}
 		}

@@ -21,10 +21,10 @@ var _ = Describe("The columns of kubectl get etcd", func() {
 	}
 	// width is that of a line, the name of the Etcd included.
 	width := func(priority int32) int {
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		Expect(yaml.UnmarshalStrict([]byte(crds.All()["etcds.druid.gardener.cloud"]), definition)).To(Succeed())
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.UnmarshalStrict([]byte(crds.All()["etcds.druid.gardener.cloud"]), crd)).To(Succeed())
 		width := len("etcd-events")
-		for _, column := range definition.Spec.Versions[0].AdditionalPrinterColumns {
+		for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 			Expect(longest).To(HaveKey(column.Name))
 			if column.Priority <= priority {
 				width += len("   ") + max(len(column.Name), len(longest[column.Name]))
@@ -35,10 +35,10 @@ var _ = Describe("The columns of kubectl get etcd", func() {
 	}
 
 	It("say what their names promise", func() {
-		definition := &apiextensionsv1.CustomResourceDefinition{}
-		Expect(yaml.UnmarshalStrict([]byte(crds.All()["etcds.druid.gardener.cloud"]), definition)).To(Succeed())
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		Expect(yaml.UnmarshalStrict([]byte(crds.All()["etcds.druid.gardener.cloud"]), crd)).To(Succeed())
 		paths := map[string]string{}
-		for _, column := range definition.Spec.Versions[0].AdditionalPrinterColumns {
+		for _, column := range crd.Spec.Versions[0].AdditionalPrinterColumns {
 			paths[column.Name] = column.JSONPath
 		}
 		Expect(paths).To(Equal(map[string]string{

@@ -65,12 +65,12 @@ var _ = Describe("Pruning", func() {
 })
 
 // pruned fills every field of the object and returns the paths that the definition does not know.
-func pruned(definition string, object runtime.Object) []string {
+func pruned(crd string, object runtime.Object) []string {
 	GinkgoHelper()
 	newFiller().NilChance(0).Fill(object)
 	manifest, err := crdschema.Decode(marshal(object))
 	Expect(err).NotTo(HaveOccurred())
-	schema, err := crdschema.New(definition)
+	schema, err := crdschema.New(crd)
 	Expect(err).NotTo(HaveOccurred())
 	_, unknown := schema.Admit(manifest)
 

@@ -84,7 +84,7 @@ type BackupSpec struct {
 	// +optional
 	LeaderElection *LeaderElectionSpec `json:"leaderElection,omitempty"`
 
-	OlderBackupForm `json:",inline"`
+	DeprecatedBackupFields `json:",inline"`
 }
 
 // GarbageCollectionPolicy says which snapshots are removed.

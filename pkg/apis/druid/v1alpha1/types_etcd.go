@@ -137,7 +137,7 @@ type EtcdSpec struct {
 	// +listType=set
 	ExternallyManagedMemberAddresses []string `json:"externallyManagedMemberAddresses,omitempty"`
 
-	OlderSpecForm `json:",inline"`
+	DeprecatedSpecFields `json:",inline"`
 }
 
 // PVCRetentionPolicy says what becomes of the data volumes when an Etcd is deleted.

@@ -103,7 +103,7 @@ type EtcdConfig struct {
 	// +optional
 	BootstrapWithExistingCluster *BootstrapWithExistingCluster `json:"bootstrapWithExistingCluster,omitempty"`
 
-	OlderEtcdForm `json:",inline"`
+	DeprecatedEtcdFields `json:",inline"`
 }
 
 // MetricsLevel is the level of detail of etcd's metrics.

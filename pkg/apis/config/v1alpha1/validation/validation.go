@@ -56,8 +56,8 @@ func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
 	}
 
 	var names []string
-	for name, asked := range settings {
-		if asked {
+	for name, isSet := range settings {
+		if isSet {
 			names = append(names, name)
 		}
 	}

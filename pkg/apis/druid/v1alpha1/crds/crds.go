@@ -31,8 +31,8 @@ var (
 	etcdCopyBackupsTask string
 	//go:embed druid.gardener.cloud_etcdopstasks.yaml
 	etcdOpsTask string
-	//go:embed older-form-warnings.yaml
-	olderFormWarnings string
+	//go:embed deprecated-fields-warnings.yaml
+	deprecatedFieldsWarnings string
 )
 
 // All returns the YAML of every CustomResourceDefinition by its name. The map is the caller's.
@@ -54,6 +54,6 @@ func ByName(name string) (string, bool) {
 	return yaml, ok
 }
 
-// OlderFormWarnings returns the YAML, two documents, of the ValidatingAdmissionPolicy and its binding that warn on apply
+// DeprecatedFieldsWarnings returns the YAML, two documents, of the ValidatingAdmissionPolicy and its binding that warn on apply
 // about each field of the older form of the manifest. They refuse nothing. The binding is installed with the policy.
-func OlderFormWarnings() string { return olderFormWarnings }
+func DeprecatedFieldsWarnings() string { return deprecatedFieldsWarnings }

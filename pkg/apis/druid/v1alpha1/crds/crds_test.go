@@ -72,7 +72,7 @@ var _ = Describe("CustomResourceDefinitions", func() {
 	)
 
 	It("warns about the older form of the manifest and never refuses it", func() {
-		policyYAML, bindingYAML, found := strings.Cut(crds.OlderFormWarnings(), "\n---\n")
+		policyYAML, bindingYAML, found := strings.Cut(crds.DeprecatedFieldsWarnings(), "\n---\n")
 		Expect(found).To(BeTrue())
 
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}

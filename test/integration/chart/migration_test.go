@@ -40,7 +40,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
-var predecessor = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
+var etcdDruid = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
 
 // bootstrap installs etcd-druid as gardenlet does, by gardenlet's own code, and returns its Deployment.
 func bootstrap(ctx context.Context) *appsv1.Deployment {
@@ -63,11 +63,11 @@ func bootstrap(ctx context.Context) *appsv1.Deployment {
 	Expect(component.Deploy(ctx)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
 		// No garbage collector runs here, which the resource manager would wait for.
-		Expect(managedresources.SetKeepObjects(ctx, env.Client, predecessor.Namespace, predecessor.Name, true)).To(Succeed())
-		Expect(managedresources.DeleteForSeed(ctx, env.Client, predecessor.Namespace, predecessor.Name)).To(Succeed())
-		Expect(managedresources.WaitUntilDeleted(ctx, env.Client, predecessor.Namespace, predecessor.Name)).To(Succeed())
+		Expect(managedresources.SetKeepObjects(ctx, env.Client, etcdDruid.Namespace, etcdDruid.Name, true)).To(Succeed())
+		Expect(managedresources.DeleteForSeed(ctx, env.Client, etcdDruid.Namespace, etcdDruid.Name)).To(Succeed())
+		Expect(managedresources.WaitUntilDeleted(ctx, env.Client, etcdDruid.Namespace, etcdDruid.Name)).To(Succeed())
 		for _, object := range []client.Object{
-			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: predecessor.Namespace, Name: predecessor.Name}},
+			&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: etcdDruid.Namespace, Name: etcdDruid.Name}},
 			webhooks(),
 		} {
 			Expect(client.IgnoreNotFound(env.Client.Delete(ctx, object))).To(Succeed())
@@ -75,14 +75,14 @@ func bootstrap(ctx context.Context) *appsv1.Deployment {
 	})
 
 	deployment := &appsv1.Deployment{}
-	Eventually(func() error { return env.Client.Get(ctx, predecessor, deployment) }).Should(Succeed())
-	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKey{Name: predecessor.Name}, webhooks()) }).Should(Succeed())
+	Eventually(func() error { return env.Client.Get(ctx, etcdDruid, deployment) }).Should(Succeed())
+	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKey{Name: etcdDruid.Name}, webhooks()) }).Should(Succeed())
 
 	return deployment
 }
 
 func webhooks() *admissionregistrationv1.ValidatingWebhookConfiguration {
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: predecessor.Name}}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: etcdDruid.Name}}
 }
 
 // runAsEtcdDruid starts the operator with what the Deployment says and nothing else: arguments, files, account. Only folders and
@@ -190,7 +190,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 
 		operator, address := runAsEtcdDruid(ctx, deployment)
 		etcd := newEtcd(ctx)
-		beCarriedOut(ctx, etcd)
+		awaitReconciled(ctx, etcd)
 		Expect(get(address + "/ownership")).To(Equal("acting\n"))
 		Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
 		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
@@ -220,12 +220,12 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 
 		By("taking over")
 		operator, address = runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("TakeOver")))
-		beCarriedOut(ctx, etcd)
+		awaitReconciled(ctx, etcd)
 		Expect(get(address + "/ownership")).To(Equal("acting\n"))
 		deployment, statefulSet, pod := &appsv1.Deployment{}, &appsv1.StatefulSet{}, &corev1.Pod{}
-		Expect(env.Client.Get(ctx, predecessor, deployment)).To(Succeed())
+		Expect(env.Client.Get(ctx, etcdDruid, deployment)).To(Succeed())
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeZero()))
-		Expect(env.Client.Get(ctx, client.ObjectKey{Name: predecessor.Name}, webhooks())).To(MatchError(apierrors.IsNotFound, "is not found"))
+		Expect(env.Client.Get(ctx, client.ObjectKey{Name: etcdDruid.Name}, webhooks())).To(MatchError(apierrors.IsNotFound, "is not found"))
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "test-0"}, pod)).To(Succeed())
 		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
@@ -237,9 +237,9 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
 		}, time.Minute).Should(MatchError(apierrors.IsNotFound, "is not found"))
 		Eventually(func(g Gomega) {
-			g.Expect(env.Client.Get(ctx, predecessor, deployment)).To(Succeed())
+			g.Expect(env.Client.Get(ctx, etcdDruid, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
-			g.Expect(env.Client.Get(ctx, client.ObjectKey{Name: predecessor.Name}, webhooks())).To(Succeed())
+			g.Expect(env.Client.Get(ctx, client.ObjectKey{Name: etcdDruid.Name}, webhooks())).To(Succeed())
 		}).Should(Succeed(), "the etcd-druid is back")
 
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())

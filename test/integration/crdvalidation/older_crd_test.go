@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1/crds"
 )
 
-const etcdDefinition = "etcds.druid.gardener.cloud"
+const etcdCRD = "etcds.druid.gardener.cloud"
 
 // storedUnderOlderDefinition makes an Etcd while the definition of the etcd-druid API module is installed, as gardenlet
 // does it, and then puts ours back.
@@ -26,12 +26,12 @@ func storedUnderOlderDefinition(options ...override) *druidv1alpha1.Etcd {
 	upstream, err := upstreamcrds.GetAll("1.34")
 	Expect(err).NotTo(HaveOccurred())
 
-	install(upstream[etcdDefinition])
-	DeferCleanup(func() { install(crds.All()[etcdDefinition]) })
+	install(upstream[etcdCRD])
+	DeferCleanup(func() { install(crds.All()[etcdCRD]) })
 	object := etcd(options...)
 	Eventually(func() error { return c.Create(ctx, object.DeepCopy()) }).Should(Succeed())
 
-	install(crds.All()[etcdDefinition])
+	install(crds.All()[etcdCRD])
 	probe := etcd(func(e *druidv1alpha1.Etcd) { e.Name, e.Spec.Replicas = "probe", 2 })
 	Eventually(func() error { return client.IgnoreNotFound(c.Create(ctx, probe.DeepCopy(), client.DryRunAll)) }).
 		Should(beRefused("spec.replicas must be"), "our definition is in force again")

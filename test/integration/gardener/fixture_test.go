@@ -27,15 +27,15 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-// story is an Etcd in a namespace of its own.
-type story struct {
+// testEtcd is an Etcd in a namespace of its own.
+type testEtcd struct {
 	namespace string
 	etcd      *druidv1alpha1.Etcd
 }
 
-func newStory(ctx context.Context) *story {
+func newTestEtcd(ctx context.Context) *testEtcd {
 	GinkgoHelper()
-	s := &story{namespace: env.Namespace(ctx, "shoot--foo")}
+	s := &testEtcd{namespace: env.Namespace(ctx, "shoot--foo")}
 	s.etcd = newEtcd(s.namespace, "main")
 	return s
 }
@@ -48,7 +48,7 @@ func newEtcd(namespace, name string) *druidv1alpha1.Etcd {
 	}
 }
 
-func (s *story) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) {
+func (s *testEtcd) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	for _, m := range mutate {
 		m(s.etcd)
@@ -57,7 +57,7 @@ func (s *story) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etcd))
 }
 
 // update changes the Etcd as its author would, and asks for it to be carried out.
-func (s *story) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
+func (s *testEtcd) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Eventually(func() error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), s.etcd); err != nil {
@@ -69,37 +69,37 @@ func (s *story) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 	}).Should(Succeed())
 }
 
-func (s *story) annotate(ctx context.Context, key, value string) {
+func (s *testEtcd) annotate(ctx context.Context, key, value string) {
 	GinkgoHelper()
 	before := s.etcd.DeepCopy()
 	metav1.SetMetaDataAnnotation(&s.etcd.ObjectMeta, key, value)
 	Expect(env.Client.Patch(ctx, s.etcd, client.MergeFrom(before))).To(Succeed())
 }
 
-func (s *story) read(ctx context.Context, g Gomega) *druidv1alpha1.Etcd {
+func (s *testEtcd) read(ctx context.Context, g Gomega) *druidv1alpha1.Etcd {
 	etcd := &druidv1alpha1.Etcd{}
 	g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), etcd)).To(Succeed())
 	return etcd
 }
 
-func (s *story) get(ctx context.Context, g Gomega, obj client.Object, name string) {
+func (s *testEtcd) get(ctx context.Context, g Gomega, obj client.Object, name string) {
 	g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, obj)).To(Succeed())
 }
 
-func (s *story) pod(ctx context.Context, g Gomega) *corev1.Pod {
+func (s *testEtcd) pod(ctx context.Context, g Gomega) *corev1.Pod {
 	pod := &corev1.Pod{}
 	s.get(ctx, g, pod, s.etcd.Name+"-0")
 	return pod
 }
 
-func (s *story) managedResource(ctx context.Context, g Gomega) *resourcesv1alpha1.ManagedResource {
+func (s *testEtcd) managedResource(ctx context.Context, g Gomega) *resourcesv1alpha1.ManagedResource {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	s.get(ctx, g, mr, "druid-"+s.etcd.Name)
 	return mr
 }
 
 // recorded returns a value of the record of the operator as JSON, or an annotation of the ManagedResource.
-func (s *story) recorded(ctx context.Context, key string) func(Gomega) string {
+func (s *testEtcd) recorded(ctx context.Context, key string) func(Gomega) string {
 	return func(g Gomega) string {
 		mr, record := s.managedResource(ctx, g), map[string]json.RawMessage{}
 		if text := mr.Annotations["etcd-druid.extensions.gardener.cloud/"+key]; text != "" {
@@ -112,7 +112,7 @@ func (s *story) recorded(ctx context.Context, key string) func(Gomega) string {
 }
 
 // ready waits until the newest generation is carried out, as gardenlet would.
-func (s *story) ready(ctx context.Context) {
+func (s *testEtcd) ready(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		etcd := s.read(ctx, g)
@@ -126,7 +126,7 @@ func (s *story) ready(ctx context.Context) {
 }
 
 // mounted are the names of the Secrets that the pod mounts, by volume.
-func (s *story) mounted(ctx context.Context, g Gomega) map[string]string {
+func (s *testEtcd) mounted(ctx context.Context, g Gomega) map[string]string {
 	mounted := map[string]string{}
 	for _, volume := range s.pod(ctx, g).Spec.Volumes {
 		if volume.Secret != nil {
@@ -137,14 +137,14 @@ func (s *story) mounted(ctx context.Context, g Gomega) map[string]string {
 }
 
 // connection is what an application reads.
-func (s *story) connection(ctx context.Context, g Gomega) etcdclient.TLS {
+func (s *testEtcd) connection(ctx context.Context, g Gomega) etcdclient.TLS {
 	secret := &corev1.Secret{}
 	s.get(ctx, g, secret, s.etcd.Name+"-connection")
 	return etcdclient.TLS{CA: secret.Data["ca.crt"], Certificate: secret.Data["tls.crt"], Key: secret.Data["tls.key"]}
 }
 
 // connects says whether a client with the credentials is served, under the name of the Service.
-func (s *story) connects(ctx context.Context, g Gomega, credentials etcdclient.TLS) error {
+func (s *testEtcd) connects(ctx context.Context, g Gomega, credentials etcdclient.TLS) error {
 	return shakeHands(ctx, env.Client, s.pod(ctx, g), credentials, s.etcd.Name+"-client."+s.namespace+".svc")
 }
 
@@ -161,7 +161,7 @@ func issued(ctx context.Context, g Gomega, namespace, etcdName string) []string 
 }
 
 // cas are the names of the CAs of clients among issued Secrets.
-func (s *story) cas(ctx context.Context, g Gomega) []string {
+func (s *testEtcd) cas(ctx context.Context, g Gomega) []string {
 	var names []string
 	for _, name := range issued(ctx, g, s.namespace, s.etcd.Name) {
 		if strings.HasPrefix(name, s.etcd.Name+"-client-ca-") && !strings.Contains(name, "bundle") {
@@ -172,7 +172,7 @@ func (s *story) cas(ctx context.Context, g Gomega) []string {
 }
 
 // writeCluster writes the Cluster of the namespace as gardenlet does, with the state of the rotation of CAs.
-func (s *story) writeCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
+func (s *testEtcd) writeCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
 	if initiatedAt != nil {
@@ -192,7 +192,7 @@ func (s *story) writeCluster(ctx context.Context, phase gardencorev1beta1.Creden
 }
 
 // writeEntry writes the BackupEntry of the namespace and what it needs, as gardenlet does, and returns its name.
-func (s *story) writeEntry(ctx context.Context) string {
+func (s *testEtcd) writeEntry(ctx context.Context) string {
 	GinkgoHelper()
 	name := s.namespace + "--" + string(uuid.NewUUID())
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry-" + name}}

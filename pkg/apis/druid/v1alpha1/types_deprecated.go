@@ -13,13 +13,13 @@ import (
 // accepted, warned about on apply, and mapped onto the current form by helper.Canonical; nothing else reads them. Old and
 // new form both set and different are refused.
 
-// OlderSpecForm are the fields of the older form in spec.
-type OlderSpecForm struct {
+// DeprecatedSpecFields are the fields of the older form in spec.
+type DeprecatedSpecFields struct {
 	// Store is the older form of spec.backup.store.
 	//
 	// Deprecated: use spec.backup.store.
 	// +optional
-	Store *OlderStoreForm `json:"store,omitempty"`
+	Store *DeprecatedStoreFields `json:"store,omitempty"`
 	// TLSServerSecret is the name of the Secret with the keys `tls.crt`, `tls.key` and `ca.crt` of connections of clients.
 	//
 	// Deprecated: use spec.etcd.clientUrlTls.serverTLSSecretRef and spec.etcd.clientUrlTls.tlsCASecretRef.
@@ -32,8 +32,8 @@ type OlderSpecForm struct {
 	TLSClientSecret *string `json:"tlsClientSecret,omitempty"`
 }
 
-// OlderStoreForm is the older form of a StoreSpec.
-type OlderStoreForm struct {
+// DeprecatedStoreFields is the older form of a StoreSpec.
+type DeprecatedStoreFields struct {
 	// StorageContainer is the older form of spec.backup.store.container.
 	//
 	// Deprecated: use spec.backup.store.container.
@@ -56,13 +56,13 @@ type OlderStoreForm struct {
 	StoreSecret *string `json:"storeSecret,omitempty"`
 }
 
-// OlderEtcdForm are the fields of the older form in spec.etcd.
-type OlderEtcdForm struct {
-	// OlderQuota is the older form of spec.etcd.quota.
+// DeprecatedEtcdFields are the fields of the older form in spec.etcd.
+type DeprecatedEtcdFields struct {
+	// DeprecatedQuota is the older form of spec.etcd.quota.
 	//
 	// Deprecated: use spec.etcd.quota.
 	// +optional
-	OlderQuota *resource.Quantity `json:"Quota,omitempty"`
+	DeprecatedQuota *resource.Quantity `json:"Quota,omitempty"`
 	// ImageRepository is the image of etcd-wrapper without its version.
 	//
 	// Deprecated: use spec.etcd.image.
@@ -102,8 +102,8 @@ type OlderEtcdForm struct {
 	StorageClass *string `json:"storageClass,omitempty"`
 }
 
-// OlderBackupForm are the fields of the older form in spec.backup.
-type OlderBackupForm struct {
+// DeprecatedBackupFields are the fields of the older form in spec.backup.
+type DeprecatedBackupFields struct {
 	// ImageRepository is the image of etcd-backup-restore without its version.
 	//
 	// Deprecated: use spec.backup.image.

@@ -21,7 +21,7 @@ import (
 
 var _ = Describe("The older form of the manifest", func() {
 	It("applies as it is, loses nothing, and draws a warning about each of its fields", func() {
-		manifest := readManifest("../../../example/40-etcd-older-form.yaml")
+		manifest := readManifest("../../../example/40-etcd-deprecated-fields.yaml")
 		manifest.SetNamespace(namespace)
 		applied := manifest.DeepCopy()
 
