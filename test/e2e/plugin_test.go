@@ -52,7 +52,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		viewer := viewerIn(ctx, ns)
 		code, text = run(nil, "status", "main", "--as", viewer)
 		Expect(code).To(Equal(0), text)
-		Expect(text).To(And(ContainSubstring("NOT SEEN"), MatchRegexp(`is\s+forbidden,\s+and\s+4\s+more`)))
+		Expect(text).To(And(ContainSubstring("UNAVAILABLE"), MatchRegexp(`is\s+forbidden,\s+and\s+4\s+more`)))
 		code, text = run(nil, "suspend", "--as", viewer)
 		Expect(code).To(Equal(1))
 		Expect(text).To(ContainSubstring("you lack the rights"))

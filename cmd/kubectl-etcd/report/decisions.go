@@ -19,7 +19,7 @@ type Decision struct {
 	Time time.Time
 	// Reason is a word for programs, Message a sentence with the why.
 	Reason, Message string
-	// Warning is true when somebody should look at it.
+	// Warning is true when it requires attention.
 	Warning bool
 }
 
@@ -34,7 +34,7 @@ func Decisions(w io.Writer, decisions []Decision, current string, now time.Time)
 		write(text, decision.Time.UTC().Format("15:04:05")+" "+sign+" ", decision.Reason+": "+decision.Message)
 	}
 	if len(decisions) == 0 {
-		write(text, "", "Kubernetes remembers no events about this Etcd.")
+		write(text, "", "There are no events for this Etcd.")
 	}
 	write(text, now.UTC().Format("15:04:05")+"   ", "Now: "+current)
 	_, err := io.WriteString(w, text.String())

@@ -19,39 +19,41 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// Facts are what a Status is made from.
+// Facts are the input of StatusFor.
 type Facts struct {
 	// Etcd as it is stored.
 	Etcd *druidv1alpha1.Etcd
 	// Canonical is its current form.
 	Canonical *druidv1alpha1.Etcd
-	// Observation of its cluster, with the rights of the person who asks.
+	// Observation of its cluster, with the permissions of the user.
 	Observation etcdcluster.Observation
 	// Now is the time of the observation.
 	Now time.Time
 }
 
-// Status is one Etcd on one screen.
+// Status is the state of one Etcd.
 type Status struct {
-	// Time of the look.
+	// Time of the observation.
 	Time time.Time `json:"time"`
 	// Namespace and Name of the Etcd.
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Healthy is true when the cluster serves, all its members do, and no condition tells of trouble.
+	// Healthy is true if State is Ready or Hibernated.
 	Healthy bool `json:"healthy"`
-	// State is a word for it: Ready, Degraded, NotReady, Hibernated, Deleting or Unknown.
+	// State is Ready, Degraded, NotReady, Hibernated, Deleting or Unknown.
 	State string `json:"state"`
-	// Desired is the number of members that the spec asks for, Serving the number of voters that serve, Quorum how many must.
+	// Desired is spec.replicas, Serving is the number of healthy voting members, Quorum is the number that a quorum
+	// needs.
 	Desired int `json:"desired"`
 	Serving int `json:"serving"`
 	Quorum  int `json:"quorum"`
-	// Doing is what the operator does now and why, in its own words.
-	Progressing string `json:"doing"`
-	// Generation of the spec, and Observed the newest that was carried out in full.
+	// Progressing is the message of the operator about its current action.
+	Progressing string `json:"status"`
+	// Generation is that of the Etcd. Observed is the newest generation that the operator reconciled. 0: none.
 	Generation int64 `json:"generation"`
 	Observed   int64 `json:"observedGeneration"`
-	// Suspended is true while the spec is not carried out, Unprotected while everybody may change the cluster's objects.
+	// Suspended is true while the operator does not reconcile the spec. Unprotected is true while the protection of the
+	// objects is disabled.
 	Suspended   bool `json:"suspended,omitempty"`
 	Unprotected bool `json:"unprotected,omitempty"`
 	// Members in the order of their ordinals.
@@ -68,8 +70,8 @@ type Status struct {
 	Conditions []Condition `json:"conditions"`
 	// LastErrors of the operator.
 	LastErrors []string `json:"lastErrors,omitempty"`
-	// Hidden is what could not be seen, and why.
-	Unavailable []string `json:"hidden,omitempty"`
+	// Unavailable lists the parts that could not be read, with the reasons.
+	Unavailable []string `json:"unavailable,omitempty"`
 }
 
 // Member is a member of the cluster.
@@ -80,9 +82,9 @@ type Member struct {
 	ID string `json:"id,omitempty"`
 	// Role is Leader, Voter or Learner. Empty: not known.
 	Role string `json:"role,omitempty"`
-	// State is Serves, or why it does not.
+	// State is Healthy, or the reason why the member is not healthy.
 	State string `json:"state"`
-	// Version of etcd. Empty: it was not asked or does not answer.
+	// Version of etcd. Empty: no status was requested, or the member does not respond.
 	Version string `json:"version,omitempty"`
 	// Revision of its store, and the sizes in bytes of its database, and of the part of it that holds data. 0: not known.
 	Revision int64 `json:"revision,omitempty"`
@@ -92,10 +94,10 @@ type Member struct {
 	Node     string    `json:"node,omitempty"`
 	Restarts int32     `json:"restarts"`
 	Started  time.Time `json:"started,omitzero"`
-	// Outdated is true when its pod was made from an older rendering than the newest.
+	// Outdated is true if the pod was created from an older revision of the StatefulSet.
 	Outdated bool `json:"outdated,omitempty"`
-	// Warning is what is known to be wrong. Empty: nothing.
-	Warning string `json:"trouble,omitempty"`
+	// Warning describes a problem of the pod. Empty: none.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Backups are the newest snapshots.
@@ -136,8 +138,8 @@ type Condition struct {
 	Reason  string    `json:"reason"`
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
-	// Warning is true when somebody should look at it.
-	Warning bool `json:"trouble,omitempty"`
+	// Warning is true if the condition requires attention.
+	Warning bool `json:"warning,omitempty"`
 }
 
 // StatusFor computes the screen of an Etcd.
@@ -188,8 +190,8 @@ func hasAnnotation(etcd *druidv1alpha1.Etcd, key string) bool {
 	return found
 }
 
-// isWarning is true for a condition that somebody should look at. Two are good when they are False, and those that were not
-// checked say nothing.
+// isWarning is true for a condition that requires attention. ClusterIDMismatch and Progressing are False in a healthy
+// cluster. Unknown is not a warning.
 func isWarning(condition druidv1alpha1.Condition) bool {
 	switch condition.Type {
 	case druidv1alpha1.ConditionTypeClusterIDMismatch:
@@ -201,8 +203,8 @@ func isWarning(condition druidv1alpha1.Condition) bool {
 	}
 }
 
-// stateOf is a word for the whole. Who serves now is believed before the condition, which is as old as the operator's last look,
-// or its last day.
+// stateOf summarizes the state. The current number of healthy members takes precedence over condition Ready, which is
+// as old as the last observation of the operator.
 func stateOf(facts Facts, status Status) string {
 	counted := isCounted(facts)
 	ready := conditions.Find(facts.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeReady)
@@ -232,8 +234,8 @@ func stateOf(facts Facts, status Status) string {
 	return "Ready"
 }
 
-// isCounted is true where it was seen which members serve: of members that somebody else runs, and where pods may not be read,
-// only those know that answer.
+// isCounted is true if the number of healthy members is known. Externally managed members, and members whose pods may
+// not be read, are known only by their responses.
 func isCounted(facts Facts) bool {
 	isPods := func(failure etcdcluster.ReadFailure) bool { return failure.Section == etcdcluster.SectionPods }
 
@@ -241,20 +243,20 @@ func isCounted(facts Facts) bool {
 		helper.ManagesPods(facts.Canonical) && !slices.ContainsFunc(facts.Observation.Failures, isPods)
 }
 
-// progressOf is what the operator says that it does now.
+// progressOf is the message of the operator about its current action.
 func progressOf(etcd *druidv1alpha1.Etcd) string {
 	if etcd.DeletionTimestamp != nil && etcd.Status.LastOperation != nil {
 		return etcd.Status.LastOperation.Description
 	}
 	progressing := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeProgressing)
 	if progressing == nil {
-		return "the operator has not reported anything yet; does it run?"
+		return "the operator has not reported anything yet: check that it runs"
 	}
 
 	return progressing.Message
 }
 
-// unavailableOf says what could not be seen: of each part of the observation the first reason, and how many more there are.
+// unavailableOf lists the parts that could not be read. Each entry has the first reason, and the number of further reasons.
 func unavailableOf(o etcdcluster.Observation) []string {
 	var parts []string
 	first, more := map[string]string{}, map[string]int{}
@@ -277,7 +279,7 @@ func unavailableOf(o etcdcluster.Observation) []string {
 	}
 	var unavailable []string
 	for _, part := range parts {
-		// Who it is that lacks the right is known to the reader.
+		// The reader knows the user that lacks the permission.
 		message, _, _ := strings.Cut(first[part], ": User ")
 		if more[part] > 0 {
 			message += fmt.Sprintf(", and %d more", more[part])
@@ -332,9 +334,10 @@ func membersOf(facts Facts) []Member {
 	return withOneLeader(members)
 }
 
-// withOneLeader believes the lease of a member that does not serve about who leads only where nobody else says that it leads.
+// withOneLeader removes the role Leader of unhealthy members if a healthy member is the leader. The role of an
+// unhealthy member is from its Lease.
 func withOneLeader(members []Member) []Member {
-	leads := func(member Member) bool { return member.Role == "Leader" && member.State == "Serves" }
+	leads := func(member Member) bool { return member.Role == "Leader" && member.State == "Healthy" }
 	if slices.ContainsFunc(members, leads) {
 		for i := range members {
 			if members[i].Role == "Leader" && !leads(members[i]) {
@@ -364,13 +367,13 @@ func roleOf(member etcdcluster.Member) string {
 func memberStateOf(facts Facts, member etcdcluster.Member) string {
 	switch {
 	case member.Serves():
-		return "Serves"
+		return "Healthy"
 	case member.Pod == nil && !member.ManagedExternally:
-		return "No pod"
+		return "PodMissing"
 	case member.Pod != nil && member.Pod.Deleting:
-		return "Stopping"
+		return "PodTerminating"
 	case member.Answer != nil && member.Answer.Reachable && member.Answer.Learner:
-		return "Catches up"
+		return "Learner"
 	}
 	for _, known := range facts.Etcd.Status.Members {
 		if known.Name == member.Name && known.Status != druidv1alpha1.EtcdMemberStatusReady {
@@ -378,7 +381,7 @@ func memberStateOf(facts Facts, member etcdcluster.Member) string {
 		}
 	}
 	if member.Answer != nil && !member.Answer.Reachable {
-		return "No answer"
+		return "Unreachable"
 	}
 	if member.Pod != nil && member.Pod.Phase != string(corev1.PodRunning) {
 		return member.Pod.Phase

@@ -38,13 +38,13 @@ var _ = Describe("StatusFor", func() {
 		}}
 	})
 
-	It("says that a cluster is healthy, and what its member told", func() {
+	It("reports a healthy cluster with the status of its member", func() {
 		status := report.StatusFor(facts)
 		Expect(status.Healthy).To(BeTrue())
 		Expect(status.State).To(Equal("Ready"))
 		Expect(status.Serving).To(Equal(1))
 		Expect(status.QuotaBytes).To(Equal(int64(8589934592)), "the default")
-		Expect(status.Members).To(ConsistOf(report.Member{Name: "main-0", ID: "ab", Role: "Leader", State: "Serves", Version: "3.5.9", Revision: 12, DBSize: 2048}))
+		Expect(status.Members).To(ConsistOf(report.Member{Name: "main-0", ID: "ab", Role: "Leader", State: "Healthy", Version: "3.5.9", Revision: 12, DBSize: 2048}))
 	})
 
 	DescribeTable("the state in a word", func(change func(*report.Facts), state string, healthy bool) {
@@ -53,7 +53,7 @@ var _ = Describe("StatusFor", func() {
 		Expect(status.State).To(Equal(state))
 		Expect(status.Healthy).To(Equal(healthy))
 	},
-		Entry("a condition tells of trouble", func(f *report.Facts) {
+		Entry("a condition is False", func(f *report.Facts) {
 			f.Etcd.Status.Conditions = append(f.Etcd.Status.Conditions, druidv1alpha1.Condition{Type: "BackupReady", Status: "False"})
 		}, "Degraded", false),
 		Entry("a condition that is good when False is True", func(f *report.Facts) {
@@ -65,22 +65,22 @@ var _ = Describe("StatusFor", func() {
 		Entry("the operator failed", func(f *report.Facts) {
 			f.Etcd.Status.LastErrors = []druidv1alpha1.LastError{{Description: "no"}}
 		}, "Degraded", false),
-		Entry("too few serve", func(f *report.Facts) { f.Etcd.Status.Conditions[0].Status = "False" }, "NotReady", false),
-		Entry("nobody has looked yet", func(f *report.Facts) { f.Etcd.Status.Conditions = nil }, "Unknown", false),
-		Entry("the operator has not noticed yet that the quorum is gone", func(f *report.Facts) {
+		Entry("the quorum is lost", func(f *report.Facts) { f.Etcd.Status.Conditions[0].Status = "False" }, "NotReady", false),
+		Entry("the operator has not reported a condition yet", func(f *report.Facts) { f.Etcd.Status.Conditions = nil }, "Unknown", false),
+		Entry("the operator has not observed the loss of the quorum yet", func(f *report.Facts) {
 			f.Canonical.Spec.Replicas = 3
 		}, "NotReady", false),
-		Entry("nor has it ever looked", func(f *report.Facts) {
+		Entry("the operator has reported no condition, and the quorum is lost", func(f *report.Facts) {
 			f.Canonical.Spec.Replicas, f.Etcd.Status.Conditions = 3, nil
 		}, "NotReady", false),
-		Entry("the operator has not noticed yet that one of several is gone", func(f *report.Facts) {
+		Entry("the operator has not observed the loss of one of three members yet", func(f *report.Facts) {
 			f.Canonical.Spec.Replicas = 3
 			f.Observation.Etcd.Members = append(f.Observation.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 1, Reachable: true, Serves: true})
 		}, "Degraded", false),
 		Entry("pods may not be read", func(f *report.Facts) {
 			f.Observation = etcdcluster.Observation{Failures: []etcdcluster.ReadFailure{{Section: etcdcluster.SectionPods, Message: "forbidden"}}}
 		}, "Ready", true),
-		Entry("somebody else runs the members, who are out of reach from here", func(f *report.Facts) {
+		Entry("the members are managed externally and cannot be reached", func(f *report.Facts) {
 			f.Observation, f.Canonical.Spec.ExternallyManagedMemberAddresses = etcdcluster.Observation{}, []string{"192.0.2.1"}
 		}, "Ready", true),
 		Entry("it hibernates", func(f *report.Facts) { f.Canonical.Spec.Replicas, f.Observation.Pods = 0, nil }, "Hibernated", true),
@@ -91,23 +91,23 @@ var _ = Describe("StatusFor", func() {
 		change(&facts)
 		Expect(report.StatusFor(facts).Members[0].State).To(Equal(state))
 	},
-		Entry("it has no pod", func(f *report.Facts) { f.Observation.Pods, f.Observation.Etcd = nil, etcdcluster.EtcdAnswers{} }, "No pod"),
+		Entry("it has no pod", func(f *report.Facts) { f.Observation.Pods, f.Observation.Etcd = nil, etcdcluster.EtcdAnswers{} }, "PodMissing"),
 		Entry("its pod stops", func(f *report.Facts) {
 			f.Observation.Pods[0].Deleting, f.Observation.Etcd = true, etcdcluster.EtcdAnswers{}
-		}, "Stopping"),
-		Entry("it has no vote yet", func(f *report.Facts) {
+		}, "PodTerminating"),
+		Entry("it is a learner", func(f *report.Facts) {
 			f.Observation.Etcd.Members[0].Serves, f.Observation.Etcd.Members[0].Learner = false, true
-		}, "Catches up"),
-		Entry("it does not answer", func(f *report.Facts) {
+		}, "Learner"),
+		Entry("it is unreachable", func(f *report.Facts) {
 			f.Observation.Pods[0].Ready, f.Observation.Etcd.Members[0] = false, etcdcluster.MemberAnswer{Error: "no"}
-		}, "No answer"),
-		Entry("the operator knows more", func(f *report.Facts) {
+		}, "Unreachable"),
+		Entry("the operator reports the reason", func(f *report.Facts) {
 			f.Observation.Pods[0].Ready, f.Observation.Etcd = false, etcdcluster.EtcdAnswers{}
 			f.Etcd.Status.Members = []druidv1alpha1.EtcdMemberStatus{{Name: "main-0", Status: "NotReady", Reason: "ContainersNotReady"}}
 		}, "ContainersNotReady"),
 	)
 
-	It("does not believe the lease of a member that is cut off about who leads", func() {
+	It("ignores the role in the lease of an unreachable member", func() {
 		facts.Canonical.Spec.Replicas = 2
 		facts.Observation.MemberLeases = []etcdcluster.Lease{{Name: "main-1", Holder: "cd:Leader"}}
 		facts.Observation.Etcd.Members = append(facts.Observation.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 1, Error: "no"})
@@ -154,12 +154,12 @@ Nothing was done with main.
 })
 
 var _ = Describe("The text of decisions", func() {
-	It("has the time in front, a mark where somebody should look, and what is done now", func() {
+	It("begins with the time, marks warnings, and ends with the current action", func() {
 		text := &bytes.Buffer{}
 		Expect(report.Decisions(text, []report.Decision{
 			{Time: now.Add(-time.Minute), Reason: "ReplacingPod", Message: "Evicted pod main-1"},
-			{Time: now, Reason: "QuorumLost", Message: "1 of 3 members serve", Warning: true},
+			{Time: now, Reason: "QuorumLost", Message: "1 of 3 members are healthy", Warning: true},
 		}, "Waiting", now)).To(Succeed())
-		Expect(text.String()).To(Equal("11:59:00   ReplacingPod: Evicted pod main-1\n12:00:00 ! QuorumLost: 1 of 3 members serve\n12:00:00   Now: Waiting\n"))
+		Expect(text.String()).To(Equal("11:59:00   ReplacingPod: Evicted pod main-1\n12:00:00 ! QuorumLost: 1 of 3 members are healthy\n12:00:00   Now: Waiting\n"))
 	})
 })

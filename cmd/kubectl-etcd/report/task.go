@@ -18,8 +18,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// TaskFor is the oldest of the tasks that does what was asked for by the annotation of an Etcd; nil while there is none. Before
-// are the tasks that there were when it was asked for: one that was over or had been begun may have missed what was written since.
+// TaskFor is the oldest task that was created for the annotation of an Etcd. Nil: there is none. Before are the tasks
+// that existed when the annotation was set. A task that had ended or was running at that time may not include later
+// writes.
 func TaskFor(etcd, kind string, tasks, before []druidv1alpha1.EtcdOpsTask) *druidv1alpha1.EtcdOpsTask {
 	begun := map[types.UID]bool{}
 	for _, task := range before {
@@ -38,12 +39,12 @@ func TaskFor(etcd, kind string, tasks, before []druidv1alpha1.EtcdOpsTask) *drui
 	return found
 }
 
-// TaskEnd writes what a task came to that has succeeded. Its fields that would say so are pruned where gardenlet installs the
-// definitions: the operator's sentence stands in for them. The error is that of the writer.
+// TaskEnd writes the result of a task that has succeeded. The CustomResourceDefinitions of gardenlet prune the fields
+// of the result. In this case TaskEnd writes the message of the operator. The error is that of the writer.
 func TaskEnd(w io.Writer, task *druidv1alpha1.EtcdOpsTask) error {
 	text := &strings.Builder{}
 	for _, member := range task.Status.Members {
-		fmt.Fprintf(text, "%s: %s before, %s after, did not serve for %s\n", member.Name,
+		fmt.Fprintf(text, "%s: %s before, %s after, unavailable for %s\n", member.Name,
 			bytesOf(member.SizeBytesBefore), bytesOf(member.SizeBytesAfter), member.Stall.Duration.Round(time.Millisecond))
 	}
 	if snapshot := task.Status.Snapshot; snapshot != nil {

@@ -27,7 +27,7 @@ var _ = Describe("The end of a task", func() {
 			LastOperation: &druidv1alpha1.LastOperation{Description: "Snapshot Full-1 holds everything up to revision 12"},
 			Snapshot:      &druidv1alpha1.TaskSnapshot{Name: "Full-1", Revision: 12},
 		}, "Full-1 holds everything up to revision 12\n"),
-		Entry("a snapshot, where gardenlet's definition prunes it", druidv1alpha1.EtcdOpsTaskStatus{
+		Entry("a snapshot that the CRD of gardenlet prunes", druidv1alpha1.EtcdOpsTaskStatus{
 			LastOperation: &druidv1alpha1.LastOperation{Description: "Snapshot Full-1 holds everything up to revision 12"},
 		}, "Snapshot Full-1 holds everything up to revision 12\n"),
 		Entry("no snapshot, since nothing was new", druidv1alpha1.EtcdOpsTaskStatus{
@@ -38,11 +38,11 @@ var _ = Describe("The end of a task", func() {
 			Members: []druidv1alpha1.DefragmentedMember{
 				{Name: "main-0", SizeBytesBefore: 2048, SizeBytesAfter: 1024, Stall: metav1.Duration{Duration: 5 * time.Millisecond}},
 			},
-		}, "main-0: 2Ki before, 1Ki after, did not serve for 5ms\n"),
-		Entry("defragmented members, where gardenlet's definition prunes them", druidv1alpha1.EtcdOpsTaskStatus{
+		}, "main-0: 2Ki before, 1Ki after, unavailable for 5ms\n"),
+		Entry("defragmented members that the CRD of gardenlet prunes", druidv1alpha1.EtcdOpsTaskStatus{
 			LastOperation: &druidv1alpha1.LastOperation{Description: "Defragmented: main-0 stalled for 5ms and shrank from 2048 to 1024 bytes"},
 		}, "Defragmented: main-0 stalled for 5ms and shrank from 2048 to 1024 bytes\n"),
-		Entry("nothing that anybody wrote down", druidv1alpha1.EtcdOpsTaskStatus{}, "Done\n"),
+		Entry("no result", druidv1alpha1.EtcdOpsTaskStatus{}, "Done\n"),
 	)
 })
 
@@ -73,12 +73,12 @@ var _ = Describe("TaskFor", func() {
 		},
 		Entry("none before there is one", "", nil, nil),
 		Entry("the one that was made", "new", nil, tasks{task("new", "Succeeded", "full-snapshot", "main", 1)}),
-		Entry("one that waited already", "waits", tasks{task("waits", "Pending", "full-snapshot", "main", 1)}, tasks{task("waits", "InProgress", "full-snapshot", "main", 1)}),
-		Entry("one that nobody had looked at", "waits", tasks{task("waits", "", "full-snapshot", "main", 1)}, tasks{task("waits", "InProgress", "full-snapshot", "main", 1)}),
-		Entry("not one that had begun, whose snapshot is older than what was asked for", "new", tasks{task("runs", "InProgress", "full-snapshot", "main", 1)},
+		Entry("a pending task", "waits", tasks{task("waits", "Pending", "full-snapshot", "main", 1)}, tasks{task("waits", "InProgress", "full-snapshot", "main", 1)}),
+		Entry("a task without a state", "waits", tasks{task("waits", "", "full-snapshot", "main", 1)}, tasks{task("waits", "InProgress", "full-snapshot", "main", 1)}),
+		Entry("no task that was running, because its snapshot is older than the request", "new", tasks{task("runs", "InProgress", "full-snapshot", "main", 1)},
 			tasks{task("runs", "Succeeded", "full-snapshot", "main", 1), task("new", "Pending", "full-snapshot", "main", 2)}),
-		Entry("not one that was over", "", tasks{task("over", "Failed", "full-snapshot", "main", 1)}, tasks{task("over", "Failed", "full-snapshot", "main", 1)}),
-		Entry("not one of another kind or of another Etcd", "", nil, tasks{task("a", "", "compaction", "main", 1), task("b", "", "full-snapshot", "events", 1)}),
-		Entry("the oldest of several", "first", nil, tasks{task("second", "", "full-snapshot", "main", 2), task("first", "", "full-snapshot", "main", 1)}),
+		Entry("no task that has ended", "", tasks{task("over", "Failed", "full-snapshot", "main", 1)}, tasks{task("over", "Failed", "full-snapshot", "main", 1)}),
+		Entry("no task of another kind or of another Etcd", "", nil, tasks{task("a", "", "compaction", "main", 1), task("b", "", "full-snapshot", "events", 1)}),
+		Entry("the oldest of two", "first", nil, tasks{task("second", "", "full-snapshot", "main", 2), task("first", "", "full-snapshot", "main", 1)}),
 	)
 })

@@ -18,8 +18,8 @@ import (
 // columns is the width of the text.
 const columns = 80
 
-// label is the width of the words in front of the lines.
-const label = 10
+// label is the width of the labels at the beginning of the lines.
+const label = 12
 
 // Text writes the screen: at most 80 columns, one screen for a healthy cluster. wide adds the nodes, ids and sizes of members and the
 // messages of all conditions, and takes as many columns as they need. The error is that of the writer.
@@ -37,7 +37,7 @@ func (s Status) Text(w io.Writer, wide bool) error {
 	return err
 }
 
-// page is the text that grows.
+// page builds the text.
 type page struct {
 	strings.Builder
 
@@ -64,20 +64,20 @@ func (p *page) head(s Status) {
 	if s.State == "Hibernated" {
 		p.line("STATE", "Hibernated")
 	} else {
-		p.line("STATE", "%s: %d of %d members serve, %d are a quorum", s.State, s.Serving, s.Desired, s.Quorum)
+		p.line("STATE", "%s: %d of %d members are healthy, the quorum is %d", s.State, s.Serving, s.Desired, s.Quorum)
 	}
-	p.line("NOW", "%s", s.Progressing)
+	p.line("STATUS", "%s", s.Progressing)
 	switch {
 	case s.Observed == 0:
-		p.line("SPEC", "generation %d is the first to be carried out", s.Generation)
+		p.line("SPEC", "generation %d is the first and has not been rolled out yet", s.Generation)
 	case s.Generation != s.Observed:
-		p.line("SPEC", "generation %d is not carried out in full; the last that was is %d", s.Generation, s.Observed)
+		p.line("SPEC", "generation %d is not rolled out; the last one was %d", s.Generation, s.Observed)
 	}
 	if s.Suspended {
-		p.line("", "the spec is not carried out; kubectl etcd resume %s ends that", s.Name)
+		p.line("", "reconciliation of the spec is suspended; resume it with kubectl etcd resume %s", s.Name)
 	}
 	if s.Unprotected {
-		p.line("", "everybody may change its objects; kubectl etcd protect %s ends that", s.Name)
+		p.line("", "the protection of its objects is disabled; enable it with kubectl etcd protect %s", s.Name)
 	}
 	for _, lastError := range s.LastErrors {
 		p.line("ERROR", "%s", lastError)
@@ -109,7 +109,7 @@ func (p *page) members(s Status) {
 	p.warnings(s)
 }
 
-// warnings says under the table what does not fit into it.
+// warnings adds warnings about members below the table.
 func (p *page) warnings(s Status) {
 	for _, member := range s.Members {
 		if member.Warning != "" {
@@ -183,7 +183,7 @@ func (p *page) certificates(s Status) {
 	}
 }
 
-// conditions names those that are fine in one line, and tells all about the others.
+// conditions lists the names of conditions without a warning in one line, and the messages of all others.
 func (p *page) conditions(s Status) {
 	p.WriteString("\n")
 	var fine []string
@@ -197,27 +197,27 @@ func (p *page) conditions(s Status) {
 		}
 	}
 	if len(fine) > 0 {
-		p.line("FINE", "%s", strings.Join(fine, ", "))
+		p.line("OK", "%s", strings.Join(fine, ", "))
 	}
 }
 
-// shownWithBackups are the conditions whose messages stand with the snapshots.
+// shownWithBackups are the conditions whose messages are in the lines of the snapshots.
 var shownWithBackups = map[string]bool{"BackupReady": true, "FullSnapshotReady": true, "DeltaSnapshotReady": true}
 
 func mark(condition Condition) string {
 	switch {
 	case condition.Warning:
-		return "TROUBLE"
+		return "WARNING"
 	case condition.Status == "Unknown":
 		return "UNKNOWN"
 	default:
-		return "FINE"
+		return "OK"
 	}
 }
 
 func (p *page) unavailable(s Status) {
 	for _, unavailable := range s.Unavailable {
-		p.line("NOT SEEN", "%s", unavailable)
+		p.line("UNAVAILABLE", "%s", unavailable)
 	}
 }
 
