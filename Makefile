@@ -6,7 +6,7 @@ export GOFLAGS = -trimpath -buildvcs=false
 SEED = go run -C hack/seed .
 TEST = go run ./hack/testrun
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
-# The modules that have Go code of ours.
+# The modules of this repository with Go code.
 LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper hack/seed/modules/pause hack/seed/modules/provisioner test/rules
 
 .DEFAULT_GOAL = help
@@ -15,7 +15,7 @@ LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper ha
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-# Nearly every other target stands on it. No file has this name, so make looks each time.
+# Nearly every other target stands on it. No file has this name, so make runs it each time.
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and put it into your PATH, see https://go.dev/dl" >&2; exit 1; }
 
@@ -58,13 +58,13 @@ test-soak: ## Run the long repetitions on the local seed; not part of `make test
 	@$(TEST) soak
 
 .PHONY: test-update-golden
-test-update-golden: ## Write the golden files anew; look at the difference before you commit it
+test-update-golden: ## Write the golden files; review the difference before you commit it
 	@hack/update-golden.sh
 
 ##@ Change it
 
 .PHONY: generate
-generate: ## Write deepcopy functions, CRDs, mocks, the chart's copies and the API reference anew
+generate: ## Write deepcopy functions, CRDs, mocks, the chart's copies and the API reference
 	@hack/generate.sh
 
 .PHONY: format

@@ -170,11 +170,11 @@ var _ = Describe("the operator's chart", func() {
 		}
 	})
 
-	It("installs no definition of the resource manager beside one that is there", func() {
+	It("installs no CRD of a resource manager if another resource manager is installed", func() {
 		Expect(names(crdsIn(standalone + "embeddedResourceManager: {enabled: false}"))).NotTo(ContainElement("managedresources.resources.gardener.cloud"))
 	})
 
-	It("installs no CustomResourceDefinitions in a seed unless it is told to", func() {
+	It("installs no CustomResourceDefinitions in a seed unless the values enable them", func() {
 		Expect(crdsIn("")).To(BeEmpty())
 		Expect(crdsIn("crds: {enabled: true}")).To(HaveLen(3))
 	})
@@ -206,7 +206,7 @@ var _ = Describe("the operator's chart", func() {
 		Expect(container.Image).To(Equal("registry.example/druid:" + strings.TrimSpace(string(want))))
 	})
 
-	It("limits the memory of the operator, and tells Go", func() {
+	It("limits the memory of the operator, and sets GOMEMLIMIT", func() {
 		container := func(overwrite string) corev1.Container {
 			GinkgoHelper()
 
@@ -244,7 +244,7 @@ var _ = Describe("the operator's chart", func() {
 			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeTrue())
 			Expect(c.ResourceManager.Embedded).To(BeTrue())
 		}),
-		Entry("elsewhere beside a resource manager that is installed already", standalone+"embeddedResourceManager: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
+		Entry("outside of Gardener with an installed resource manager", standalone+"embeddedResourceManager: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(c.ResourceManager.Embedded).To(BeFalse())
 		}),
 		Entry("in a seed Local stores have the directory of Gardener's local setup", "", func(c *configv1alpha1.OperatorConfiguration) {
@@ -404,9 +404,9 @@ var _ = Describe("the operator's chart", func() {
 				return slices.Contains(rule.Resources, "deployments") && slices.Contains(rule.Verbs, "patch")
 			})).To(Equal(granted))
 		},
-		Entry("not where it stands by", "", false),
-		Entry("where it takes over", "predecessor: TakeOver", true),
-		Entry("not where it gives back", "predecessor: GiveBack", false),
+		Entry("not with the default policy StandBy", "", false),
+		Entry("with the policy TakeOver", "predecessor: TakeOver", true),
+		Entry("not with the policy GiveBack", "predecessor: GiveBack", false),
 	)
 
 	It("grants the same rights to an operator that gardenlet starts in place of etcd-druid", func() {

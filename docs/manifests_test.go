@@ -66,8 +66,8 @@ var _ = Describe("the manifests in the pages", func() {
 // withoutExample are fields without one: those that have no effect.
 var withoutExample = []string{"selector", "etcd.authSecretRef", "etcd.peerUrlTls.clientTLSSecretRef"}
 
-// fieldsOf are the paths of the fields of a struct that JSON knows, down to what is not of this API. Those of the older form are left
-// out.
+// fieldsOf are the paths of the fields of a struct that JSON knows, down to what is not of this API. Deprecated fields are
+// left out.
 func fieldsOf(kind reflect.Type, path string) []string {
 	for kind.Kind() == reflect.Pointer || kind.Kind() == reflect.Slice {
 		kind = kind.Elem()
@@ -83,7 +83,7 @@ func fieldsOf(kind reflect.Type, path string) []string {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 
 		switch {
-		case strings.HasPrefix(field.Type.Name(), "Older"):
+		case strings.HasPrefix(field.Type.Name(), "Deprecated"):
 		case name == "":
 			found = append(found, fieldsOf(field.Type, path)...)
 		default:

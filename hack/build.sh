@@ -3,9 +3,10 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds programs as they are delivered: static, stripped, without a trace of the machine, and told their version. The Makefile, the
-# Dockerfile and the local seed all build by this, so that equal sources and an equal Go give equal bytes. Arguments are those of
-# `go build`, relative to the root. EFFECTIVE_VERSION replaces what the file VERSION says; GOOS and GOARCH are heeded.
+# Builds the programs as they are delivered: static, stripped, reproducible, and with their version. The Makefile, the
+# Dockerfile and the local seed use this script, so that equal sources and an equal Go version result in equal bytes.
+# The arguments are those of `go build`, relative to the root. EFFECTIVE_VERSION overrides the file VERSION; GOOS and
+# GOARCH are respected.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes everything that is generated anew, from the types outward: Go code and CRDs, then what is copied from them.
+# Writes all generated files: Go code and CRDs from the types, then the copies of these files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ copy_into_chart() {
 echo "Copying CRDs into the chart"
 copy_into_chart crds pkg/apis/druid/v1alpha1/crds/*.yaml
 
-# The resource manager's own definition, of the version that go.mod pins.
+# The CRD of the resource manager, in the version of go.mod.
 go mod download github.com/gardener/gardener
 gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml

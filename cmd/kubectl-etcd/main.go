@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	utilruntime.ErrorHandlers = nil // a member that refuses a connection is said to the person once, and in words
+	utilruntime.ErrorHandlers = nil // the command reports a refused connection once, in its error
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := app.Run(ctx, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:])
 	stop()

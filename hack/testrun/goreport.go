@@ -212,7 +212,7 @@ func specsIn(output, path string) (Result, bool) {
 	}
 
 	specs := Result{Passed: number(1), Failed: names(failed, number(2)), Skipped: names(skipped, number(3)+number(4))}
-	// Ginkgo tells reasons in the order in which it sums the failures up, and more of them where one spec has several.
+	// Ginkgo prints the reasons in the order of its summary, and more of them if one spec has more than one reason.
 	if reasons := reason.FindAllStringSubmatch(output, -1); len(reasons) == len(specs.Failed) {
 		for i, name := range specs.Failed {
 			specs.Failed[i] = withMessage(name, reasons[i][1])

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The testrun command runs the suites of the repository one after the other, goes on over those that fail, and closes
-// with the time of each and one line of counts over all. It knows how tests are started and counted, not what they test.
+// The testrun command runs the suites of the repository one after the other, continues after failures, and ends with
+// the duration of each and the total counts. It knows how tests are started and counted, not what they test.
 package main
 
 import (

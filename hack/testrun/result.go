@@ -50,7 +50,7 @@ func WriteSummary(w io.Writer, rows []Row, total Result) {
 	fmt.Fprintf(w, "\n%d passed, %d failed\n", total.Passed, len(total.Failed))
 }
 
-// failures marks each name as `go test` does, since that is what tools that read logs look for.
+// failures marks each name as `go test` does, because tools search logs for it.
 func failures(names []string) []string {
 	marked := make([]string, len(names))
 	for i, name := range names {
@@ -60,7 +60,7 @@ func failures(names []string) []string {
 	return marked
 }
 
-// shortest is what is told of a failure's message beside the test's name: its first words.
+// shortest is the number of characters of a failure's message that are printed after the name of the test.
 const shortest = 300
 
 // withMessage is the name of a failed test and the beginning of the reason on the same line.

@@ -67,7 +67,8 @@ func suites() []Suite {
 			Steps: []Step{
 				{Count: GoTest, Packages: isUnit},
 				{Count: GoTest, Dir: "hack/seed/modules/etcd-wrapper"},
-				// The Dockerfile and the alerts are read from outside of the modules, which Go's cache of results does not look at.
+				// -count=1: the tests read the Dockerfile and the alerts outside of the modules, and the result cache
+				// of Go ignores these files.
 				{Count: GoTest, Dir: "hack/seed", Command: []string{"-count=1"}},
 				{Count: GoTest, Dir: "test/rules", Command: []string{"-count=1"}},
 			},

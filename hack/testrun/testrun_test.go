@@ -112,7 +112,7 @@ var _ = Describe("running a suite", func() {
 		return Runner{Root: GinkgoT().TempDir(), Logs: GinkgoT().TempDir(), Out: &out}.Run(context.Background(), suite)
 	}
 
-	It("goes on after a step that fails", func() {
+	It("continues after a step that fails", func() {
 		result := run(Suite{Name: "s", Steps: []Step{{Command: []string{"false"}}, {Command: []string{"true"}}}})
 		Expect(result.Passed).To(Equal(1))
 		Expect(result.Failed).To(ConsistOf("s: false: exit status 1"))
@@ -201,7 +201,7 @@ var _ = Describe("the summary", func() {
 
 		WriteSummary(&out, []Row{{Name: "unit", Took: 90 * time.Second, Result: Result{Passed: 3}}}, Result{Passed: 3, Failed: []string{"x"}})
 
-		Expect(out.String()).To(ContainSubstring("--- FAIL: x\n"), "as tools that read logs look for it")
+		Expect(out.String()).To(ContainSubstring("--- FAIL: x\n"), "because tools search logs for it")
 		Expect(out.String()).To(HaveSuffix("\n3 passed, 1 failed\n"))
 		Expect(out.String()).To(MatchRegexp(`unit +1m30s +3 passed, 0 failed`))
 	})

@@ -58,7 +58,7 @@ func Resolve(in ResolveInput) Resolution {
 	resolution := in.resolve()
 	if resolution.Store != nil && in.Pinned != nil && !IsLocationOf(*in.Pinned, *resolution.Store) {
 		resolution = refused(druidv1alpha1.ReasonStoreChanged, field.Forbidden(in.path(), fmt.Sprintf(
-			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource if the other place is meant",
+			"snapshots went to %s until now, and would go to %s; change it back, or remove the annotation %s from the ManagedResource to use the other store",
 			*in.Pinned, RecordFor(*resolution.Store), druidv1alpha1.ManagedResourceAnnotationStore)))
 	}
 	if resolution.Store == nil && (!resolution.Refused || in.FallBackOnRefusal) {
@@ -161,7 +161,7 @@ func (in ResolveInput) fromEntry(entry etcdcluster.BackupEntry) Resolution {
 func complete(spec *druidv1alpha1.StoreSpec, entry etcdcluster.BackupEntry, path *field.Path) *field.Error {
 	provider, known := Canonical(druidv1alpha1.StorageProvider(entry.Type))
 	if !known {
-		return field.Invalid(path.Child("provider"), entry.Type, fmt.Sprintf("is the type of BackupEntry %s, and no object store that snapshots can lie in", entry.Name))
+		return field.Invalid(path.Child("provider"), entry.Type, fmt.Sprintf("is the type of BackupEntry %s, and not the type of an object store", entry.Name))
 	}
 	if specified := ptr.Deref(spec.Provider, ""); specified == "" {
 		spec.Provider = new(druidv1alpha1.StorageProvider(provider))
@@ -190,7 +190,7 @@ func (in ResolveInput) secretOf(entry etcdcluster.BackupEntry) (string, Resoluti
 	}
 	if namespace != in.Etcd.Namespace {
 		return "", refused(druidv1alpha1.ReasonStoreInvalid, field.Forbidden(in.path(), fmt.Sprintf(
-			"the credentials of BackupEntry %s lie in namespace %s, and pods can use those of their own namespace only: name a Secret of namespace %s in %s", entry.Name, namespace, in.Etcd.Namespace, in.path().Child("secretRef"))))
+			"the credentials of BackupEntry %s are in namespace %s, but pods can use only Secrets of their own namespace: name a Secret of namespace %s in %s", entry.Name, namespace, in.Etcd.Namespace, in.path().Child("secretRef"))))
 	}
 	if refusal, ready := ready(entry); !ready {
 		return "", refusal

@@ -53,7 +53,7 @@ func FromSpec(spec druidv1alpha1.StoreSpec, namespace, name string, path *field.
 
 	provider := ptr.Deref(spec.Provider, "")
 	if provider == "" {
-		return store, field.ErrorList{field.Required(path.Child("provider"), "nothing else tells which object store it is: set one of "+knownNames())}
+		return store, field.ErrorList{field.Required(path.Child("provider"), "the kind of the object store is not known otherwise: set one of "+knownNames())}
 	}
 	var ok bool
 	if store.Provider, ok = Canonical(provider); !ok {

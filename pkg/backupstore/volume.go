@@ -36,7 +36,7 @@ type Mount struct {
 
 // Mount returns the volume that a container needs to reach the store. Nil: it needs none, because there is no Secret, or
 // because the credentials of ECS are in the environment. home is the home directory of the container, in which the sidecar
-// looks for the snapshots of a Local store.
+// reads the snapshots of a Local store.
 func (s Store) Mount(side Side, names VolumeNames, home string) *Mount {
 	if s.Provider == ProviderLocal {
 		return &Mount{

@@ -174,7 +174,7 @@ func (c Input) Decide(now time.Time) Decision {
 	}
 	if c.Job != nil && c.Job.Outcome == "" {
 		if c.Job.Task != "" {
-			return Decision{Action: ActionDeleteJob, Reason: "the task that asked for the Job has ended"}
+			return Decision{Action: ActionDeleteJob, Reason: "the task that requested the Job has ended"}
 		}
 		return Decision{Action: ActionNone, Reason: "the Job runs"}
 	}
@@ -210,11 +210,11 @@ func (c Input) handleEnded() (Decision, bool) {
 func (c Input) decideForTask(now time.Time) Decision {
 	switch {
 	case c.Job == nil:
-		return Decision{Action: ActionRunJob, Attempt: 1, Reason: "a task asks for it"}
+		return Decision{Action: ActionRunJob, Attempt: 1, Reason: "a task requests it"}
 	case c.Job.Outcome == "":
 		return Decision{Action: ActionNone, Reason: "a Job runs already"}
 	case c.Job.Task != c.Task:
-		return Decision{Action: ActionRunJob, Attempt: 1, Reason: "a task asks for it, and the Job that there is has ended"}
+		return Decision{Action: ActionRunJob, Attempt: 1, Reason: "a task requests it, and the previous Job has ended"}
 	case c.Job.IsLast():
 		return Decision{Action: ActionNone, Reason: "the task takes up how its Job ended"}
 	default:
@@ -247,7 +247,7 @@ func (c Input) decideByThresholds(now time.Time) Decision {
 	case c.FullSnapshotThreshold > 0 && events >= c.FullSnapshotThreshold:
 		return c.requestSnapshot(fmt.Sprintf("%d events are too many for a Job", events))
 	case c.Job == nil && c.Snapshot != nil && c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder:
-		return c.requestSnapshot("a full snapshot was asked for already")
+		return c.requestSnapshot("a full snapshot is requested already")
 	case c.Job == nil:
 		return Decision{Action: ActionRunJob, Attempt: 1, Reason: fmt.Sprintf("%d events since the last full snapshot", events)}
 	case !c.Job.isRetriable():
@@ -260,7 +260,7 @@ func (c Input) decideByThresholds(now time.Time) Decision {
 // requestSnapshot requests a full snapshot, once for each full snapshot in the store.
 func (c Input) requestSnapshot(reason string) Decision {
 	if c.Snapshot != nil && (!c.Snapshot.Ended || c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder) {
-		return Decision{Action: ActionNone, Reason: "a full snapshot was asked for: " + reason}
+		return Decision{Action: ActionNone, Reason: "a full snapshot is requested:" + reason}
 	}
 
 	return Decision{Action: ActionTakeSnapshot, Reason: reason}

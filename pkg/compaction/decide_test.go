@@ -206,7 +206,7 @@ var _ = Describe("Compaction", func() {
 			Entry("termination by the kubelet", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("TerminationByKubelet"))}, "TerminationByKubelet", ""),
 			Entry("a failed process", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited("no base\n  snapshot"))}, "ProcessFailure", "code 1: no base snapshot"),
 			Entry("a failed process without a message", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(""))}, "ProcessFailure", "it said nothing"),
-			Entry("unknown without a pod", job(failed("BackoffLimitExceeded")), nil, "Unknown", "does not tell why"),
+			Entry("unknown without a pod", job(failed("BackoffLimitExceeded")), nil, "Unknown", "contains no reason"),
 		)
 
 		It("should use the recorded disruption after the pod was deleted", func() {

@@ -89,7 +89,7 @@ func (j *Job) failure(condition batchv1.JobCondition, pods []corev1.Pod) (string
 		}
 	}
 
-	return druidv1alpha1.PodFailureReasonUnknown, "its pod does not tell why; " + condition.Message
+	return druidv1alpha1.PodFailureReasonUnknown, "the status of its pod contains no reason; " + condition.Message
 }
 
 // disruptionOf returns the reason of the first disruption of a pod. Empty: no pod is disrupted.

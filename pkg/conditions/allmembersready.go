@@ -21,7 +21,7 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 	}
 	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == in.size() {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
-			"All members serve")
+			"All members are healthy")
 	}
 
 	return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersReady,

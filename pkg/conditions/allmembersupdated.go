@@ -31,12 +31,12 @@ func allMembersUpdated(in Input) *druidv1alpha1.Condition {
 	case !statefulSet.Exists:
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonStatefulSetNotFound, "The StatefulSet does not exist")
 	case etcdcluster.AreAllPodsUpdated(in.Observation):
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersUpdated, "All pods run the newest rendering")
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersUpdated, "All pods run the latest rendered manifests")
 	case len(outdated) > 0:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
-			"An older rendering is run by "+strings.Join(outdated, ", "))
+			"Older manifests are run by "+strings.Join(outdated, ", "))
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersUpdated,
-			fmt.Sprintf("%d of %d pods exist, or the StatefulSet controller has not seen the newest rendering yet", len(in.Observation.Pods), statefulSet.SpecReplicas))
+			fmt.Sprintf("%d of %d pods exist, or the StatefulSet controller has not observed the latest rendered manifests yet", len(in.Observation.Pods), statefulSet.SpecReplicas))
 	}
 }

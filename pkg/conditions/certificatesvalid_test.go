@@ -48,7 +48,7 @@ var _ = DescribeTable("CertificatesValid",
 		"tls.crt of Secret server expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
 	Entry("reports a certificate that is not valid yet", encrypted(time.Hour, day), "False CertificatesInvalid",
 		"tls.crt of Secret server is not valid before "+noon.Add(time.Hour).UTC().Format(time.RFC3339)),
-	Entry("names members that still serve plaintext", all(encrypted(-day, 365*day), func(in *conditions.Input) { in.Observation.Pods[0].ClientTLS = nil }), "True CertificatesValid",
+	Entry("names members that still serve clients without TLS", all(encrypted(-day, 365*day), func(in *conditions.Input) { in.Observation.Pods[0].ClientTLS = nil }), "True CertificatesValid",
 		"The first to expire is tls.crt of Secret server, at "+noon.Add(365*day).UTC().Format(time.RFC3339)+"; until they restart, clients are served plaintext by main-0"),
 	Entry("checks a renewed certificate until the pods are restarted", all(encrypted(-day, 365*day), func(in *conditions.Input) {
 		in.Observation.Pods[1].TLS = etcdcluster.MountedTLS{ClientCA: "ca", Server: "unrelated"}
@@ -56,5 +56,5 @@ var _ = DescribeTable("CertificatesValid",
 	Entry("checks the certificates of pods that were not restarted after TLS was switched off", all(encrypted(-2*day, -day), func(in *conditions.Input) {
 		in.Observation.Pods[0].TLS, in.Observation.StatefulSet.TLS = in.Observation.StatefulSet.TLS, etcdcluster.MountedTLS{}
 	}), "False CertificatesInvalid", "tls.crt of Secret server expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
-	Entry("cannot tell", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
+	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )

@@ -27,11 +27,11 @@ func ClusterIDMismatch(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToParseLeaseHolderIdentity, strings.Join(unreadable, "; "))
 	case len(clusters) == 1:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNoClusterIDMismatchDetected,
-			"Every member that tells its cluster belongs to the same one")
+			"All members with a known cluster ID belong to the same cluster")
 	case failure != "":
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
 	default:
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoClusterIDDetected, "No member has told its cluster yet")
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonNoClusterIDDetected, "No member has reported its cluster ID yet")
 	}
 }
 

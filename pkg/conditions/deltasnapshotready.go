@@ -30,7 +30,7 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	}
 	period := helper.DeltaSnapshotPeriod(in.Etcd)
 	if period < time.Second {
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonDeltaSnapshotsDisabled, "spec.backup.deltaSnapshotPeriod asks for no delta snapshots")
+		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonDeltaSnapshotsDisabled, "spec.backup.deltaSnapshotPeriod disables delta snapshots")
 	}
 	if missing := in.withoutLease(conditionType, in.Observation.DeltaSnapshotLease); missing != nil {
 		return missing

@@ -66,7 +66,7 @@ func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease et
 	}
 	if in.Observation.IsElsewhere(lease) {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
-			fmt.Sprintf("Waiting for all members to use %s; the snapshots that are known of lie in %s", in.Observation.StoreLocation, lease.Store))
+			fmt.Sprintf("Waiting for all members to use %s; the recorded snapshots are in %s", in.Observation.StoreLocation, lease.Store))
 	}
 
 	return nil

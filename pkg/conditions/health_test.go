@@ -95,11 +95,11 @@ var _ = Describe("messages", func() {
 			in.Observation.Pods[1].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting", Reason: "CrashLoopBackOff", LastTerminationReason: "OOMKilled"}}
 		}))
 		Expect(conditions.Ready(in).Message).To(Equal(
-			"1 of 3 members serve, 2 are needed: container etcd of pod main-1 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+			"1 of 3 members are healthy, the quorum is 2: container etcd of pod main-1 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})
 
-	It("report members without a vote during a scale-up", func() {
-		Expect(conditions.Ready(healthy(alone("main-0"))).Message).To(Equal("1 of 1 members serve, 1 are needed; the others of 3 have no vote yet"))
+	It("report learners during a scale-up", func() {
+		Expect(conditions.Ready(healthy(alone("main-0"))).Message).To(Equal("1 of 1 members are healthy, the quorum is 1; the others of 3 are not voting members yet"))
 	})
 })
 
@@ -177,7 +177,7 @@ var _ = DescribeTable("SecretsAvailable",
 	Entry("names what is missing", func(in *conditions.Input) {
 		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}
 	}, "False SecretsMissing", "Secret etcd-backup, named by spec.backup.store.secretRef, does not exist"),
-	Entry("cannot tell", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
+	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )
 
 var _ = Describe("StoreResolved", func() {

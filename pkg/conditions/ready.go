@@ -24,9 +24,9 @@ func Ready(in Input) *druidv1alpha1.Condition {
 	healthy := namesWith(members, druidv1alpha1.EtcdMemberStatusReady)
 	unknown := namesWith(members, druidv1alpha1.EtcdMemberStatusUnknown)
 	voters := VotersFor(in.Etcd, in.Observation)
-	quorum := fmt.Sprintf("%d of %d members serve, %d are needed", len(healthy), voters, etcdcluster.QuorumOf(voters))
+	quorum := fmt.Sprintf("%d of %d members are healthy, the quorum is %d", len(healthy), voters, etcdcluster.QuorumOf(voters))
 	if voters < in.size() {
-		quorum += fmt.Sprintf("; the others of %d have no vote yet", in.size())
+		quorum += fmt.Sprintf("; the others of %d are not voting members yet", in.size())
 	}
 	switch {
 	case etcdcluster.IsQuorate(len(healthy), voters):

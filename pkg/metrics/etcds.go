@@ -25,7 +25,7 @@ import (
 const timeout = 5 * time.Second
 
 var (
-	membersDesired = describe("members_desired", "Members that an Etcd asks for; 0 while it hibernates.")
+	membersDesired = describe("members_desired", "Desired members of an Etcd; 0 while it hibernates.")
 	membersReady   = describe("members_ready", "Members of an Etcd that are ready.")
 	condition      = describe("condition", "1 for the status that each condition of an Etcd has, and the reason for it.", "condition", "status", "reason")
 	operation      = describe("operation", "1 for the type and the state of the last operation on an Etcd.", "type", "state")

@@ -68,7 +68,7 @@ etcd_druid_condition{condition="Ready",etcd="test",etcd_namespace="test-ns",reas
 # HELP etcd_druid_last_error 1 for each code among the last errors of an Etcd.
 # TYPE etcd_druid_last_error gauge
 etcd_druid_last_error{code="ERR_SYNC",etcd="test",etcd_namespace="test-ns"} 1
-# HELP etcd_druid_members_desired Members that an Etcd asks for; 0 while it hibernates.
+# HELP etcd_druid_members_desired Desired members of an Etcd; 0 while it hibernates.
 # TYPE etcd_druid_members_desired gauge
 etcd_druid_members_desired{etcd="new",etcd_namespace="test-ns"} 0
 etcd_druid_members_desired{etcd="test",etcd_namespace="test-ns"} 3

@@ -41,7 +41,7 @@ func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, don
 		member := &members[i]
 		switch {
 		case member.Answer == nil || !member.Answer.Serves || member.Answer.Learner || member.Pod == nil || member.Pod.Deleting:
-			return Defragmentation{WaitsFor: fmt.Sprintf("member %s to serve", member.Name)}
+			return Defragmentation{WaitsFor: fmt.Sprintf("member %s to be healthy", member.Name)}
 		case member.Answer.Leads():
 			leader = member
 		default:

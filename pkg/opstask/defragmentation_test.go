@@ -36,7 +36,7 @@ var _ = Describe("Defragmentation", func() {
 		case step.Member == nil:
 			return "done"
 		case step.MoveTo != 0:
-			return fmt.Sprintf("%s hands over to %d", step.Member.Name, step.MoveTo)
+			return fmt.Sprintf("%s transfers leadership to %d", step.Member.Name, step.MoveTo)
 		default:
 			return "defragments " + step.Member.Name
 		}
@@ -55,7 +55,7 @@ var _ = Describe("Defragmentation", func() {
 				done[step.Member.ID()] = true
 			}
 		}
-		Expect(trace).To(Equal([]string{"defragments test-1", "defragments test-2", "test-0 hands over to 11", "defragments test-0", "done"}))
+		Expect(trace).To(Equal([]string{"defragments test-1", "defragments test-2", "test-0 transfers leadership to 11", "defragments test-0", "done"}))
 	})
 
 	It("should continue after a leader election", func() {
@@ -73,10 +73,10 @@ var _ = Describe("Defragmentation", func() {
 			change(&o)
 			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil))).To(Equal("waits for " + waits))
 		},
-		Entry("for an unhealthy member", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Serves = false }, "member test-2 to serve"),
-		Entry("for a learner", func(o *etcdcluster.Observation) { o.Etcd.Members[1].Learner = true }, "member test-1 to serve"),
-		Entry("for a member without a status", func(o *etcdcluster.Observation) { o.Etcd.Members = o.Etcd.Members[:2] }, "member test-2 to serve"),
-		Entry("for a pod that is being deleted", func(o *etcdcluster.Observation) { o.Pods[1].Deleting = true }, "member test-1 to serve"),
+		Entry("for an unhealthy member", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Serves = false }, "member test-2 to be healthy"),
+		Entry("for a learner", func(o *etcdcluster.Observation) { o.Etcd.Members[1].Learner = true }, "member test-1 to be healthy"),
+		Entry("for a member without a status", func(o *etcdcluster.Observation) { o.Etcd.Members = o.Etcd.Members[:2] }, "member test-2 to be healthy"),
+		Entry("for a pod that is being deleted", func(o *etcdcluster.Observation) { o.Pods[1].Deleting = true }, "member test-1 to be healthy"),
 		Entry("for a leader", func(o *etcdcluster.Observation) {
 			for i := range o.Etcd.Members {
 				o.Etcd.Members[i].LeaderID = 0

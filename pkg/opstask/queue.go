@@ -62,7 +62,7 @@ func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Probl
 	kind, name := helper.TaskKind(task), ptr.Deref(task.Spec.EtcdName, "")
 	switch {
 	case kind == "":
-		return &Problem{druidv1alpha1.ErrorCodeInvalidSpec, "spec.config asks for nothing that this version of the operator knows"}
+		return &Problem{druidv1alpha1.ErrorCodeInvalidSpec, "spec.config contains no task that this version of the operator supports"}
 	case name == "":
 		return &Problem{druidv1alpha1.ErrorCodeGetEtcd, "spec.etcdName names no Etcd: delete the task and create it with the name"}
 	case etcd == nil:
@@ -86,7 +86,7 @@ func RefusalOf(task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) *Probl
 	case helper.IsHibernated(canonical):
 		return &Problem{druidv1alpha1.ErrorCodeEtcdNotReady, fmt.Sprintf("Etcd %s hibernates", name)}
 	case !helper.ManagesPods(canonical):
-		return &Problem{druidv1alpha1.ErrorCodeEtcdNotReady, fmt.Sprintf("the pods of Etcd %s are run by somebody else, who has to ask the sidecars", name)}
+		return &Problem{druidv1alpha1.ErrorCodeEtcdNotReady, fmt.Sprintf("the members of Etcd %s are managed externally, and so are their sidecars", name)}
 	default:
 		return nil
 	}

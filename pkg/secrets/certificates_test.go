@@ -209,7 +209,7 @@ var _ = Describe("ConfigsFor", func() {
 
 			_, idle := generate("main", secrets.AdvanceRotation(rotation, clock.Now()))
 			for name, secret := range idle {
-				Expect(secret.Name).To(Equal(generated[name].Name), "%s stays when the rotation is over", name)
+				Expect(secret.Name).To(Equal(generated[name].Name), "%s stays when the rotation has ended", name)
 			}
 		})
 

@@ -52,7 +52,7 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *boo
 	decide := func(path *field.Path, referenced bool, running state.TLSMode, hint string) state.TLSMode {
 		mode := input.modeFor(referenced, running)
 		if mode == state.ModeUnknown {
-			errs = append(errs, field.Required(path, "the cluster serves TLS with Secrets that it named, and names them no longer: name them again, or set spec.etcd.enableTLS to true to have certificates issued, or to false to serve plaintext"+hint))
+			errs = append(errs, field.Required(path, "the cluster uses TLS with Secrets, and the spec does not name them any more: name them again, or set spec.etcd.enableTLS to true to issue certificates, or to false to disable TLS"+hint))
 		}
 
 		return mode

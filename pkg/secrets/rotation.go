@@ -54,7 +54,7 @@ func DescribeRotation(r state.Rotation) string {
 	case state.StageIdle:
 		return ""
 	case state.StagePrepareBundle:
-		return "the CAs are rotated: members learn to trust the new CA beside the old one"
+		return "the CAs are rotated: members start to trust the new CA in addition to the old one"
 	case state.StagePrepareLeaves:
 		return "the CAs are rotated: clients and members get certificates of the new CA to connect with"
 	case state.StagePrepared:

@@ -78,7 +78,7 @@ var _ = Describe("Rotation", func() {
 		again := secrets.Next(&begun, input)
 		Expect(secrets.Begins(again, &begun)).To(BeFalse())
 		Expect(again).To(Equal(begun))
-		Expect(secrets.Begins(secrets.Next(&state.Rotation{}, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Now: now}), &state.Rotation{})).To(BeFalse(), "nobody asked")
+		Expect(secrets.Begins(secrets.Next(&state.Rotation{}, secrets.RotationInput{CAs: []secrets.CA{firstCA}, Now: now}), &state.Rotation{})).To(BeFalse(), "not requested")
 		Expect(secrets.Begins(secrets.Next(nil, secrets.RotationInput{CAs: []secrets.CA{newCA, firstCA}, Now: now}), nil)).To(BeFalse(), "it has its CA")
 	})
 
@@ -121,7 +121,7 @@ var _ = Describe("Rotation", func() {
 		Expect(secrets.CompletesAt(rotation)).To(BeTemporally("==", now.Add(7*24*time.Hour)))
 		rotation.Stage = "PrepareLeaves"
 		Expect(secrets.CompletesAt(rotation)).To(BeZero())
-		Expect(secrets.CompletesAt(state.Rotation{Stage: "Prepared", PreparedAt: now})).To(BeZero(), "somebody asked for it, and has to go on")
+		Expect(secrets.CompletesAt(state.Rotation{Stage: "Prepared", PreparedAt: now})).To(BeZero(), "the user requested it, and has to complete it")
 	})
 
 	DescribeTable("consumes the annotation",

@@ -81,7 +81,7 @@ var _ = Describe("A hostile sidecar", func() {
 		_, err := client.LatestSnapshots(ctx)
 		runtime.ReadMemStats(&after)
 		Expect(err).To(And(MatchError(sidecar.ErrRefused), MatchError("reading the newest snapshots: sidecar refuses: the response is too large")))
-		Expect(after.HeapAlloc).To(BeNumerically("<", before.HeapAlloc+32<<20), "the heap grew from %d to %d bytes", before.HeapAlloc, after.HeapAlloc)
+		Expect(after.HeapAlloc).To(BeNumerically("<", before.HeapAlloc+32<<20), "the heap increased from %d to %d bytes", before.HeapAlloc, after.HeapAlloc)
 	})
 
 	It("cannot send endless headers", func(ctx SpecContext) {

@@ -2,11 +2,11 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdschema tells what a kube-apiserver would say to an object of a CustomResourceDefinition, without running one:
-// it calls the API server's own pruning, defaulting, schema and CEL validation in the order in which the API server does.
+// Package crdschema validates an object of a CustomResourceDefinition like a kube-apiserver, without running one: it
+// calls the pruning, defaulting, schema and CEL validation of the API server in the same order.
 //
-// What may not live here: knowledge of any particular kind. Whether a real API server agrees is shown by
-// test/integration/crdvalidation.
+// What may not live here: knowledge of any particular kind. The suite test/integration/crdvalidation verifies that a
+// real API server agrees.
 package crdschema
 
 import (
@@ -38,15 +38,15 @@ type Schema struct {
 	cel        *cel.Validator
 }
 
-// New reads the YAML of a CustomResourceDefinition with one version. It returns an error where the API server would not
-// accept the definition, for example since a CEL rule does not compile or is estimated to be too expensive.
+// New reads the YAML of a CustomResourceDefinition with one version. It returns an error if the API server would not
+// accept it, for example because a CEL rule does not compile or its estimated cost is too high.
 func New(crdYAML string) (*Schema, error) {
 	crd, err := load(crdYAML)
 	if err != nil {
 		return nil, err
 	}
 	if errs := crdvalidation.ValidateCustomResourceDefinition(context.Background(), crd); len(errs) > 0 {
-		return nil, fmt.Errorf("validating the definition: %w", errs.ToAggregate())
+		return nil, fmt.Errorf("validating the CustomResourceDefinition: %w", errs.ToAggregate())
 	}
 
 	openAPISchema := crd.Spec.Validation.OpenAPIV3Schema
@@ -65,7 +65,7 @@ func New(crdYAML string) (*Schema, error) {
 func load(crdYAML string) (*apiextensions.CustomResourceDefinition, error) {
 	versioned := &apiextensionsv1.CustomResourceDefinition{}
 	if err := yaml.UnmarshalStrict([]byte(crdYAML), versioned); err != nil {
-		return nil, fmt.Errorf("decoding the definition: %w", err)
+		return nil, fmt.Errorf("decoding the CustomResourceDefinition: %w", err)
 	}
 	apiextensionsv1.SetDefaults_CustomResourceDefinition(versioned)
 	apiextensionsv1.SetDefaults_CustomResourceDefinitionSpec(&versioned.Spec)
@@ -73,7 +73,7 @@ func load(crdYAML string) (*apiextensions.CustomResourceDefinition, error) {
 
 	crd := &apiextensions.CustomResourceDefinition{}
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(versioned, crd, nil); err != nil {
-		return nil, fmt.Errorf("converting the definition: %w", err)
+		return nil, fmt.Errorf("converting the CustomResourceDefinition: %w", err)
 	}
 
 	return crd, nil

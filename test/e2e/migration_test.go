@@ -45,10 +45,10 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1")
 		DeferCleanup(installation.Remove)
 
-		By("standing by while etcd-druid runs")
+		By("being standby while etcd-druid runs")
 		installation.Apply(ctx, map[string]any{})
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
-			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by: Deployment garden/etcd-druid"))))
+			Should(And(HaveLen(2), HaveEach(HavePrefix("standby: Deployment garden/etcd-druid"))))
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Name, etcd.Spec.Labels, etcd.Spec.Replicas = "main", map[string]string{"app": "main"}, 1
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
@@ -95,7 +95,7 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).Should(Succeed(), "etcd-druid is scaled up again")
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
-			Should(And(HaveLen(2), HaveEach(HavePrefix("standing by"))))
+			Should(And(HaveLen(2), HaveEach(HavePrefix("standby"))))
 
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())

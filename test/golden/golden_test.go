@@ -48,7 +48,7 @@ var _ = Describe("Golden files", func() {
 		Expect(string(stored)).To(Equal("--- base.golden.yaml\n+++ case.golden.yaml\n@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n"))
 	})
 
-	It("keeps one file for each case when the way of storing it changes", func() {
+	It("keeps one file for each case when the format of the files changes", func() {
 		path := golden.Path(folder, "case")
 		Expect(golden.Write(path, "", base)).To(Succeed())
 		Expect(golden.Write(path, "base", base)).To(Succeed())

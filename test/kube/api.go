@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// API is the API server, as far as anybody here can tell it from a real one: identities, generations, optimistic locks,
-// preconditions, finalizers, the status as a subresource, and namespaces that are being deleted.
+// API simulates the API server: identities, generations, optimistic locks, preconditions, finalizers, the status as a
+// subresource, and namespaces that are being deleted.
 type API struct {
 	scheme *runtime.Scheme
 	now    func() time.Time
@@ -65,7 +65,7 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
 }
 
-// get returns the object itself, which nobody may change.
+// get returns the object itself. The caller must not change it.
 func (a *API) get(kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -166,7 +166,7 @@ func (a *API) replace(obj client.Object, status bool) error {
 	return nil
 }
 
-// merged is the current object with what somebody may change of it.
+// merged is the current object with the changes that an update may make.
 func merged(current, obj client.Object, status bool) client.Object {
 	if status {
 		next := current.DeepCopyObject().(client.Object)

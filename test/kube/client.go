@@ -30,12 +30,12 @@ type Client struct {
 	client.Client // nil: what is not here is not there
 
 	cluster *Cluster
-	// onWrite is called around each write. Nil: nobody counts.
+	// onWrite is called around each write. Nil: writes are not counted.
 	onWrite func(Write)
 	lock    *sync.Mutex
 }
 
-// Write is a write as somebody sees who stands beside the API server.
+// Write is a write as the API server receives it.
 type Write struct {
 	// What names verb and object.
 	What string
@@ -81,7 +81,7 @@ func (c *Client) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 	return nil
 }
 
-// copyFound copies an object into one that was asked for, its metadata alone where that is all.
+// copyFound copies an object into the object of the caller, or only its metadata if that is requested.
 func copyFound(found, obj client.Object) {
 	if metadata, is := obj.(*metav1.PartialObjectMetadata); is {
 		part(found.DeepCopyObject().(client.Object), "ObjectMeta").Addr().Interface().(*metav1.ObjectMeta).DeepCopyInto(&metadata.ObjectMeta)
@@ -207,7 +207,7 @@ func (subResource) Apply(context.Context, runtime.ApplyConfiguration, ...client.
 	panic("server-side apply is not played")
 }
 
-// patch carries out a merge patch (RFC 7386).
+// patch applies a merge patch (RFC 7386).
 func (k *Cluster) patch(obj client.Object, patch client.Patch, status bool) error {
 	next, err := k.patched(obj, patch)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 
 // Cluster is an in-memory Kubernetes cluster with one Etcd. Each Tick lasts a second, in which every controller reconciles at most once.
 type Cluster struct {
-	// Clock of everybody.
+	// Clock of all components.
 	Clock *testclock.FakeClock
 	// Etcd is the key of the only Etcd.
 	Etcd client.ObjectKey
@@ -50,11 +50,11 @@ type Cluster struct {
 	sizes map[types.UID]int
 	// counter numbers members and addresses.
 	counter uint64
-	// trusted is the state of the API server in which everybody was last asked whom they trust.
+	// trusted is the version of the API at the last check of the TLS handshakes.
 	trusted int64
 }
 
-// New returns a seed of five nodes with one namespace, demo, and a StorageClass whose volumes can grow, expandable.
+// New returns a seed of five nodes with one namespace, demo, and a StorageClass with volume expansion, expandable.
 func New(scheme *runtime.Scheme) *Cluster {
 	k := &Cluster{
 		Clock:  testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
@@ -113,8 +113,8 @@ func (k *Cluster) RemoveNode(name string) {
 	}
 }
 
-// Tick lets a second pass, in which everybody but the operator acts. It returns whether anything happened, other than that
-// leases were renewed.
+// Tick advances the clock by a second, in which all components except the operator act. It returns whether anything
+// changed except renewed leases.
 func (k *Cluster) Tick() bool {
 	k.Clock.Step(time.Second)
 	happened := false
@@ -129,7 +129,7 @@ func (k *Cluster) Tick() bool {
 	return happened
 }
 
-// every returns the objects of a type themselves, which nobody may change, sorted by name.
+// every returns the objects of a type themselves, sorted by name. The caller must not change them.
 func every[T client.Object](k *Cluster) []T {
 	var items []T
 	for _, obj := range k.api.list(k.api.kindOf(zero[T]())) {

@@ -25,7 +25,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// promotion is how many seconds a sidecar takes until it asks for the vote of its learner. The operator may be faster.
+// promotion is the number of seconds until a sidecar promotes its learner. The operator may be faster.
 const promotion = 15
 
 // heartbeat is how often leases are renewed.
@@ -154,7 +154,7 @@ func (k *Cluster) checkSizes() {
 	}
 	for _, pod := range every[*corev1.Pod](k) {
 		if k.sizes[pod.UID] == 1 && usesStore(pod) && runs(pod) {
-			k.reportViolationOnce("pod %s was started with size 1, and runs in a cluster of several members", pod.Name)
+			k.reportViolationOnce("pod %s was started with size 1, and runs in a multi-member cluster", pod.Name)
 		}
 	}
 }
@@ -213,7 +213,7 @@ func clientAddress(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, "2379")
 }
 
-// probes tell of pods whose members serve.
+// probes sets the readiness of the pods from the health of their members.
 func (k *Cluster) probes() bool {
 	happened := false
 	for _, pod := range every[*corev1.Pod](k) {
@@ -281,7 +281,7 @@ func (m member) MoveLeader(ctx context.Context, to uint64) error {
 
 // UpdatePeerURLs implements etcdclient.Client.
 func (m member) UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error {
-	return m.write(fmt.Sprintf("have %x known by %v", id, urls), func() error { return m.Client.UpdatePeerURLs(ctx, id, urls) })
+	return m.write(fmt.Sprintf("update the peer URLs of %x to %v", id, urls), func() error { return m.Client.UpdatePeerURLs(ctx, id, urls) })
 }
 
 // Promote implements etcdclient.Client.
@@ -303,7 +303,7 @@ func (k *Cluster) reportViolation(format string, args ...any) {
 	k.Violations = append(k.Violations, k.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
 }
 
-// violatedOnce is for what stays as it is until somebody mends it: it is told when it is first seen.
+// reportViolationOnce reports a violation that persists only when it is first observed.
 func (k *Cluster) reportViolationOnce(format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(k.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
@@ -333,7 +333,7 @@ func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.
 	}
 }
 
-// voters are the members with a vote, and how many of them run.
+// voters returns the number of voting members, and how many of them run.
 func (k *Cluster) voters() (alive, all int) {
 	for _, member := range k.etcd.Members() {
 		if member.Learner {

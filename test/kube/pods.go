@@ -52,7 +52,7 @@ func (k *Cluster) claimOf(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
 	return nil
 }
 
-// claimController lets claims go that are being deleted and that no pod on a node uses, and grows volumes in place.
+// claimController deletes claims that are being deleted and that no pod on a node uses, and expands volumes in place.
 func (k *Cluster) claimController() bool {
 	happened := false
 	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {

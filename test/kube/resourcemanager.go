@@ -28,8 +28,8 @@ import (
 
 const resourceManagerFinalizer = "resources.gardener.cloud/gardener-resource-manager-seed"
 
-// resourceManager applies ManagedResources as gardener-resource-manager does: when their generation is new or the operation
-// annotation asks for it, and never because an object that it applied has changed.
+// resourceManager applies ManagedResources like gardener-resource-manager: if their generation is new or the operation
+// annotation requests it, but not if an applied object has changed.
 func (k *Cluster) resourceManager() bool {
 	happened := false
 	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
@@ -108,7 +108,7 @@ func setApplied(mr *resourcesv1alpha1.ManagedResource, k *Cluster, status garden
 	}}
 }
 
-// payloads remembers what was decoded, by the name of the Secret, which stands for its content.
+// payloads caches decoded payloads by the name of their Secret, which identifies the content.
 var payloads sync.Map
 
 // payload are the objects of a ManagedResource, to be changed.
@@ -120,7 +120,7 @@ func (k *Cluster) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object
 	return objects
 }
 
-// decoded are the objects of a ManagedResource, which nobody may change.
+// decoded are the objects of a ManagedResource. The caller must not change them.
 func (k *Cluster) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 	var objects []client.Object
 	for _, reference := range mr.Spec.SecretRefs {

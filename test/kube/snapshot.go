@@ -49,7 +49,7 @@ var dropped = [][]string{
 // certificateLabels are labels of issued Secrets that hold times and checksums.
 var certificateLabels = []string{"checksum-of-config", "checksum-of-signing-ca", "issued-at-time", "valid-until-time", "last-rotation-initiation-time"}
 
-// Snapshot is everything in the world that a run came to, without accidents: a line for each object, sorted.
+// Snapshot is the final state of all objects without nondeterministic parts: a line for each object, sorted.
 func (k *Cluster) Snapshot() []string {
 	var objects []client.Object
 	for _, kind := range k.api.objects {

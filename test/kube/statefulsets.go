@@ -20,7 +20,7 @@ import (
 )
 
 // kubeletFinalizer stands for the time that a kubelet needs to stop a pod.
-const kubeletFinalizer = "world/kubelet"
+const kubeletFinalizer = "example.com/kubelet"
 
 // statefulSetController makes and removes pods all at once (Parallel), and replaces none by itself (OnDelete).
 func (k *Cluster) statefulSetController() bool {

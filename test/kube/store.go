@@ -28,7 +28,7 @@ type store struct {
 	unreachable bool
 }
 
-// SetStoreReachable sets whether sidecars and Jobs can use the backup store, which is true in a new world. False is a store with expired
+// SetStoreReachable sets whether sidecars and Jobs can use the backup store. Default true. False simulates expired
 // credentials.
 func (k *Cluster) SetStoreReachable(reachable bool) { k.store.unreachable = !reachable }
 
@@ -126,7 +126,7 @@ type sidecarClient struct {
 	ip        string
 }
 
-// request calls answer if the sidecar runs.
+// request calls respond if the sidecar runs.
 func (c sidecarClient) request(respond func(*Cluster) error) error {
 	k := c.connector.cluster
 	if !slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Status.PodIP == c.ip && runs(pod) }) {

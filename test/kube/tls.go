@@ -18,7 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// party is somebody who takes part in TLS, with what is in the Secrets that they mount, as PEM. Empty: they have none.
+// endpoint is a client or server with TLS and the PEM content of its mounted Secrets. Empty: it has none.
 type endpoint struct {
 	name string
 	// clientCA and peerCA are the bundles of CAs that they trust.
@@ -27,8 +27,8 @@ type endpoint struct {
 	server, client, peer string
 }
 
-// trust looks whether everybody who runs, and whoever would be made next, takes the certificates of everybody else: pods among
-// each other, and applications. Until the trust in an old CA is ended on purpose, what is rendered holds every CA that a pod trusts.
+// checkTLS verifies that all endpoints accept the certificates of each other: running pods, the next pod, and
+// applications. Until a rotation removes the old CA, the rendered Secrets contain every CA that a pod trusts.
 func (k *Cluster) checkTLS() {
 	if k.trusted == k.api.version {
 		return
@@ -73,7 +73,7 @@ func (k *Cluster) checkHandshake(a, b endpoint, bundle, certificate, kind string
 	}
 }
 
-// keepsTrust looks whether what is rendered holds every CA that a pod trusts.
+// checkRendered verifies that the rendered Secrets contain every CA that a pod trusts.
 func (k *Cluster) checkRendered(rendered endpoint, pods []endpoint) {
 	for _, pod := range pods {
 		for _, bundles := range [][2]string{{pod.clientCA, rendered.clientCA}, {pod.peerCA, rendered.peerCA}} {
@@ -104,7 +104,7 @@ func (k *Cluster) endpointOf(name string, spec corev1.PodSpec) endpoint {
 	return p
 }
 
-// signatures remembers what was found out, by bundle and certificate.
+// signatures caches verified signatures by bundle and certificate.
 var signatures sync.Map
 
 // isSigned says whether a certificate is signed by a CA of a bundle. When it is valid is not asked.

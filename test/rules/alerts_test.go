@@ -17,9 +17,9 @@ import (
 
 // A scenario consists of the series of one Etcd.
 type scenario struct {
-	// series beside those of an Etcd with three members that is well.
+	// series are added to those of a healthy Etcd with three members.
 	series []string
-	// at is the time after the first sample at which one looks.
+	// at is the time after the first sample at which the alerts are evaluated.
 	at time.Duration
 	// firing is the one alert that fires then. Empty: none ever does.
 	firing string
@@ -48,7 +48,7 @@ func task(kind, state, values string) string {
 	return fmt.Sprintf(`etcd_druid_tasks_total{%s,kind=%q,state=%q,pod="druid-a"} %s`, etcd, kind, state, values)
 }
 
-// members is how many are asked for.
+// members is the series of the desired members.
 func members(values string) string {
 	return fmt.Sprintf(`etcd_druid_members_desired{%s,pod="druid-a"} %s`, etcd, values)
 }
@@ -57,7 +57,7 @@ const operatorRuns = `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x36
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`
 
-// well adds to the series of a scenario what an Etcd has beside them that is well.
+// well adds to the series of a scenario those of a healthy Etcd that the scenario does not set.
 func well(with []string) []string {
 	all := []string{operatorRuns}
 
@@ -93,28 +93,28 @@ func expect(s scenario) {
 	Expect(slices.Collect(maps.Keys(firing))).To(ConsistOf(s.firing))
 	Expect(firing[s.firing]).To(HaveLen(1), "one alert, however many replicas measure")
 	Expect(firing[s.firing][0].Annotations.Get("summary")).To(Equal(s.summary))
-	told[s.firing] = true
+	fired[s.firing] = true
 }
 
-// told are the alerts that a scenario has made fire.
-var told = map[string]bool{}
+// fired are the alerts that a scenario has made fire.
+var fired = map[string]bool{}
 
-// since is a series that begins with these minutes of silence.
+// since is a series that begins after these minutes.
 func since(minutes int, value string) string { return fmt.Sprintf("_x%d %sx300", minutes, value) }
 
 var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 	DescribeTable("fire", expect,
 		Entry("when a cluster has no quorum", scenario{
 			series: []string{condition("Ready", "False", since(10, "1"))}, at: 16 * time.Minute,
-			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main does not serve.",
+			firing: "EtcdQuorumLost", summary: "Etcd shoot--a/main has lost its quorum.",
 		}),
-		Entry("when nobody can tell whether it has", scenario{
+		Entry("when the quorum is unknown", scenario{
 			series: []string{condition("Ready", "Unknown", since(10, "1"))}, at: 26 * time.Minute,
-			firing: "EtcdOutOfSight", summary: "Nobody can tell whether Etcd shoot--a/main serves.",
+			firing: "EtcdOutOfSight", summary: "The health of Etcd shoot--a/main is unknown.",
 		}),
 		Entry("when a member is missing", scenario{
 			series: []string{condition("AllMembersReady", "False", since(10, "1"))}, at: 41 * time.Minute,
-			firing: "EtcdMemberNotReady", summary: "A member of Etcd shoot--a/main is missing; the cluster serves.",
+			firing: "EtcdMemberNotReady", summary: "A member of Etcd shoot--a/main is missing; the cluster has a quorum.",
 		}),
 		Entry("when members are of different clusters", scenario{
 			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
@@ -172,7 +172,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{task("full-snapshot", "Failed", since(10, "1")), task("defragmentation", "Succeeded", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
-		Entry("when a copy fails, for as long as nobody does something about it", scenario{
+		Entry("when a copy fails, until the task is deleted", scenario{
 			series: []string{`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1")}, at: 4 * time.Hour,
 			firing: "EtcdCopyFails", summary: "Snapshots are not copied by shoot--a/main-copy.",
 		}),
@@ -198,9 +198,9 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			}, at: 20 * time.Minute,
 			firing: "EtcdDiskSlow", summary: "The volume of etcd shoot--a/main-0 takes 995ms for a write.",
 		}),
-		Entry("when Etcds are not given back", scenario{
+		Entry("when Etcds cannot be handed back", scenario{
 			series: []string{`etcd_druid_give_back_refused{pod="druid-a"} 2x360`, `etcd_druid_give_back_refused{pod="druid-b"} 0x360`}, at: 31 * time.Minute,
-			firing: "EtcdGiveBackRefused", summary: "2 Etcds are not given back to etcd-druid.",
+			firing: "EtcdGiveBackRefused", summary: "2 Etcds cannot be handed back to etcd-druid.",
 		}),
 	)
 
@@ -208,7 +208,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		firing, _ := evaluate(series, 15*time.Minute)
 		Expect(slices.Collect(maps.Keys(firing))).To(ConsistOf(alert))
 		Expect(firing[alert][0].Annotations.Get("summary")).To(Equal(summary))
-		told[alert] = true
+		fired[alert] = true
 	},
 		Entry("when it does not run", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The operator of Etcds does not run."),
 		Entry("when no instance is elected", strings.ReplaceAll(operatorRuns, `"druid-a"} 1x360
@@ -229,13 +229,13 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("for a cluster that hibernates and never held data", []string{
 			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoData", "1x360"),
 		}, 5*time.Hour),
-		Entry("for members that are out of sight for a while", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
+		Entry("for members that are unreachable for a while", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
 		Entry("for a member that restarts", []string{condition("AllMembersReady", "False", "1x20 stale")}, 40*time.Minute),
-		Entry("for a member that nobody has seen while members start", []string{condition("ClusterIDMismatch", "Unknown", "1x360")}, 5*time.Hour),
+		Entry("for an unknown cluster ID while members start", []string{condition("ClusterIDMismatch", "Unknown", "1x360")}, 5*time.Hour),
 		Entry("for a warning about a volume that goes", []string{condition("DataVolumesReady", "False", "1x10 stale")}, 30*time.Minute),
-		Entry("for a snapshot that nobody can judge yet", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
+		Entry("for a snapshot whose state is unknown", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
 		Entry("for one compaction that failed", []string{condition("LastSnapshotCompactionSucceeded", "False", "1x120 stale")}, 5*time.Hour),
-		Entry("for a failure that is over after another attempt", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
+		Entry("for a failure that ends with the next attempt", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
 		Entry("for a loop that ends with the next change", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP"} 1x4 stale`}, 30*time.Minute),
 		Entry("for other errors", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_INVALID_SPEC"} 1x360`}, 5*time.Hour),
 		Entry("for a task that fails and is done once more", []string{task("full-snapshot", "Failed", since(10, "1")), task("full-snapshot", "Succeeded", since(12, "1"))}, 3*time.Hour),
@@ -244,7 +244,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1"),
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Succeeded",pod="druid-a"} ` + since(13, "1"),
 		}, 3*time.Hour),
-		Entry("for operations that go on", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Processing"} 1x360`}, 5*time.Hour),
+		Entry("for operations in progress", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Processing"} 1x360`}, 5*time.Hour),
 		Entry("for a change that takes an hour", []string{conditionBecause("Progressing", "True", "Waiting", "1x60 stale")}, 3*time.Hour),
 		Entry("for a deletion of some minutes", []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} 1x30 stale`}, 2*time.Hour),
 		Entry("for a certificate that is renewed in time", []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 1000000x360`}, 5*time.Hour),
@@ -265,7 +265,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("while one of two instances runs and leads", operatorRuns+"\n  "+`up{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`),
 		Entry("while gardenlet's Deployment runs it, whose pods have other names", strings.NewReplacer(
 			"druid-a", "etcd-druid-a", `pod=`, `namespace="garden",container="etcd-druid",pod=`).Replace(operatorRuns)),
-		Entry("while all stand by for the etcd-druid of gardenlet", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
+		Entry("while all are standby for the etcd-druid of gardenlet", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360
   etcd_druid_standing_by{pod="druid-a"} 1x360`),
 		Entry("while a new leader is elected", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
@@ -273,6 +273,6 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 	)
 
 	It("have each been seen to fire", func() {
-		Expect(slices.Sorted(maps.Keys(told))).To(Equal(names()))
+		Expect(slices.Sorted(maps.Keys(fired))).To(Equal(names()))
 	})
 })

@@ -18,7 +18,7 @@ import (
 // ofTargets are labels that Prometheus gives to all series of what it scrapes.
 var ofTargets = []string{"namespace", "pod", "job"}
 
-// readByAlerts are the metrics that the alerts read, with the labels that they ask for, sorted.
+// readByAlerts are the metrics that the alerts read, with the labels that they read, sorted.
 func readByAlerts() map[string][]string {
 	GinkgoHelper()
 

@@ -42,7 +42,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- eq (toString (dig "runtimeCluster" "enabled" false .Values.gardener)) "true" -}}
 {{- end -}}
 
-{{- /* Which of Gardener's Prometheuses looks after the operator. It looks for what has its name as label in all namespaces. */ -}}
+{{- /* The Prometheus of Gardener that scrapes the operator. It selects objects in all namespaces by a label with its name. */ -}}
 {{- define "prometheus" -}}
 {{- eq (include "inGarden" .) "true" | ternary "garden" "seed" -}}
 {{- end -}}

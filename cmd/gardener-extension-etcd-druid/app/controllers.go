@@ -49,7 +49,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 	}
 }
 
-// addControllers adds the controllers that are switched on. While a seed is given back none of them may act on Etcds.
+// addControllers adds the enabled controllers. While a seed is handed back, none of them may reconcile Etcds.
 func (o *Options) addControllers(ctx context.Context, mgr manager.Manager) error {
 	if o.Config.Predecessor != configv1alpha1.PredecessorGiveBack {
 		return o.controllers.Completed().AddToManager(ctx, mgr)
@@ -115,8 +115,8 @@ func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
 	return care.AddToManager(ctx, mgr, options)
 }
 
-// addCompaction adds the controller that has snapshots compacted. It is added also where compaction is switched off, for the
-// tasks that ask for it.
+// addCompaction adds the controller of snapshot compactions. It is also added if compaction is disabled, because tasks
+// can request a compaction.
 func (o *Options) addCompaction(ctx context.Context, mgr manager.Manager) error {
 	shared, err := o.sharedObserver(ctx, mgr)
 	if err != nil {
@@ -174,8 +174,8 @@ func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defa
 	}, nil
 }
 
-// sharedObserver returns the one observer of the process: it remembers what it read and keeps its connections. It reads from
-// the caches themselves: the client would ask the API server for the metadata of each Secret.
+// sharedObserver returns the only observer of the process. It caches what it reads and keeps its connections. It reads
+// from the caches directly: the client would request the metadata of each Secret from the API server.
 func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*observer.Observer, error) {
 	o.observerOnce.Do(func() {
 		shared := &observer.Observer{

@@ -203,8 +203,8 @@ func setFeatureGates(field *map[string]bool, values map[string]string) error {
 	return nil
 }
 
-// setAddress takes host and port of an address. Without a colon it is the older form, a host whose port comes from
-// elsewhere; "0" switches the server off, as everywhere in the extension library.
+// setAddress sets host and port from an address. An address without a colon is a host, the deprecated form, whose port
+// another flag sets. "0" disables the server, as in the extension library.
 func setAddress(server *configv1alpha1.Server, value string) error {
 	switch {
 	case value == "0":

@@ -152,7 +152,7 @@ func (o *Options) applyConfig() {
 		o.manager.LeaderElectionNamespace = c.LeaderElection.ResourceNamespace
 	}
 	if account := c.Webhooks.EtcdComponentProtection.ServiceAccountInfo; account != nil {
-		// gardenlet's configuration of etcd-druid tells it, and nothing else does before the pod has a token.
+		// Only the configuration of etcd-druid by gardenlet contains it, as long as the pod has no token.
 		o.manager.LeaderElectionNamespace = cmp.Or(o.manager.LeaderElectionNamespace, account.Namespace)
 		o.heartbeat.Namespace = cmp.Or(o.heartbeat.Namespace, account.Namespace)
 	}

@@ -32,7 +32,7 @@ func ownNamespace() string {
 	return cmp.Or(os.Getenv("LEADER_ELECTION_NAMESPACE"), strings.TrimSpace(string(content)))
 }
 
-// guardElection puts the guard in front of the election. It looks once, so that a process that may act need not wait.
+// guardElection adds the guard to the leader election. It checks once, so that a process that may act does not wait.
 func guardElection(ctx context.Context, o *Options, config *rest.Config, options *manager.Options) (*ownership.Guard, error) {
 	uncached, err := client.New(config, client.Options{Scheme: options.Scheme})
 	if err != nil {
@@ -53,7 +53,7 @@ func guardElection(ctx context.Context, o *Options, config *rest.Config, options
 	}
 	if !options.LeaderElection {
 		if reason := guard.StandbyReason(); reason != "" {
-			return nil, fmt.Errorf("this operator must not act, and without an election it cannot stand by: %s", reason)
+			return nil, fmt.Errorf("this operator must not act, and it can be standby only with leader election: %s", reason)
 		}
 
 		return guard, nil
@@ -66,7 +66,7 @@ func guardElection(ctx context.Context, o *Options, config *rest.Config, options
 	return guard, err
 }
 
-// addOwnership adds what decides about acting to a manager, and what hands the Etcds over where that is asked for.
+// addOwnership adds the ownership guard to a manager, and the hand-back of Etcds if the policy requests it.
 func addOwnership(mgr manager.Manager, guard *ownership.Guard, policy configv1alpha1.PredecessorPolicy) error {
 	guard.Recorder, guard.Elected = mgr.GetEventRecorder("ownership"), mgr.Elected()
 	if err := mgr.AddMetricsServerExtraHandler(ownership.Path, guard); err != nil {

@@ -99,9 +99,9 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	return differences, lines, err
 }
 
-// differences tries the rendered pod template, and names in what the API server sees it and the live one differ. It is tried in a
-// StatefulSet of another name: the live one is protected against everybody but its operator, dry runs included. Its name is made
-// by the API server, which keeps it short enough.
+// differences compares the rendered pod template with that of the current StatefulSet after a dry run with the API
+// server. The dry run uses another name, because the protection rejects changes to the current StatefulSet, dry runs
+// included. The API server generates the name and keeps it short enough.
 func (s *session) differences(ctx context.Context, rendered *appsv1.StatefulSet) ([]string, error) {
 	live := &appsv1.StatefulSet{}
 	if err := s.Get(ctx, client.ObjectKeyFromObject(rendered), live); err != nil {

@@ -22,7 +22,7 @@ import (
 
 // The exit codes.
 const (
-	// exitDone means that the command did what it was asked for; of status, that the cluster is healthy.
+	// exitDone means success; of status, that the cluster is healthy.
 	exitDone = 0
 	// exitFailed means that it could not be done.
 	exitFailed = 1
@@ -82,8 +82,8 @@ func newCommand(streams, raw genericiooptions.IOStreams) *cobra.Command {
 	p := &plugin{IOStreams: streams, raw: raw, flags: genericclioptions.NewConfigFlags(true)}
 	command := &cobra.Command{
 		Use:   "kubectl-etcd",
-		Short: "Look after the etcd clusters of gardener-extension-etcd-druid",
-		Long: "Look after the etcd clusters of gardener-extension-etcd-druid, in the current namespace.\n\n" +
+		Short: "Operate the etcd clusters of gardener-extension-etcd-druid",
+		Long: "Operate the etcd clusters of gardener-extension-etcd-druid, in the current namespace.\n\n" +
 			"NAME may be left out where the namespace has one Etcd. Nothing needs more rights than it says: what you may not see\n" +
 			"is named as such.\n\n" +
 			"Exit codes: 0 done (status: healthy), 1 failed, 2 wrong usage, 3 not healthy or the task ended badly.",

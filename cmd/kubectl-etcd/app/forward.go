@@ -118,7 +118,7 @@ func (s *session) forward(ctx context.Context, pod string, port int) (string, er
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(int(ports[0].Local))), nil
 }
 
-// streams is the way of kubectl: a websocket, and the older SPDY where a server or proxy does not know that.
+// streams connects like kubectl: with a websocket, or with SPDY if a server or proxy does not support websockets.
 func (s *session) streams(pod string) (httpstream.Dialer, error) {
 	url := s.clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(s.namespace).Name(pod).SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(s.config)

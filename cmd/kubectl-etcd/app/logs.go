@@ -47,7 +47,7 @@ func (p *plugin) logsCommand() *cobra.Command {
 		},
 	}
 	command.Flags().StringVarP(&options.Container, "container", "c", options.Container, "etcd or backup-restore")
-	command.Flags().BoolVarP(&options.Follow, "follow", "f", false, "go on with what is logged from now on")
+	command.Flags().BoolVarP(&options.Follow, "follow", "f", false, "stream the logs")
 	command.Flags().BoolVarP(&options.Previous, "previous", "p", false, "of the containers that ran before")
 	command.Flags().Int64Var(&tail, "tail", tail, "the number of last lines of each member, -1 for all")
 
@@ -80,7 +80,7 @@ func (p *plugin) logs(ctx context.Context, session *session, pods []etcdcluster.
 	return errors.Join(failures...)
 }
 
-// lines writes whole lines of several streams.
+// lines writes whole lines of concurrent streams.
 type lines struct {
 	lock   sync.Mutex
 	writer io.Writer

@@ -28,42 +28,42 @@ type mark struct {
 
 func (p *plugin) reconcileCommand() *cobra.Command {
 	return p.markCommand(mark{
-		use: "reconcile", short: "Have the operator carry out the spec now",
-		long: "Have the operator carry out the spec now: what was changed since it was last carried out is rolled out, with the images and\ndefaults of the running operator.",
+		use: "reconcile", short: "Request that the operator rolls out the spec",
+		long: "Request that the operator rolls out the spec: all changes since the last rollout, with the images and defaults of the running\noperator.",
 		key:  druidv1alpha1.DruidOperationAnnotation, value: druidv1alpha1.DruidOperationReconcile,
-		done: "Asked for. Follow it with kubectl etcd status %s",
+		done: "Requested. Follow it with kubectl etcd status %s",
 	})
 }
 
 func (p *plugin) suspendCommand() *cobra.Command {
 	return p.markCommand(mark{
-		use: "suspend", short: "Have the operator leave the spec alone",
-		long: "Have the operator leave the spec alone until resume. The health is still watched, and Kubernetes still restarts pods.",
+		use: "suspend", short: "Suspend the reconciliation of the spec",
+		long: "Suspend the reconciliation of the spec until resume. The operator still reports the health, and Kubernetes still restarts pods.",
 		key:  druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, value: "true",
-		done: "The spec is not carried out any more. End that with kubectl etcd resume %s",
+		done: "Suspended the reconciliation of the spec. Resume it with kubectl etcd resume %s",
 	})
 }
 
 func (p *plugin) resumeCommand() *cobra.Command {
 	return p.markCommand(mark{
-		use: "resume", short: "End what suspend began", long: "End what suspend began: the spec is carried out again.",
+		use: "resume", short: "Resume the reconciliation of the spec", long: "Resume the reconciliation of the spec after suspend.",
 		key: druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, remove: true,
-		done: "The spec of %s is carried out again",
+		done: "Resumed the reconciliation of the spec of %s",
 	})
 }
 
 func (p *plugin) unprotectCommand() *cobra.Command {
 	return p.markCommand(mark{
-		use: "unprotect", short: "Let everybody with the rights change the objects of a cluster",
-		long: "Let everybody with the rights change and delete the objects of a cluster, until protect. The operator puts back what it manages\nunless the spec is suspended too.",
+		use: "unprotect", short: "Disable the protection of the objects of a cluster",
+		long: "Disable the protection of the objects of a cluster until protect: every user with the permissions may change and delete them.\nThe operator reverts changes of the objects that it manages unless the reconciliation of the spec is suspended.",
 		key:  druidv1alpha1.DisableEtcdComponentProtectionAnnotation, value: "true",
-		done: "Everybody may change its objects now. End that with kubectl etcd protect %s",
+		done: "Disabled the protection of the objects. Enable it with kubectl etcd protect %s",
 	})
 }
 
 func (p *plugin) protectCommand() *cobra.Command {
 	return p.markCommand(mark{
-		use: "protect", short: "End what unprotect began", long: "End what unprotect began: nobody but the operator changes the objects of the cluster.",
+		use: "protect", short: "Enable the protection of the objects of a cluster", long: "Enable the protection of the objects of a cluster after unprotect: only the operator may change them.",
 		key: druidv1alpha1.DisableEtcdComponentProtectionAnnotation, remove: true,
 		done: "The objects of %s are protected again",
 	})

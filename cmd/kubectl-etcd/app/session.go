@@ -60,7 +60,7 @@ func (p *plugin) connect() (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
-	config.QPS, config.Burst = 50, 100 // one look reads some thirty objects
+	config.QPS, config.Burst = 50, 100 // an observation reads some thirty objects
 	config.WarningHandler = rest.NoWarnings{}
 	namespace, _, err := p.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *session) onlyName(ctx context.Context) (string, error) {
 	}
 }
 
-// explain says the way out where there is one.
+// explain adds the remedy to known errors.
 func explain(err error) error {
 	switch {
 	case meta.IsNoMatchError(err):

@@ -59,7 +59,7 @@ func (p *plugin) statusCommand() *cobra.Command {
 
 var outputs = []string{"", "wide", "json", "yaml"}
 
-// status looks at a cluster.
+// status observes a cluster and computes its status.
 func (s *session) status(ctx context.Context, args []string) (report.Status, error) {
 	stored, canonical, err := s.etcd(ctx, args)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p *plugin) print(status report.Status, output string) error {
 	}
 }
 
-// hasKind is true where the API server knows the kind. Whoever may not ask is treated as if it did not.
+// hasKind is true if the API server serves the kind. It is false if discovery is not permitted.
 func (s *session) hasKind(kind schema.GroupVersionKind) bool {
 	_, err := s.RESTMapper().RESTMapping(kind.GroupKind(), kind.Version)
 

@@ -18,13 +18,13 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// taskPause is the time between two looks at a task.
+// taskPause is the interval in which the plugin reads a task.
 const taskPause = time.Second
 
 func (p *plugin) snapshotCommand() *cobra.Command {
 	delta := false
-	command := p.taskCommand("snapshot", "Take a full snapshot now, or with --delta one of what is new",
-		"Take a full snapshot now, or with --delta one of what is new since the last. It waits its turn behind other tasks of the cluster.",
+	command := p.taskCommand("snapshot", "Take a full snapshot now, or a delta snapshot with --delta",
+		"Take a full snapshot now, or a delta snapshot with --delta. The task waits until earlier tasks of the cluster have ended.",
 		func() string {
 			if delta {
 				return druidv1alpha1.RunTaskDeltaSnapshot
@@ -45,7 +45,7 @@ func (p *plugin) compactCommand() *cobra.Command {
 
 func (p *plugin) defragCommand() *cobra.Command {
 	return p.taskCommand("defrag", "Defragment the databases of all members now",
-		"Defragment the databases of all members now, one after the other and the leader last, after it handed over. A member does not\nserve meanwhile; how long that was is said.",
+		"Defragment the databases of all members now, one after the other and the leader last, after a transfer of the leadership. Each\nmember is unavailable meanwhile; the command prints for how long.",
 		func() string { return druidv1alpha1.RunTaskDefragmentation })
 }
 
@@ -72,7 +72,8 @@ func (p *plugin) taskCommand(use, short, long string, kind func() string) *cobra
 	return command
 }
 
-// runTask asks for a task by the annotation, which works with the definitions of every seed, and follows it to its end.
+// runTask requests a task with the annotation, which works with the CustomResourceDefinitions of every seed, and waits
+// for its end.
 func (p *plugin) runTask(ctx context.Context, session *session, etcd *druidv1alpha1.Etcd, kind string, follow bool) error {
 	before, err := session.tasks(ctx, etcd.Namespace)
 	if err != nil {
@@ -82,7 +83,7 @@ func (p *plugin) runTask(ctx context.Context, session *session, etcd *druidv1alp
 		return err
 	}
 	if !follow {
-		_, err := fmt.Fprintf(p.Out, "Asked for. Follow it with kubectl get etcdopstasks -n %s.\n", etcd.Namespace)
+		_, err := fmt.Fprintf(p.Out, "Requested. Follow it with kubectl get etcdopstasks -n %s.\n", etcd.Namespace)
 
 		return err
 	}
@@ -136,7 +137,7 @@ func taskNews(task *druidv1alpha1.EtcdOpsTask) string {
 // taskEnd says what came of a task.
 func (p *plugin) taskEnd(task *druidv1alpha1.EtcdOpsTask) error {
 	if state := *task.Status.State; state != druidv1alpha1.TaskStateSucceeded {
-		message := "no reason is told"
+		message := "the task has no error"
 		if lastErrors := task.Status.LastErrors; len(lastErrors) > 0 {
 			message = lastErrors[len(lastErrors)-1].Description
 		}

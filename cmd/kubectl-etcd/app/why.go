@@ -24,8 +24,8 @@ func (p *plugin) whyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "why [NAME]",
 		Short: "Show the last decisions of the operator with their reasons",
-		Long: "Show the last decisions of the operator with their reasons, the newest last: what it did and what it saw change, as events tell\n" +
-			"it. Kubernetes forgets events after an hour or so.",
+		Long: "Show the last decisions of the operator with their reasons, the newest last. They are events: what the operator did, and the\n" +
+			"changes that it observed. The API server deletes events after about an hour.",
 		Args: atMostOneName, ValidArgsFunction: p.completeNames,
 		RunE: func(command *cobra.Command, args []string) error {
 			session, err := p.connect()

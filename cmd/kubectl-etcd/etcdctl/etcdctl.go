@@ -20,13 +20,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-// handshakeTimeout is how long a member may take to show its certificate.
+// handshakeTimeout limits the TLS handshake that reads the certificate of a member.
 const handshakeTimeout = 5 * time.Second
 
-// Endpoint is the URL of the member to which open opens a way, an address of this machine, until the context ends. etcdctl verifies a
-// member by the host of the URL and cannot be told another name, so that it is one for which the member's certificate is valid; an error
-// where there is none. What a member is like that shows none in time, etcdctl may find out. The certificate is looked at by a way of
-// its own: a member that wants to see one as well breaks that connection, and a forwarded port ends with any that breaks.
+// Endpoint is the URL of a local address that open forwards to the member until the context ends. etcdctl verifies the
+// member by the host of the URL, so that the host is one for which the certificate of the member is valid. It is an
+// error if there is none. If the member shows no certificate in time, the host is the address, and etcdctl reports the
+// failure. The certificate is read with a temporary connection: a member that requires a client certificate closes it,
+// and this would end a shared forwarded port.
 func Endpoint(ctx context.Context, open func(context.Context) (string, error), secured bool) (string, error) {
 	scheme, host := "http://", "127.0.0.1"
 	if secured {
@@ -70,7 +71,7 @@ func certificateAt(ctx context.Context, address string) *x509.Certificate {
 	var shown *x509.Certificate
 	dialer := &tls.Dialer{Config: &tls.Config{
 		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, // it is looked at only; etcdctl verifies it
+		InsecureSkipVerify: true, // it is only read; etcdctl verifies it
 		VerifyConnection: func(state tls.ConnectionState) error {
 			shown = state.PeerCertificates[0] // servers always show one
 

@@ -70,7 +70,7 @@ var _ = Describe("Endpoint", func() {
 		Expect(err).To(MatchError(And(ContainSubstring("neither 127.0.0.1 nor localhost"), ContainSubstring("[main-local main-client]"))))
 	})
 
-	It("leaves it to etcdctl to say that nobody answers", func(ctx SpecContext) {
+	It("leaves it to etcdctl to report that the member is unreachable", func(ctx SpecContext) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		Expect(err).NotTo(HaveOccurred())
 		address := listener.Addr().String()
@@ -78,7 +78,7 @@ var _ = Describe("Endpoint", func() {
 		Expect(etcdctl.Endpoint(ctx, always(address), true)).To(Equal("https://127.0.0.1:" + portOf(address)))
 	})
 
-	It("looks at the certificate by a way of its own, since the member breaks that", func(ctx SpecContext) {
+	It("reads the certificate with a temporary connection, because the member closes it", func(ctx SpecContext) {
 		member := serve([]string{"localhost"})
 		var ways []context.Context
 		open := func(ctx context.Context) (string, error) {
@@ -102,13 +102,13 @@ var _ = Describe("Endpoint", func() {
 		}
 	})
 
-	It("asks nobody where connections are plain", func(ctx SpecContext) {
+	It("opens no connection without TLS", func(ctx SpecContext) {
 		Expect(etcdctl.Endpoint(ctx, always("127.0.0.1:2379"), false)).To(Equal("http://127.0.0.1:2379"))
 	})
 })
 
 var _ = Describe("WriteTLS", func() {
-	It("writes what there is into files that nobody else can read", func() {
+	It("writes what there is into files that no other user can read", func() {
 		folder := GinkgoT().TempDir()
 		environment, err := etcdctl.WriteTLS(folder, etcdclient.TLS{CA: []byte("ca"), Certificate: []byte("certificate"), Key: []byte("key")})
 		Expect(err).NotTo(HaveOccurred())

@@ -120,7 +120,7 @@ var jobs = []struct {
 	render            func([]func(*druidv1alpha1.Etcd)) *batchv1.Job
 }{
 	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }},
-	{"testdata/rehearsal", "etcd-restore-rehearsal-job", restoreVerificationFor},
+	{"testdata/restore-verification", "etcd-restore-rehearsal-job", restoreVerificationFor},
 }
 
 // Before any spec, since a diff needs the file of the first case.
@@ -170,7 +170,7 @@ func describe(folder, component string, render func([]func(*druidv1alpha1.Etcd))
 		It("should match its golden file", func() {
 			expected, err := golden.Read(golden.Path(folder, c.name))
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
-			Expect(manifest(render(c.options))).To(Equal(expected), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+			Expect(manifest(render(c.options))).To(Equal(expected), "UPDATE_GOLDEN=1 updates the file; explain in the commit why the manifest changed")
 		})
 
 		It("should mount every volume, and no other", func() {

@@ -26,7 +26,7 @@ const (
 	// verificationTTL is the time for which the result is valid, in seconds.
 	verificationTTL = 600
 	// pathVerified is the directory of the restored database.
-	pathVerified = pathWorkspace + "/rehearsal.etcd"
+	pathVerified = pathWorkspace + "/restored.etcd"
 )
 
 // RestoreVerificationJob renders the Job that restores the newest snapshots of the store into a temporary directory. The Job
@@ -74,7 +74,7 @@ func restoreContainer(v Values, root bool) corev1.Container {
 	restoring.Args = append([]string{
 		"restore",
 		"--data-dir=" + pathVerified,
-		"--restoration-temp-snapshots-dir=" + pathWorkspace + "/rehearsal.restoration.temp",
+		"--restoration-temp-snapshots-dir=" + pathWorkspace + "/restoration.temp",
 		"--snapstore-temp-directory=" + pathWorkspace + "/tmp",
 		fmt.Sprintf("--embedded-etcd-quota-bytes=%d", quota.Value()),
 	}, append(v.Store.Flags(backupstore.Primary), v.Store.ContainerFlag(backupstore.Primary))...)
@@ -84,7 +84,7 @@ func restoreContainer(v Values, root bool) corev1.Container {
 
 func checkContainer(v Values, root bool) corev1.Container {
 	return corev1.Container{
-		Name:            "look",
+		Name:            "check",
 		Image:           v.InitImage,
 		ImagePullPolicy: helper.ImagePullPolicy(v.Etcd),
 		Command: []string{"sh", "-c", fmt.Sprintf(

@@ -86,7 +86,7 @@ var _ = Describe("Job", func() {
 			}
 			golden, err := os.ReadFile(file)
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
-			Expect(string(rendered)).To(Equal(string(golden)), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the Job changed")
+			Expect(string(rendered)).To(Equal(string(golden)), "UPDATE_GOLDEN=1 updates the file; explain in the commit why the Job changed")
 		})
 	}
 

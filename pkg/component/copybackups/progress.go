@@ -56,7 +56,7 @@ func Conditions(obs Observation) []druidv1alpha1.Condition {
 	}
 	if failed := find(obs.Job, batchv1.JobFailed); failed != nil {
 		return []druidv1alpha1.Condition{
-			{Type: druidv1alpha1.EtcdCopyBackupsTaskFailed, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(failed, "JobFailed"), Message: failed.Message + obs.lastFailure() + ". Create the task anew to try again; what was copied is not copied twice"},
+			{Type: druidv1alpha1.EtcdCopyBackupsTaskFailed, Status: druidv1alpha1.ConditionTrue, Reason: reasonOf(failed, "JobFailed"), Message: failed.Message + obs.lastFailure() + ". Create another task to retry; snapshots that were copied are not copied again"},
 			Progressing(druidv1alpha1.ConditionFalse, ReasonOver, "The copy has ended at "+utc(failed.LastTransitionTime.Time)),
 		}
 	}

@@ -96,7 +96,7 @@ var _ = Describe("Conditions", func() {
 			Job: job(7, batchv1.JobCondition{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit", LastTransitionTime: at(5)})}
 		Expect(copybackups.IsFinished(obs.Job)).To(BeTrue())
 		Expect(copybackups.Conditions(obs)).To(ContainElement(
-			druidv1alpha1.Condition{Type: "Failed", Status: "True", Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit; pod main-worker-failed ended at 2026-01-01T12:04:00Z with code 1: no such bucket. Create the task anew to try again; what was copied is not copied twice"},
+			druidv1alpha1.Condition{Type: "Failed", Status: "True", Reason: "BackoffLimitExceeded", Message: "Job has reached the specified backoff limit; pod main-worker-failed ended at 2026-01-01T12:04:00Z with code 1: no such bucket. Create another task to retry; snapshots that were copied are not copied again"},
 		))
 	})
 

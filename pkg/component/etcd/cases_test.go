@@ -28,7 +28,7 @@ type goldenCase struct {
 	name string
 	// base is the case, earlier in the list, against which the golden file is stored as a diff. Empty means in full.
 	base string
-	// input makes the input anew, so that nothing can be shared between two renderings.
+	// input creates a new input for each rendering.
 	input func() etcd.Input
 	// root says that the containers run as root, for which the pod security standard is baseline.
 	root bool
@@ -167,7 +167,7 @@ func setEtcd(config *druidv1alpha1.EtcdConfig) {
 	}
 	config.ClientService = &druidv1alpha1.ClientService{
 		Annotations:         map[string]string{"example.com/service": "annotation"},
-		Labels:              map[string]string{"example.com/service": "label", "app.kubernetes.io/managed-by": "somebody", "app.kubernetes.io/name": "other"},
+		Labels:              map[string]string{"example.com/service": "label", "app.kubernetes.io/managed-by": "other", "app.kubernetes.io/name": "other"},
 		TrafficDistribution: new("PreferClose"),
 	}
 }

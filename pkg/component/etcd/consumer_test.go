@@ -26,7 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/golden"
 )
 
-// What holds for every golden file, read as whoever applies it reads it.
+// Rules for every golden file from the point of view of the components that apply it.
 var _ = Describe("Every golden file", func() {
 	for _, c := range goldenCases() {
 		Describe(c.name, func() {

@@ -87,7 +87,7 @@ func asStaticPod(values gardeneretcd.Values) gardeneretcd.Values {
 }
 
 // gardenletInput is the input of the Etcd that gardenlet writes, read back from the wire. The operator runs as an
-// extension, and tells gardener's network policies so.
+// extension, and sets the labels of Gardener's network policies accordingly.
 func gardenletInput(namespace string, values gardeneretcd.Values) func() etcd.Input {
 	// It takes a second, since certificates are made.
 	wire := sync.OnceValue(func() []byte { return gardenletWrites(namespace, values) })

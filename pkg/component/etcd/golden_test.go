@@ -38,7 +38,7 @@ var _ = Describe("Golden files", func() {
 
 			expected, err := golden.Read(goldenPath(c.name))
 			Expect(err).NotTo(HaveOccurred(), "UPDATE_GOLDEN=1 writes it")
-			Expect(rendered).To(Equal(expected), "UPDATE_GOLDEN=1 writes the file anew; say in the commit why the manifest changed")
+			Expect(rendered).To(Equal(expected), "UPDATE_GOLDEN=1 updates the file; explain in the commit why the manifest changed")
 		})
 	}
 

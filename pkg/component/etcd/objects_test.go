@@ -137,7 +137,7 @@ var _ = Describe("Objects", func() {
 		},
 		Entry("none while hibernated", 0, 0),
 		Entry("none of a single member, which could never be drained", 1, 0),
-		Entry("both of two, while a cluster grows", 2, 2),
+		Entry("both of two, during a scale-up", 2, 2),
 		Entry("two of three", 3, 2),
 		Entry("three of five", 5, 3),
 	)
@@ -198,7 +198,7 @@ var _ = Describe("Objects", func() {
 		Expect(err).To(MatchError(ContainSubstring("spec.etcd.clientService.annotations[networking.resources.gardener.cloud/namespace-selectors]: Invalid value: \"garden\": must be a JSON list")))
 	})
 
-	It("should restart the first member when others join it, and nobody when more join", func() {
+	It("should restart the first member when others join it, and no member when more join", func() {
 		checksum := func(size int32, change ...func(*druidv1alpha1.Etcd)) string {
 			GinkgoHelper()
 			in := etcd.Input{Etcd: fixture.Etcd(append(change, fixture.WithReplicas(size))...), Replicas: size, ClusterSize: size}

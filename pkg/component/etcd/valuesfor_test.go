@@ -43,7 +43,7 @@ var _ = Describe("ValuesFor", func() {
 		Entry("should be that of the reference", new("own.crt"), map[string]string{"client-ca": "bundle.crt"}, "own.crt"),
 		Entry("should be the one found in the Secret", nil, map[string]string{"client-ca": "bundle.crt"}, "bundle.crt"),
 		Entry("should be the one found when the reference is empty", new(""), map[string]string{"client-ca": "bundle.crt"}, "bundle.crt"),
-		Entry("should be ca.crt when nobody looked", nil, map[string]string{"other": "bundle.crt"}, "ca.crt"),
+		Entry("should be ca.crt if the Secret was not read", nil, map[string]string{"other": "bundle.crt"}, "ca.crt"),
 	)
 
 	It("should let the sidecar serve with the secrets of clients when it has none of its own", func() {
@@ -82,9 +82,9 @@ var _ = Describe("ValuesFor", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(values.MemberLeaseNames).To(Equal(expected))
 		},
-		Entry("should be there before their members when a cluster grows", int32(3), int32(1), int32(1), []string{"test-0", "test-1", "test-2"}),
+		Entry("should be there before their members during a scale-up", int32(3), int32(1), int32(1), []string{"test-0", "test-1", "test-2"}),
 		Entry("should stay while members are listed", int32(0), int32(1), int32(1), []string{"test-0"}),
-		Entry("should stay of the members that a hibernated cluster remembers", int32(0), int32(0), int32(3), []string{"test-0", "test-1", "test-2"}),
+		Entry("should stay of the recorded members of a hibernated cluster", int32(0), int32(0), int32(3), []string{"test-0", "test-1", "test-2"}),
 		Entry("should stay while a pod runs", int32(0), int32(1), int32(0), []string{"test-0"}),
 		Entry("should be none of a hibernated cluster", int32(0), int32(0), int32(0), []string{}),
 	)

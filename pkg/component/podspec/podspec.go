@@ -19,7 +19,7 @@ const nonRootID int64 = 65532
 // NonRootOwner is that user and group in the format of chown.
 const NonRootOwner = "65532:65532"
 
-// TokenPath is the directory in which clients of the API server look for the service account token.
+// TokenPath is the directory from which clients of the API server read the service account token.
 const TokenPath = "/var/run/secrets/kubernetes.io/serviceaccount" // #nosec G101 -- No credential.
 
 // SecurityContext is that of a pod: restricted, but for the user where the containers run as root.
@@ -58,7 +58,7 @@ func WithCapabilities(capabilities ...corev1.Capability) *corev1.SecurityContext
 	}
 }
 
-// Home is the home directory of the containers, in which etcd-backup-restore looks for the snapshots of a Local store.
+// Home is the home directory of the containers, in which etcd-backup-restore reads the snapshots of a Local store.
 func Home(root bool) string {
 	if root {
 		return "/root"

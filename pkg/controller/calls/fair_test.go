@@ -147,7 +147,7 @@ var _ = Describe("Fair", func() {
 		Expect(once(ctx, "d")).To(BeTrue())
 	})
 
-	It("keeps no worker free for an object that no longer asks for one", func(ctx SpecContext) {
+	It("keeps no worker free for an object that no longer needs one", func(ctx SpecContext) {
 		slow(ctx, "a", "b", "gone", "lost", "c")
 		hold(ctx, "a")
 		hold(ctx, "b")

@@ -30,7 +30,7 @@ var (
 	}, []string{labelSucceeded, labelReason, labelNamespace, labelEtcd})
 	snapshotsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "etcddruid_compaction_full_snapshot_triggered_total",
-		Help: "Full snapshots that were asked for instead of a compaction and have ended.",
+		Help: "Full snapshots that were requested instead of a compaction and have ended.",
 	}, []string{labelSucceeded, labelNamespace, labelEtcd})
 	jobsCurrent = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "etcddruid_compaction_jobs_current",

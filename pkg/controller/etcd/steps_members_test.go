@@ -38,7 +38,9 @@ var _ = Describe("A single member that is known by other URLs before it restarts
 		create(1, plaintext)(k)
 		startOperator(k, nil).run()
 		told := false
-		drive := startOperator(k, func(write kube.Write) { told = told || write.Done && strings.HasPrefix(write.What, "have ") })
+		drive := startOperator(k, func(write kube.Write) {
+			told = told || write.Done && strings.HasPrefix(write.What, "update the peer URLs ")
+		})
 		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas, etcd.Spec.Etcd.EnableTLS = 3, new(true) })(k)
 		for passes := 0; !told; passes++ {
 			Expect(passes).To(BeNumerically("<", 30))

@@ -61,7 +61,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdO
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
 	member := opstask.SnapshotMember(etcd, observation)
 	if member == nil {
-		return problem(druidv1alpha1.ErrorCodeEtcdNotReady, errors.New("no member serves in a pod of the operator, so that no sidecar can be asked"))
+		return problem(druidv1alpha1.ErrorCodeEtcdNotReady, errors.New("no member in a pod of the operator is healthy, so that no sidecar can take a snapshot"))
 	}
 	sidecarClient, err := r.Observer.Sidecar(ctx, etcd, *member.Pod)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// memberPeriod is the pause between two looks at members that do not serve yet.
+	// memberPeriod is the interval in which members that are not healthy yet are observed.
 	memberPeriod = time.Second
 	// memberTimeout is the longest time until all members are healthy after one was defragmented.
 	memberTimeout = 2 * time.Minute
@@ -60,7 +60,7 @@ func (r *Reconciler) defragment(ctx context.Context, etcd *druidv1alpha1.Etcd) O
 // that another controller replaces a member in the meantime.
 func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, outcome *Outcome, done map[uint64]bool) (waitsFor string, isDone bool, err error) {
 	if !r.Locks.TryLock(etcd.UID, ControllerName) {
-		return "the replacement of a member to be over", false, nil
+		return "the replacement of a member to end", false, nil
 	}
 	defer r.Locks.Unlock(etcd.UID, 0)
 	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}), done)
@@ -101,7 +101,7 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, s
 		return err
 	}
 	if err := member.MoveLeader(ctx, step.MoveTo); err != nil {
-		return fmt.Errorf("handing over leadership from member %s: %w", step.Member.Name, err)
+		return fmt.Errorf("transferring leadership from member %s: %w", step.Member.Name, err)
 	}
 
 	return nil
@@ -123,7 +123,7 @@ func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.E
 	result.Stall = metav1.Duration{Duration: r.Clock.Since(began).Round(time.Millisecond)}
 	status, _, err := member.Status(ctx)
 	if err != nil {
-		return result, fmt.Errorf("asking member %s for its size: %w", obs.Name, err)
+		return result, fmt.Errorf("reading the size of member %s: %w", obs.Name, err)
 	}
 	result.SizeBytesAfter = status.DBSize
 

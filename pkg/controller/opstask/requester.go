@@ -56,7 +56,7 @@ func (r *Requester) Reconcile(ctx context.Context, request reconcile.Request) (r
 		return r.patch(ctx, etcd, remove(druidv1alpha1.RunTaskIDAnnotation))
 	}
 	if !slices.Contains(helper.TaskKinds(), kind) {
-		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q asks for no task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.TaskKinds(), ", "))
+		r.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "UnknownTask", "RunTask", "The annotation %s=%q is not a task: set one of %s", druidv1alpha1.RunTaskAnnotation, kind, strings.Join(helper.TaskKinds(), ", "))
 		return r.patch(ctx, etcd, test(druidv1alpha1.RunTaskAnnotation, kind), remove(druidv1alpha1.RunTaskAnnotation))
 	}
 	if !identified {
@@ -147,7 +147,7 @@ func (r *Requester) ensure(ctx context.Context, etcd *druidv1alpha1.Etcd, kind s
 	if err != nil {
 		return false, fmt.Errorf("creating EtcdOpsTask %s: %w", task.Name, err)
 	}
-	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskCreated", "RunTask", "EtcdOpsTask %s does what the annotation %s=%s asks for", task.Name, druidv1alpha1.RunTaskAnnotation, kind)
+	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskCreated", "RunTask", "EtcdOpsTask %s was created for the annotation %s=%s", task.Name, druidv1alpha1.RunTaskAnnotation, kind)
 
 	return true, nil
 }
@@ -162,7 +162,7 @@ func (r *Requester) reportExisting(ctx context.Context, etcd *druidv1alpha1.Etcd
 	if !metav1.IsControlledBy(existing, etcd) {
 		return false, nil
 	}
-	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskExists", "RunTask", "EtcdOpsTask %s of %s is what the annotation %s=%s asks for: set the annotation again for another", existing.Name, existing.CreationTimestamp.UTC().Format(time.RFC3339), druidv1alpha1.RunTaskAnnotation, kind)
+	r.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "TaskExists", "RunTask", "EtcdOpsTask %s of %s already does what the annotation %s=%s requests: set the annotation again for another task", existing.Name, existing.CreationTimestamp.UTC().Format(time.RFC3339), druidv1alpha1.RunTaskAnnotation, kind)
 
 	return true, nil
 }

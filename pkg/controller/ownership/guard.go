@@ -71,7 +71,7 @@ func (g *Guard) StandbyReason() string {
 	g.lock.Lock()
 	defer g.lock.Unlock()
 	if !g.checked {
-		return "nobody has looked for the etcd-druid of gardenlet yet"
+		return "the etcd-druid of gardenlet has not been checked yet"
 	}
 
 	return g.reason
@@ -222,6 +222,6 @@ func (g *Guard) setReason(ctx context.Context, deployment *appsv1.Deployment, re
 	}
 	logf.FromContext(ctx).Info("Standby", "reason", reason)
 	if g.Recorder != nil && deployment != nil {
-		g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "StandingBy", "StandBy", "gardener-extension-etcd-druid stands by: %s", reason)
+		g.Recorder.Eventf(deployment, nil, corev1.EventTypeNormal, "StandingBy", "StandBy", "gardener-extension-etcd-druid is standby: %s", reason)
 	}
 }

@@ -126,7 +126,7 @@ var _ = Describe("Guard", func() {
 		Expect(ownership()).To(Equal("waiting for the election\n"))
 		objects = []client.Object{deployment(1)}
 		Expect(check()).To(Succeed())
-		Expect(ownership()).To(HavePrefix("standing by: Deployment garden/etcd-druid"))
+		Expect(ownership()).To(HavePrefix("standby: Deployment garden/etcd-druid"))
 		objects = nil
 		Expect(check()).To(Succeed())
 		elected := make(chan struct{})

@@ -83,7 +83,7 @@ func (g *HandBack) Start(ctx context.Context) error {
 func (g *HandBack) RunOnce(ctx context.Context) (bool, error) {
 	resource := &resourcesv1alpha1.ManagedResource{}
 	if err := g.Client.Get(ctx, EtcdDruidKey, resource); err != nil {
-		return false, fmt.Errorf("there is no etcd-druid to give the seed back to: reading ManagedResource %s: %w", EtcdDruidKey, err)
+		return false, fmt.Errorf("there is no etcd-druid to hand the seed back to: reading ManagedResource %s: %w", EtcdDruidKey, err)
 	}
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := g.Client.List(ctx, etcds); err != nil {
@@ -94,12 +94,12 @@ func (g *HandBack) RunOnce(ctx context.Context) (bool, error) {
 		etcd := &etcds.Items[i]
 		if err := g.handBack(ctx, etcd); err != nil {
 			refused = append(refused, fmt.Sprintf("%s: %s", client.ObjectKeyFromObject(etcd), err))
-			g.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "NotGivenBack", "GiveBack", "Not given back to etcd-druid: %s", err)
+			g.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "NotGivenBack", "GiveBack", "Not handed back to etcd-druid: %s", err)
 		}
 	}
 	handBackRefused.Set(float64(len(refused)))
 	if len(refused) > 0 {
-		return false, fmt.Errorf("%d of %d Etcds are not given back: %s", len(refused), len(etcds.Items), strings.Join(refused, "; "))
+		return false, fmt.Errorf("%d of %d Etcds cannot be handed back: %s", len(refused), len(etcds.Items), strings.Join(refused, "; "))
 	}
 	if resource.Annotations[resourcesv1alpha1.Ignore] == "true" {
 		if err := switchOn(ctx, g.Client, resource); err != nil {
@@ -161,7 +161,7 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if err := managedresources.DeleteForSeed(ctx, g.Client, mr.Namespace, mr.Name); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ManagedResource %s: %w", mr.Name, err)
 	}
-	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Given back to etcd-druid; its pods go on as they are%s", expiryNote(canonical, o))
+	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Handed back to etcd-druid; its pods are unchanged%s", expiryNote(canonical, o))
 
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
 }
@@ -200,7 +200,7 @@ func expiryNote(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 		return ""
 	}
 
-	return fmt.Sprintf(". Nobody renews its certificates any more: replace them before %s, when %s of Secret %s expires",
+	return fmt.Sprintf(". Its certificates are not renewed any more: replace them before %s, when %s of Secret %s expires",
 		first.NotAfter.UTC().Format(time.RFC3339), first.Key, first.SecretName)
 }
 

@@ -32,7 +32,7 @@ func SpecForEtcdDruid(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*dru
 		return nil, errs.ToAggregate()
 	}
 	if usesDeprecatedFields(etcd) {
-		return nil, errors.New("its manifest has the older form, which etcd-druid does not read: write it in the current form")
+		return nil, errors.New("its manifest has deprecated fields, which etcd-druid does not read: use the current fields")
 	}
 	spec := canonical.DeepCopy()
 	if err := setTLS(spec, runningModes(etcd, o), o.StatefulSet.TLS); err != nil {
@@ -138,7 +138,7 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 	case len(o.Failures) > 0:
 		return fmt.Errorf("reading %s: %s", o.Failures[0].Section, o.Failures[0].Message)
 	case status.ObservedGeneration == nil || *status.ObservedGeneration != etcd.Generation:
-		return errors.New("its newest generation is not carried out: annotate it with druid.gardener.cloud/operation=reconcile")
+		return errors.New("its newest generation is not rolled out: annotate it with druid.gardener.cloud/operation=reconcile")
 	case helper.IsReconcileRequested(etcd):
 		return errors.New("its operation annotation is not taken yet")
 	case len(status.LastErrors) > 0:

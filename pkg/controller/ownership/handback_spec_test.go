@@ -93,7 +93,7 @@ var _ = Describe("SpecForPredecessor", func() {
 			_, err := ownership.SpecForEtcdDruid(etcd, o)
 			Expect(err).To(MatchError(ContainSubstring(message)))
 		},
-		Entry("deprecated fields", "older form", func() {
+		Entry("deprecated fields", "deprecated fields, which", func() {
 			etcd.Spec.Backup.ImageVersion, etcd.Spec.Backup.ImageRepository = new("v1"), new("registry.example.com/etcdbrctl")
 		}),
 		Entry("issued certificates that are not rolled out", "mount", func() { o.State.TLS = state.ParseTLSModes("client=provisioned,peer=provisioned") }),

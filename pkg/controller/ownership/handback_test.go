@@ -67,7 +67,7 @@ var _ = Describe("GiveBack", func() {
 		}}
 	}
 	issued := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: "ca-1", Labels: map[string]string{
-		"managed-by": "secrets-manager", "manager-identity": "etcd-druid-settled", "persist": "true",
+		"managed-by": "secrets-manager", "manager-identity": "etcd-druid-stable", "persist": "true",
 	}}}
 	start := func(objects ...client.Object) (client.Client, *ownership.HandBack) {
 		for _, object := range append(objects, druid) {
@@ -118,19 +118,19 @@ var _ = Describe("GiveBack", func() {
 	})
 
 	It("hands back the Etcds that it can, names those that it refuses, and starts the etcd-druid after the last one", func() {
-		c, handBack := start(etcd("settled", 2), managedResource("settled", nil), etcd("rolling", 1), managedResource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
+		c, handBack := start(etcd("stable", 2), managedResource("stable", nil), etcd("rolling", 1), managedResource("rolling", nil), etcd("foreign", 1), issued.DeepCopy())
 
 		done, err := handBack.RunOnce(ctx)
 		Expect(done).To(BeFalse())
-		Expect(err).To(MatchError(And(ContainSubstring("shoot--foo/rolling: its newest generation"), ContainSubstring("shoot--foo/settled: waiting"), Not(ContainSubstring("foreign")))))
+		Expect(err).To(MatchError(And(ContainSubstring("shoot--foo/rolling: its newest generation"), ContainSubstring("shoot--foo/stable: waiting"), Not(ContainSubstring("foreign")))))
 		Expect(isIgnored(c)).To(BeTrue())
 		complete := &druidv1alpha1.Etcd{}
-		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, complete)).To(Succeed())
+		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "stable"}, complete)).To(Succeed())
 		Expect(complete.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name).To(Equal("server-1"))
 		secret := &corev1.Secret{}
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(issued), secret)).To(Succeed())
 		Expect(secret.Labels).To(Equal(map[string]string{"managed-by": "secrets-manager", "persist": "true"}))
-		release(c, "settled")
+		release(c, "stable")
 
 		rolling := &druidv1alpha1.Etcd{}
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "rolling"}, rolling)).To(Succeed())
@@ -146,17 +146,17 @@ var _ = Describe("GiveBack", func() {
 	})
 
 	It("reports the first certificate that expires without renewal", func() {
-		_, handBack := start(etcd("settled", 2), managedResource("settled", nil))
+		_, handBack := start(etcd("stable", 2), managedResource("stable", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
-		Expect(recorder.Events).To(Receive(Equal("Normal GivenBack Given back to etcd-druid; its pods go on as they are. " +
-			"Nobody renews its certificates any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
+		Expect(recorder.Events).To(Receive(Equal("Normal GivenBack Handed back to etcd-druid; its pods are unchanged. " +
+			"Its certificates are not renewed any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
 	})
 
 	It("refuses an Etcd whose certificates expire soon", func() {
 		expires = now.Add(59 * 24 * time.Hour)
-		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
+		c, handBack := start(etcd("stable", 2), managedResource("stable", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret server-1 expires at 2026-03-01T12:00:00Z")))
-		remaining := read(c, "settled")
+		remaining := read(c, "stable")
 		Expect(remaining.DeletionTimestamp).To(BeNil())
 		Expect(remaining.Annotations).To(BeEmpty())
 	})
@@ -172,11 +172,11 @@ var _ = Describe("GiveBack", func() {
 			calls.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error {
 				return errors.New("killed")
 			}
-			c, handBack = start(etcd("settled", 2), managedResource("settled", nil))
+			c, handBack = start(etcd("stable", 2), managedResource("stable", nil))
 			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("killed")))
 			calls.Delete = nil
 			handed = &druidv1alpha1.Etcd{}
-			Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "settled"}, handed)).To(Succeed())
+			Expect(c.Get(ctx, client.ObjectKey{Namespace: "shoot--foo", Name: "stable"}, handed)).To(Succeed())
 			Expect(handed.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
 			handed.Generation = 3 // because of the written spec
 		})
@@ -184,14 +184,14 @@ var _ = Describe("GiveBack", func() {
 		resume := func() error {
 			GinkgoHelper()
 			Expect(c.Update(ctx, handed)).To(Succeed())
-			_, handBack = start(handed, read(c, "settled"))
+			_, handBack = start(handed, read(c, "stable"))
 			_, err := handBack.RunOnce(ctx)
 
 			return err
 		}
 
 		It("is completed, although the written spec is a new generation", func() {
-			Expect(resume()).To(MatchError(ContainSubstring("waiting for ManagedResource druid-settled")))
+			Expect(resume()).To(MatchError(ContainSubstring("waiting for ManagedResource druid-stable")))
 		})
 
 		It("does not continue after the operator was active again", func() {
@@ -201,14 +201,14 @@ var _ = Describe("GiveBack", func() {
 
 		It("does not accept a spec that another client wrote", func() {
 			handed.Generation, handed.Spec.Replicas = 4, 3
-			Expect(resume()).To(MatchError(ContainSubstring("its newest generation is not carried out")))
+			Expect(resume()).To(MatchError(ContainSubstring("its newest generation is not rolled out")))
 		})
 	})
 
 	It("does nothing without an etcd-druid", func() {
-		c, handBack := start(etcd("settled", 2), managedResource("settled", nil))
+		c, handBack := start(etcd("stable", 2), managedResource("stable", nil))
 		Expect(c.Delete(ctx, druid)).To(Succeed())
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("no etcd-druid")))
-		Expect(read(c, "settled").DeletionTimestamp).To(BeNil())
+		Expect(read(c, "stable").DeletionTimestamp).To(BeNil())
 	})
 })

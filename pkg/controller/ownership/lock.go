@@ -22,7 +22,7 @@ import (
 )
 
 // errStandby ends the attempt of a standby process to renew the leader election.
-var errStandby = errors.New("this operator stands by")
+var errStandby = errors.New("this operator is standby")
 
 // NewLock returns the lock of the leader election, which all instances of this operator share, however they are installed.
 // Standby instances take no part. timeout limits each request. It must be shorter than the renew deadline of the lease.
@@ -65,11 +65,11 @@ func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	}
 	now := metav1.Now()
 	record := &resourcelock.LeaderElectionRecord{
-		HolderIdentity: "nobody of gardener-extension-etcd-druid, which stands by", LeaseDurationSeconds: 60, AcquireTime: now, RenewTime: now,
+		HolderIdentity: "standby instance of gardener-extension-etcd-druid", LeaseDurationSeconds: 60, AcquireTime: now, RenewTime: now,
 	}
 	raw, err := json.Marshal(record)
 	if err != nil {
-		return nil, nil, fmt.Errorf("describing who leads: %w", err)
+		return nil, nil, fmt.Errorf("encoding the leader election record: %w", err)
 	}
 
 	return record, raw, nil

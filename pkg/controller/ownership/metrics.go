@@ -20,7 +20,7 @@ var (
 	})
 	handBackRefused = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "etcd_druid_give_back_refused",
-		Help: "Number of Etcds that are not given back to the etcd-druid that gardenlet installs, while the operator gives a seed back.",
+		Help: "Number of Etcds that cannot be handed back to the etcd-druid of gardenlet, while the operator hands back a seed.",
 	})
 	realClock clock.Clock = clock.RealClock{}
 )
@@ -35,7 +35,7 @@ const Path = "/ownership"
 // ServeHTTP responds whether this instance is standby, and with the reason.
 func (g *Guard) ServeHTTP(response http.ResponseWriter, _ *http.Request) {
 	if reason := g.StandbyReason(); reason != "" {
-		_, _ = fmt.Fprintf(response, "standing by: %s\n", reason)
+		_, _ = fmt.Fprintf(response, "standby: %s\n", reason)
 
 		return
 	}

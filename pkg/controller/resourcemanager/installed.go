@@ -21,7 +21,7 @@ func CheckNoneInstalled(ctx context.Context, reader client.Reader) error {
 	deployments := &metav1.PartialObjectMetadataList{}
 	deployments.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("DeploymentList"))
 	if err := reader.List(ctx, deployments, client.MatchingFields{"metadata.name": deploymentName}); err != nil {
-		return fmt.Errorf("looking for a gardener-resource-manager: %w", err)
+		return fmt.Errorf("listing Deployments of a gardener-resource-manager: %w", err)
 	}
 	if len(deployments.Items) == 0 {
 		return nil

@@ -258,7 +258,7 @@ func (c *client) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluste
 			Serves: !m.Learner && c.cluster.leader != 0,
 		}
 		if !status.Serves {
-			status.Error = "the member has no leader or no vote"
+			status.Error = "the member has no leader or is a learner"
 		}
 		alarms = slices.Clone(c.cluster.alarms)
 

@@ -45,7 +45,7 @@ func Decide(accounts Accounts, request Request, etcds []druidv1alpha1.Etcd) (all
 	case metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.DisableEtcdComponentProtectionAnnotation):
 		return true, "the Etcd is annotated with " + druidv1alpha1.DisableEtcdComponentProtectionAnnotation
 	case !helper.ManagesPods(etcd) && slices.Contains(externallyManagedKinds, request.Resource):
-		return true, "somebody else runs the members"
+		return true, "the members are managed externally"
 	case request.isLeaseWrittenBySidecar(etcd):
 		return true, "the sidecar writes its lease"
 	case request.Resource == "pods" && request.Deletion && slices.Contains(accounts.Drainers, request.User.Username):

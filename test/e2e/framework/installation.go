@@ -171,7 +171,7 @@ func (i *Installation) Remove(ctx context.Context) {
 	Expect(client.IgnoreNotFound(i.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: i.Namespace}}))).To(Succeed())
 }
 
-// Ownership returns the response of each pod of the installation at /ownership: whether it acts or stands by.
+// Ownership returns the response of each pod of the installation at /ownership: whether it acts or is standby.
 func (i *Installation) Ownership(ctx context.Context) []string {
 	pods := &corev1.PodList{}
 	if err := i.Client.List(ctx, pods, client.InNamespace(i.Namespace)); err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
-// period is the time between two looks at an Etcd without an event.
+// period is the interval in which an Etcd is observed without an event.
 const period = 300 * time.Millisecond
 
 func TestCare(t *testing.T) {

@@ -71,7 +71,7 @@ var _ = Describe("Care", func() {
 			return "absent"
 		}
 	}
-	// serving makes the Etcd of the spec with one member that serves, and waits until that shows.
+	// serving creates the Etcd of the spec with one healthy member, and waits until the operator has observed it.
 	serving := func(options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
 		etcd = fixture.Etcd(append([]func(*druidv1alpha1.Etcd){fixture.WithNamespace(env.Namespace(ctx, "care"))}, options...)...)
@@ -92,7 +92,7 @@ var _ = Describe("Care", func() {
 		Expect(client.IgnoreNotFound(env.Client.Delete(ctx, etcd))).To(Succeed())
 	})
 
-	It("tells what a member that serves says of itself", func() {
+	It("reports the status of a healthy member", func() {
 		serving()
 		Expect(condition("AllMembersReady")(NewGomega(Fail))).To(Equal("True AllMembersReady"))
 		Expect(condition("ClusterIDMismatch")(NewGomega(Fail))).To(Equal("False NoClusterIDMismatchDetected"))
@@ -115,12 +115,12 @@ var _ = Describe("Care", func() {
 
 			return etcd.ResourceVersion
 		}, 6*period, period/3).Should(Equal(before))
-		Eventually(members.Calls).Should(BeNumerically(">", calls+4), "the members are asked meanwhile")
+		Eventually(members.Calls).Should(BeNumerically(">", calls+4), "the operator reads the status of the members meanwhile")
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		Expect(etcd.ResourceVersion).To(Equal(before))
 	})
 
-	It("tells at once when containers stop, with an event, and when they are back", func() {
+	It("reports immediately when containers stop, with an event, and when they run again", func() {
 		serving()
 		heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
 		members.Stop(memberID)
@@ -144,7 +144,7 @@ var _ = Describe("Care", func() {
 		Eventually(condition("Ready")).Should(Equal("True Quorate"))
 	})
 
-	It("falls back to the lease when nobody answers, and notices that it grows old without an event", func() {
+	It("falls back to the lease if no member responds, and reports without an event that it expired", func() {
 		serving()
 		heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
 		members.Stop(memberID)
@@ -173,7 +173,7 @@ var _ = Describe("Care", func() {
 		Eventually(condition("SecretsAvailable")).Should(Equal("True SecretsAvailable"))
 	})
 
-	It("judges snapshots by the leases of the sidecar", func() {
+	It("evaluates snapshots by the leases of the sidecar", func() {
 		serving(fixture.WithLocalStore())
 		Eventually(condition("BackupReady")).Should(Equal("Unknown Unknown"))
 		for _, name := range []string{"test-full-snap", "test-delta-snap"} {

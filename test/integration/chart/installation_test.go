@@ -86,7 +86,7 @@ func installAsGardenlet(ctx context.Context) string {
 }
 
 var _ = Describe("the registration", func() {
-	It("installs an operator that carries out Etcds, the way gardenlet installs extensions", func(ctx SpecContext) {
+	It("installs an operator that reconciles Etcds, in the same way as gardenlet", func(ctx SpecContext) {
 		play(true)
 		namespace := installAsGardenlet(ctx)
 

@@ -198,16 +198,16 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd) }).Should(MatchError(apierrors.IsNotFound, "is not found"))
 	}, SpecTimeout(4*time.Minute))
 
-	It("is stood by for, taken over from, and given back to, and no pod notices", func(ctx SpecContext) {
+	It("has a standby operator, which takes over and hands back without a restart of a pod", func(ctx SpecContext) {
 		play(true)
 		bootstrap(ctx)
 		namespace := env.Namespace(ctx, "operator")
 		values := func(policy string) map[string]any { return map[string]any{"predecessor": policy} }
 
-		By("standing by while it is at work")
+		By("being standby while it runs")
 		operator, address := runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("StandBy")))
 		etcd := newEtcd(ctx)
-		Eventually(func() string { return get(address + "/ownership") }).Should(HavePrefix("standing by: Deployment garden/etcd-druid"))
+		Eventually(func() string { return get(address + "/ownership") }).Should(HavePrefix("standby: Deployment garden/etcd-druid"))
 		Expect(get(address + "/metrics")).To(ContainSubstring("etcd_druid_standing_by 1"))
 		Consistently(func() error {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
@@ -231,7 +231,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
 		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
 
-		By("giving back")
+		By("handing back")
 		operator, _ = runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("GiveBack")))
 		Eventually(func() error {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
@@ -240,7 +240,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 			g.Expect(env.Client.Get(ctx, etcdDruid, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 			g.Expect(env.Client.Get(ctx, client.ObjectKey{Name: etcdDruid.Name}, webhooks())).To(Succeed())
-		}).Should(Succeed(), "the etcd-druid is back")
+		}).Should(Succeed(), "the etcd-druid runs again")
 
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		mounted := map[string]string{}

@@ -75,8 +75,8 @@ func runOperatorAt(namespace, config string) (*gexec.Session, string) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func(ctx SpecContext) {
 		Eventually(session.Interrupt(), 30*time.Second).Should(gexec.Exit())
-		// The garbage collector takes the registration of the webhook away with the ClusterRole of the chart. Nobody plays it here,
-		// and it would stand in the way of an operator with another account.
+		// The garbage collector deletes the webhook configuration with the ClusterRole of the chart. It does not run
+		// here, and the webhook configuration would block an operator with another account.
 		Expect(client.IgnoreNotFound(env.Client.Delete(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}))).To(Succeed())
 	})
 
@@ -113,11 +113,12 @@ func play(withResourceManager bool) {
 	})
 }
 
-// newEtcd creates an Etcd in a namespace of its own, to be carried out. Nothing of it is left for the operator of the next test.
+// newEtcd creates an Etcd in its own namespace and requests its reconciliation. The cleanup deletes all its objects, so
+// that the operator of the next test finds none.
 func newEtcd(ctx context.Context, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 
-	options = append(options, fixture.WithNamespace(env.Namespace(ctx, "stories")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
+	options = append(options, fixture.WithNamespace(env.Namespace(ctx, "chart")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
 	etcd := fixture.Etcd(options...)
 	etcd.UID, etcd.Generation = "", 0
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
@@ -132,7 +133,7 @@ func newEtcd(ctx context.Context, options ...func(*druidv1alpha1.Etcd)) *druidv1
 	return etcd
 }
 
-// change changes the spec of an Etcd and asks for it to be carried out.
+// change changes the spec of an Etcd and requests its reconciliation.
 func change(ctx context.Context, etcd *druidv1alpha1.Etcd, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 
@@ -203,7 +204,7 @@ var _ = Describe("the rights that the chart grants", func() {
 			Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
 			Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
 		},
-		Entry("in a Gardener seed, beside its resource manager", true, SpecTimeout(3*time.Minute)),
+		Entry("in a Gardener seed with its resource manager", true, SpecTimeout(3*time.Minute)),
 		Entry("elsewhere, with the embedded resource manager", false, SpecTimeout(3*time.Minute)),
 	)
 })

@@ -32,7 +32,7 @@ var etcdDruidSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
 }
 
-// createWithEtcdDruid makes a cluster as etcd-druid runs it, with TLS, and waits until it runs.
+// createWithEtcdDruid creates a cluster with TLS as etcd-druid runs it, and waits until it runs.
 func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	for _, name := range etcdDruidSecrets {
@@ -95,7 +95,7 @@ func podsMade(ctx context.Context, namespace string) func() int {
 }
 
 var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
-	DescribeTable("should take one roll, and keep everything that has a memory", func(ctx SpecContext, replicas int) {
+	DescribeTable("should take one rolling update, and keep all persistent objects", func(ctx SpecContext, replicas int) {
 		namespace := env.Namespace(ctx, "adoption")
 		createWithEtcdDruid(ctx, namespace, int32(replicas)) // #nosec G115 -- a handful
 		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
@@ -143,7 +143,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		Entry("of three members", 3),
 	)
 
-	DescribeTable("should not be in the way of a namespace that is deleted", func(ctx SpecContext, isAdopted bool) {
+	DescribeTable("should not block the deletion of a namespace", func(ctx SpecContext, isAdopted bool) {
 		namespace := env.Namespace(ctx, "adoption")
 		etcd := createWithEtcdDruid(ctx, namespace, 1)
 		DeferCleanup((&life{}).begin(namespace, &members{namespace: namespace}))

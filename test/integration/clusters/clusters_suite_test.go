@@ -40,7 +40,7 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.WriteTo(io.Discard)))
 	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
-	// Nobody makes a handshake here: one key does for all certificates.
+	// No TLS handshake happens in this suite: one key is sufficient for all certificates.
 	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
 

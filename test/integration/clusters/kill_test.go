@@ -38,10 +38,10 @@ const (
 	atOnce = 6
 )
 
-// story is something that happens to an Etcd.
+// scenario is a change of an Etcd.
 type scenario struct {
 	name string
-	// given makes what was before, each carried out by an undisturbed operator.
+	// given creates the initial state. An operator without interruption reconciles each step.
 	given []func(context.Context, string)
 	// when is what happens.
 	when func(context.Context, string)
@@ -83,7 +83,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{name: "creating one member", when: create(1)},
 		{name: "creating three members", when: create(3)},
-		{name: "growing from one to three members", given: one, when: resize(3)},
+		{name: "scaling up from one to three members", given: one, when: resize(3)},
 		{name: "replacing the pods of three members", given: three, when: update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" })},
 		{name: "hibernating three members", given: three, when: resize(0)},
 		{name: "waking three members", given: append(three[:1:1], resize(0)), when: resize(3)},
@@ -94,8 +94,8 @@ func scenarios() []scenario {
 	}
 }
 
-// play plays a story in a namespace of its own, with an operator that dies as life says, and returns the namespace when
-// everything has come to rest.
+// play runs a scenario in its own namespace, with an operator that is killed as life specifies, and returns the
+// namespace when no object changes any more.
 func play(ctx context.Context, s scenario, l *life) string {
 	namespace := env.Namespace(ctx, "clusters")
 	etcds := &members{namespace: namespace}
@@ -119,7 +119,7 @@ func play(ctx context.Context, s scenario, l *life) string {
 	return namespace
 }
 
-// isReconciled is true when the Etcd is as it was asked for, or gone.
+// isReconciled is true if the Etcd is reconciled or deleted.
 func isReconciled(ctx context.Context, namespace string) bool {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd); err != nil {
@@ -141,7 +141,7 @@ func snapshot(ctx context.Context, namespace string) []string {
 		Expect(env.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
 			if mr, is := item.(*resourcesv1alpha1.ManagedResource); is {
-				mr.Status = resourcesv1alpha1.ManagedResourceStatus{} // its health is told when it pleases
+				mr.Status = resourcesv1alpha1.ManagedResourceStatus{} // the time of its health check is not deterministic
 			}
 			objects = append(objects, item.(client.Object))
 			return nil
@@ -180,7 +180,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		})
 		Expect(writes).NotTo(ContainElement(0))
 
-		var kills []int // the story, once for each moment in which it can be disturbed
+		var kills []int // the scenario, once for each write at which the operator can be killed
 		for i, count := range writes {
 			for range 2 * count {
 				kills = append(kills, i)
@@ -199,7 +199,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		allAtOnce(sample, func(i int) {
 			s, l := all[kills[i]], lives[i]
 			namespace := play(ctx, s, l)
-			for range 2 { // this time the story took fewer writes
+			for range 2 { // this run of the scenario needed fewer writes
 				if !l.isDead() {
 					l = &life{killAt: 1 + l.killAt%l.writes, after: l.after}
 					namespace = play(ctx, s, l)
@@ -215,7 +215,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 				reached++
 			}
 		})
-		fmt.Printf("The operator was killed %d times of %d possible ones in %d stories with the real resource manager; %d were reached\n", sample, total, len(all), reached)
+		fmt.Printf("The operator was killed %d times of %d possible ones in %d scenarios with the real resource manager; %d were reached\n", sample, total, len(all), reached)
 		Expect(reached).To(BeNumerically(">=", sample-2), "runs differ a little in what they write, and no more than that")
 	}, SpecTimeout(15*time.Minute))
 })

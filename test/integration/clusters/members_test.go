@@ -37,10 +37,10 @@ func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclie
 	return &memberClient{members: m, host: host}, err
 }
 
-// Forget implements etcdclient.Connector.
+// Disconnect implements etcdclient.Connector.
 func (*members) Disconnect(etcdclient.Target) {}
 
-// see looks at the pods, and returns those that are ready by name.
+// see lists the pods, and returns the ready ones by name.
 func (m *members) see(ctx context.Context) (map[string]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := env.Client.List(ctx, list, client.InNamespace(m.namespace)); err != nil {

@@ -50,9 +50,9 @@ func (l *life) write(do func() error) error {
 	if l.writes != l.killAt {
 		return do()
 	}
-	defer close(l.dead) // not before the write is done: whoever sees it takes the process down, and the write with it
+	defer close(l.dead) // only after the write: the test then stops the process, which would cancel the write
 	if l.after {
-		_ = do() // nobody is left to hear of it
+		_ = do() // the process has no use for the error
 	}
 	return errDead
 }

@@ -44,7 +44,7 @@ var _ = Describe("Compaction", func() {
 			g.Expect(c.metric("etcddruid_compaction_jobs_current")).To(Equal(0.0))
 			g.Expect(c.metric("etcddruid_compaction_num_delta_events")).To(Equal(0.0))
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
-			g.Expect(job.DeletionTimestamp).NotTo(BeNil(), "nobody collects garbage here")
+			g.Expect(job.DeletionTimestamp).NotTo(BeNil(), "no garbage collector runs here")
 		}).Should(Succeed())
 	})
 
@@ -77,7 +77,7 @@ var _ = Describe("Compaction", func() {
 		c.snapshotTask()
 	})
 
-	It("compacts nothing while what is known of the snapshots tells of a store of before", func() {
+	It("compacts nothing while the recorded snapshots are in the previous store", func() {
 		c := newCluster()
 		c.usesStore("S3", "test-bucket", c.etcd.Namespace+"/test")
 		c.recordsStore(c.full, `S3 container "old-bucket" prefix "old"`)
@@ -100,7 +100,7 @@ var _ = Describe("Compaction", func() {
 		}
 	})
 
-	It("compacts a Local store on the node of the leader, and waits while nobody leads", func() {
+	It("compacts a Local store on the node of the leader, and waits while there is no leader", func() {
 		c := newCluster(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Replicas = 3
 			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.SecretRef = new(druidv1alpha1.StorageProvider("Local")), nil
@@ -233,7 +233,7 @@ var _ = Describe("Compaction", func() {
 		c.snapshotTask()
 	})
 
-	It("begins nothing while the Etcd is suspended, and goes on afterwards", func() {
+	It("starts nothing while the Etcd is suspended, and continues afterwards", func() {
 		c := newCluster(fixture.WithAnnotation("druid.gardener.cloud/suspend-etcd-spec-reconcile", ""))
 		c.records(c.delta, 1100)
 		Consistently(c.jobNames).Should(BeEmpty())
@@ -250,7 +250,7 @@ var _ = Describe("Compaction", func() {
 			Spec:       druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}},
 		}
 		Expect(env.Client.Create(ctx, task)).To(Succeed())
-		Consistently(c.jobNames).Should(BeEmpty(), "its turn has not come")
+		Consistently(c.jobNames).Should(BeEmpty(), "it waits in the queue")
 		c.taskEnds(task, "InProgress")
 		job := c.job("1")
 		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/task", string(task.UID)))

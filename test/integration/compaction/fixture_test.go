@@ -65,7 +65,7 @@ func (c *cluster) lease(name, revision string) *coordinationv1.Lease {
 	return lease
 }
 
-// member makes the pod of a member that serves, on a node of its own. Its id is one more than its ordinal.
+// member creates the pod of a healthy member on its own node. Its id is one more than its ordinal.
 func (c *cluster) member(ordinal uint64) {
 	GinkgoHelper()
 	name, address := fmt.Sprintf("test-%d", ordinal), fmt.Sprintf("10.1.0.%d", ordinal+1)
@@ -90,7 +90,7 @@ func (c *cluster) records(lease *coordinationv1.Lease, revision int) {
 	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }
 
-// usesStore lets the operator remember the store that is used.
+// usesStore records the used store as the operator does.
 func (c *cluster) usesStore(provider, container, prefix string) {
 	GinkgoHelper()
 	mr := &resourcesv1alpha1.ManagedResource{}
@@ -100,7 +100,7 @@ func (c *cluster) usesStore(provider, container, prefix string) {
 	Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
 }
 
-// recordsStore lets a lease tell of snapshots in this store.
+// recordsStore records on a lease that its snapshots are in this store.
 func (c *cluster) recordsStore(lease *coordinationv1.Lease, location string) {
 	GinkgoHelper()
 	before := lease.DeepCopy()
@@ -217,7 +217,7 @@ func (c *cluster) condition(g Gomega) (string, string, string) {
 	return "", "", ""
 }
 
-// metric is the value of a counter or gauge with these labels, in any order, beside those of the Etcd. -1: there is none.
+// metric is the value of a counter or gauge with these labels, in any order, and those of the Etcd. -1: there is none.
 func (c *cluster) metric(name string, labels ...string) float64 {
 	GinkgoHelper()
 

@@ -76,7 +76,7 @@ var _ = BeforeSuite(func() {
 // collector lets Jobs go that are being deleted, after their pods.
 type collector struct{}
 
-// Reconcile looks at one Job.
+// Reconcile reconciles one Job.
 func (collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	job := &batchv1.Job{}
 	if err := env.Client.Get(ctx, req.NamespacedName, job); err != nil || job.DeletionTimestamp == nil {

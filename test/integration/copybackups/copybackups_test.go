@@ -63,7 +63,7 @@ var _ = Describe("Gardener's component as the client", func() {
 		setJob(ctx, job, func(status *batchv1.JobStatus) { status.Failed = 1 })
 		eventuallyProgressing(ctx, task, "True", "Copying", "Attempt 2 of 7 is about to start; pod main-worker-1 ended at 2026-01-01T12:00:00Z with code 1: 403: SignatureDoesNotMatch")
 
-		By("waiting as gardenlet does, until it is over")
+		By("waiting for its end as gardenlet does")
 		done := make(chan error, 1)
 		go func() { done <- component(namespace).Wait(ctx) }()
 		Consistently(done, time.Second).ShouldNot(Receive())
@@ -86,7 +86,7 @@ var _ = Describe("Gardener's component as the client", func() {
 		Eventually(metric).WithArguments("etcd_druid_copy_task_duration_seconds").Should(Equal(-1.0))
 	}, SpecTimeout(2*time.Minute))
 
-	It("is told when the copy fails for good", func(ctx SpecContext) {
+	It("reports a copy that failed permanently", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "copy")
 		createSecret(ctx, namespace, "source-etcd-backup")
 		createSecret(ctx, namespace, "etcd-backup")
@@ -123,7 +123,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 				g.Expect(conditions.Find(task.Status.Conditions, "Progressing")).To(HaveValue(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "InvalidSpec"))))
 			}).Should(Succeed())
 
-			By("going on when it did")
+			By("continuing when it has")
 			patched := task.DeepCopy()
 			patched.Spec = taskSpec()
 			Expect(env.Client.Patch(ctx, patched, client.MergeFrom(task))).To(Succeed())
@@ -158,7 +158,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 		Expect(eventuallyJob(ctx, task).Spec.Template.Spec.Containers[0].Args).To(ContainElement("--source-store-container=bucket-of-the-entry"))
 	}, SpecTimeout(time.Minute))
 
-	It("copies again when it changes, and leaves a copy that is over alone", func(ctx SpecContext) {
+	It("copies again when it changes, and does not repeat a copy that has ended", func(ctx SpecContext) {
 		task := task(env.Namespace(ctx, "copy"))
 		Expect(env.Client.Create(ctx, task)).To(Succeed())
 		job := eventuallyJob(ctx, task)
@@ -168,7 +168,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 			g.Expect(conditions.Find(task.Status.Conditions, "Succeeded")).To(HaveValue(HaveField("Status", BeEquivalentTo("True"))))
 		}).Should(Succeed())
 
-		By("not making the Job anew that somebody cleans up")
+		By("not recreating a deleted Job")
 		Expect(env.Client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
 		Consistently(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(job), &batchv1.Job{}) }, 2*time.Second).Should(Satisfy(apierrors.IsNotFound))
 

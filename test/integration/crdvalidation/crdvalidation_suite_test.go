@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdvalidation_test shows that a real kube-apiserver accepts the CustomResourceDefinitions and the policy beside
-// them, and that it says what they mean: one file a group of rules. KUBEBUILDER_ASSETS names the directory with the
-// binaries kube-apiserver and etcd.
+// Package crdvalidation_test verifies that a real kube-apiserver accepts the CustomResourceDefinitions and their
+// policy, and that they have the intended effect: one file for each group of rules. KUBEBUILDER_ASSETS names the
+// directory with the binaries kube-apiserver and etcd.
 //
 // What may not live here: whole tables of values, which the unit tests of pkg/apis/druid/v1alpha1 cover.
 package crdvalidation_test

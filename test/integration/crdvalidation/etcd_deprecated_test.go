@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
 )
 
-var _ = Describe("The older form of the manifest", func() {
+var _ = Describe("A manifest with deprecated fields", func() {
 	It("applies as it is, loses nothing, and draws a warning about each of its fields", func() {
 		manifest := readManifest("../../../example/40-etcd-deprecated-fields.yaml")
 		manifest.SetNamespace(namespace)

@@ -29,7 +29,7 @@ var _ = Describe("An immutable field of an Etcd", func() {
 		Entry("spec.volumeClaimTemplate", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.VolumeClaimTemplate = v }, "spec.volumeClaimTemplate"),
 	)
 
-	It("is told apart from an empty one: no class at all is not the default class", func() {
+	It("differs from an empty one: an empty class is not the default class", func() {
 		object := create(func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("") })
 		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = nil })).To(beRefused("spec.storageClass"))
 	})

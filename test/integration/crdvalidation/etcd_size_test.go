@@ -24,7 +24,7 @@ var _ = Describe("The size of an Etcd", func() {
 		Entry("above 7", int32(9), "spec.replicas must be 0, 1, 3, 5 or 7"),
 	)
 
-	It("grows, hibernates and wakes up", func() {
+	It("can be increased, set to 0, and restored", func() {
 		object := create(fixture.WithReplicas(1))
 		for _, size := range []int32{3, 0, 3} {
 			Expect(change(object, fixture.WithReplicas(size))).To(Succeed())
@@ -57,7 +57,7 @@ var _ = Describe("The size of an Etcd", func() {
 		Expect(change(create(fixture.WithName("managed")), externally("10.0.0.1"))).To(beRefused("can only be set on creation"))
 	})
 
-	It("that an older definition let in keeps nothing else from changing", func() {
+	It("that an older CustomResourceDefinition accepted does not block other changes", func() {
 		object := storedUnderOlderDefinition(fixture.WithReplicas(2))
 		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.Labels["a"] = "b" })).To(Succeed())
 

@@ -19,8 +19,8 @@ import (
 
 const etcdCRD = "etcds.druid.gardener.cloud"
 
-// storedUnderOlderDefinition makes an Etcd while the definition of the etcd-druid API module is installed, as gardenlet
-// does it, and then puts ours back.
+// storedUnderOlderDefinition creates an Etcd while the CustomResourceDefinition of the etcd-druid API module is
+// installed, as gardenlet installs it, and then installs that of this module again.
 func storedUnderOlderDefinition(options ...override) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	upstream, err := upstreamcrds.GetAll("1.34")
@@ -34,13 +34,13 @@ func storedUnderOlderDefinition(options ...override) *druidv1alpha1.Etcd {
 	install(crds.All()[etcdCRD])
 	probe := etcd(func(e *druidv1alpha1.Etcd) { e.Name, e.Spec.Replicas = "probe", 2 })
 	Eventually(func() error { return client.IgnoreNotFound(c.Create(ctx, probe.DeepCopy(), client.DryRunAll)) }).
-		Should(beRefused("spec.replicas must be"), "our definition is in force again")
+		Should(beRefused("spec.replicas must be"), "the CustomResourceDefinition of this module is effective again")
 	Expect(c.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 
 	return object
 }
 
-// install replaces the spec of the definition and waits until the API server serves it.
+// install replaces the spec of the CustomResourceDefinition and waits until the API server uses it.
 func install(content string) {
 	GinkgoHelper()
 	wanted := &apiextensionsv1.CustomResourceDefinition{}

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package environment starts an API server with the CustomResourceDefinitions of a seed for the integration suites. No
-// controller runs in it: each suite adds those that its stories need, and plays the rest of the cluster.
+// Package environment starts an API server with the CustomResourceDefinitions of a seed for the integration suites. It
+// runs no controllers: each suite adds those that its tests need, and simulates the rest of the cluster.
 package environment
 
 import (
@@ -64,7 +64,8 @@ func Start() *Environment {
 	return env
 }
 
-// WithoutExtensions removes Gardener's definitions of extensions, which clusters outside of Gardener do not have.
+// WithoutExtensions deletes the CustomResourceDefinitions of Gardener's extensions, which do not exist in clusters
+// without Gardener.
 func (e *Environment) WithoutExtensions() {
 	GinkgoHelper()
 
@@ -78,7 +79,7 @@ func (e *Environment) WithoutExtensions() {
 	}
 }
 
-// Namespace creates a namespace of its own for a story.
+// Namespace creates a namespace for a test.
 func (e *Environment) Namespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-"}}

@@ -71,7 +71,7 @@ func (s *StatefulSets) isHeld(namespace string) bool {
 
 // Reconcile brings the pods of one StatefulSet where they should be.
 func (s *StatefulSets) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	held := s.isHeld(req.Namespace) // before anything looks at it: it may be let go meanwhile
+	held := s.isHeld(req.Namespace) // before the first read: the test may release it meanwhile
 	if err := s.releaseClaims(ctx, req); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -148,7 +148,7 @@ func (s *StatefulSets) play(ctx context.Context, statefulSet *appsv1.StatefulSet
 	return s.allowDisruptions(ctx, client.ObjectKeyFromObject(statefulSet), live, ready)
 }
 
-// allowDisruptions is the controller of PodDisruptionBudgets, without which the API server lets nobody evict a pod.
+// allowDisruptions is the controller of PodDisruptionBudgets, without which the API server rejects evictions.
 func (s *StatefulSets) allowDisruptions(ctx context.Context, key client.ObjectKey, live, ready int32) error {
 	budget := &policyv1.PodDisruptionBudget{}
 	if err := s.client.Get(ctx, key, budget); err != nil {
@@ -249,7 +249,7 @@ func claimVolumes(statefulSet *appsv1.StatefulSet, ordinal int) []corev1.Volume 
 	return volumes
 }
 
-// addressOf is an address that no other pod has, and that a pod which starts anew does not keep.
+// addressOf is an address that no other pod has. A recreated pod gets another address.
 func addressOf(pod *corev1.Pod) string {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, pod.UID)

@@ -18,10 +18,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// AwaitTrust waits until the API server acts by what a chart that was just applied says of a ServiceAccount: its roles, and the
-// policies, which trust no other account to change the objects of Etcds. Policies have the same names in every installation, and
-// the API server looks at changed ones once a second, on a busy machine later. An operator that starts before that is refused. No
-// operator may run, since an Etcd exists meanwhile.
+// AwaitTrust waits until the API server applies the roles of a ServiceAccount from a chart, and the policies, which
+// trust no other account to change the objects of Etcds. Policies have the same names in every installation, and the
+// API server reads changed policies once a second, or later on a busy machine. It rejects the requests of an operator
+// that starts earlier. No operator may run, because an Etcd exists meanwhile.
 func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string) {
 	GinkgoHelper()
 
@@ -51,18 +51,18 @@ func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string)
 
 	Eventually(func(g Gomega) {
 		for _, probe := range probes {
-			// A webhook of somebody else may refuse it, which the API server asks afterwards.
+			// A webhook of another component may reject it, which the API server calls afterwards.
 			if err := trusted.Delete(ctx, probe, client.DryRunAll); err != nil {
 				g.Expect(err.Error()).NotTo(ContainSubstring("ValidatingAdmissionPolicy"))
 			}
 		}
 	}).Should(Succeed(), "%s is trusted", user)
 
-	// The others are nobody's then.
+	// No service account may change the others then.
 	Expect(trusted.Delete(ctx, probes[0])).To(Succeed())
 }
 
-// probesIn are an Etcd, and what looks like its objects: one for each policy.
+// probesIn are an Etcd, and objects like those of an Etcd: one for each policy.
 func probesIn(namespace string) []client.Object {
 	etcd := fixture.Etcd(fixture.WithNamespace(namespace), fixture.WithName("probe"))
 	etcd.UID, etcd.Generation = "", 0

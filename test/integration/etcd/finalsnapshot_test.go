@@ -48,7 +48,7 @@ func (soleMember) Promote(context.Context, uint64) error {
 	return errors.New("there is no learner")
 }
 func (soleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
-	return errors.New("nobody asks for it")
+	return errors.New("not implemented")
 }
 func (soleMember) MoveLeader(context.Context, uint64) error {
 	return errors.New("there is no other member")
@@ -74,7 +74,7 @@ var _ = Describe("Etcd with a store", func() {
 		return s.read(ctx, g).Status.Conditions
 	}
 
-	It("should stop its member after a snapshot was verified, and remember it until the member runs again", func(ctx SpecContext) {
+	It("should stop its member after a snapshot was verified, and record it until the member runs again", func(ctx SpecContext) {
 		s := create(ctx, withStore)
 		s.ready(ctx)
 		before := sidecars.SnapshotRequests()
@@ -157,7 +157,7 @@ var _ = Describe("Etcd with a store", func() {
 		s.get(ctx, Default, claim, "main-main-0")
 		former := claim.DeepCopy()
 		claim.Labels = map[string]string{"name": "etcd", "instance": "main"}
-		claim.Finalizers = nil // nobody would take it off, since claims are told by their labels here
+		claim.Finalizers = nil // no controller would remove it, because claims are identified by their labels here
 		Expect(env.Client.Patch(ctx, claim, client.MergeFrom(former))).To(Succeed())
 		before := sidecars.SnapshotRequests()
 		release := sidecars.Hold()
@@ -199,7 +199,7 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 	})
 
-	It("should take the snapshot anew where members were not told to stop after the last one", func(ctx SpecContext) {
+	It("should take another snapshot if the members were not stopped after the last one", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
 		s.ready(ctx)
 		before := sidecars.SnapshotRequests()
@@ -216,7 +216,7 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 	})
 
-	It("should tell the attempt that runs, and what the one before failed with", func(ctx SpecContext) {
+	It("should report the running attempt, and the error of the previous one", func(ctx SpecContext) {
 		s := create(ctx, withStore)
 		s.ready(ctx)
 		before := sidecars.SnapshotRequests()
@@ -230,7 +230,7 @@ var _ = Describe("Etcd with a store", func() {
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		Eventually(sidecars.SnapshotRequests).WithTimeout(time.Minute).Should(BeNumerically(">", before+1))
-		// Something happens, so that it is looked at while the attempt runs.
+		// An event triggers a reconciliation during the attempt.
 		Expect(env.Client.Patch(ctx, s.pod(ctx, Default), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"network":"10.0.0.1"}}}`)))).To(Succeed())
 		Consistently(reportsAttempts).WithTimeout(2 * time.Second).Should(Succeed())
 		release()
@@ -251,7 +251,7 @@ var _ = Describe("Etcd with a store", func() {
 			unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 			s.expectEvent(ctx, "Warning FinalSnapshotFailed: Attempt 1: ")
 
-			By("going on when the annotation says so")
+			By("continuing when the annotation is set")
 			s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
 			})
@@ -278,7 +278,7 @@ var _ = Describe("Etcd with a store", func() {
 		s.ready(ctx)
 		sidecars.Fail(sidecar.ErrRefused)
 		before := sidecars.SnapshotRequests()
-		// Nobody empties namespaces here, so that it stays.
+		// No namespace controller runs here, so that the namespace stays.
 		Expect(env.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 		Eventually(func(g Gomega) {
 			namespace := &corev1.Namespace{}

@@ -63,7 +63,7 @@ func (s *testEtcd) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd))
 	}).Should(Succeed())
 }
 
-// read reads the Etcd anew.
+// read reads the Etcd again.
 func (s *testEtcd) read(ctx context.Context, g Gomega) *druidv1alpha1.Etcd {
 	etcd := &druidv1alpha1.Etcd{}
 	g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), etcd)).To(Succeed())
@@ -92,7 +92,7 @@ func (s *testEtcd) pod(ctx context.Context, g Gomega) *corev1.Pod {
 	return pod
 }
 
-// ready waits until the newest generation is carried out and everything runs, as gardenlet would.
+// ready waits until the newest generation is reconciled and all pods run, as gardenlet would.
 func (s *testEtcd) ready(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -135,7 +135,7 @@ func (s *testEtcd) events(ctx context.Context, g Gomega) []string {
 	return notes
 }
 
-// expectEvent waits for an event about the Etcd that begins like this: events are written when what they tell of is done.
+// expectEvent waits for an event about the Etcd that begins with the text. Events are written after the action.
 func (s *testEtcd) expectEvent(ctx context.Context, beginning string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) { g.Expect(s.events(ctx, g)).To(ContainElement(HavePrefix(beginning))) }).Should(Succeed())
@@ -168,7 +168,7 @@ func writtenByUs(obj client.Object) any {
 
 func newForeignManagedResource(namespace string) *resourcesv1alpha1.ManagedResource {
 	return &resourcesv1alpha1.ManagedResource{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "druid-main", Labels: map[string]string{"origin": "somebody"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "druid-main", Labels: map[string]string{"origin": "other"}},
 		Spec:       resourcesv1alpha1.ManagedResourceSpec{Class: new("other"), SecretRefs: []corev1.LocalObjectReference{{Name: "x"}}},
 	}
 }

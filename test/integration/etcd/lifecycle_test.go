@@ -37,7 +37,7 @@ var _ = Describe("The life of an Etcd", func() {
 		s := create(ctx)
 		s.ready(ctx)
 
-		By("writing a ManagedResource of our own origin that remembers what it was rendered with")
+		By("writing a ManagedResource with the origin of the operator that records its input")
 		mr := s.managedResource(ctx, Default)
 		Expect(mr.Labels).To(HaveKeyWithValue("origin", "gardener-extension-etcd-druid"))
 		Expect(mr.Spec.Class).To(HaveValue(Equal("seed")))
@@ -124,7 +124,7 @@ var _ = Describe("The life of an Etcd", func() {
 
 	It("should delete everything, and keep the volume", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
-			// As an older manifest carries it; nobody else would ever remove it.
+			// Older manifests have it; no other controller would remove it.
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"}
 		})
 		s.ready(ctx)
@@ -156,7 +156,7 @@ var _ = Describe("The life of an Etcd", func() {
 		expectGone(ctx, s)
 	})
 
-	It("should delete what a predecessor made without a ManagedResource", func(ctx SpecContext) {
+	It("should delete the objects that etcd-druid created without a ManagedResource", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
@@ -175,10 +175,10 @@ var _ = Describe("The life of an Etcd", func() {
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
 			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(configMap), configMap)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed(), "an object of somebody else stays")
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed(), "an object of another owner stays")
 	})
 
-	It("should report a deletion that cannot go on, and what it waits for", func(ctx SpecContext) {
+	It("should report a blocked deletion, and what it waits for", func(ctx SpecContext) {
 		s := create(ctx)
 		s.ready(ctx)
 		pod := s.pod(ctx, Default)

@@ -83,7 +83,7 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Requeue")))
 		}).Should(Succeed())
 
-		By("hibernating in the middle of the roll that does not end")
+		By("hibernating during a rolling update that does not end")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Replicas = 0
 			setOperation("gardener.cloud/operation")(etcd)
@@ -118,7 +118,7 @@ var _ = Describe("A changed spec", func() {
 		}).Should(Succeed())
 		Expect(s.read(ctx, Default).Annotations).To(HaveKey("gardener.cloud/operation"))
 
-		By("going on when it is resumed")
+		By("continuing when it is resumed")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			delete(etcd.Annotations, "druid.gardener.cloud/suspend-etcd-spec-reconcile")
 		})
@@ -205,7 +205,7 @@ var _ = Describe("A changed spec", func() {
 		}).Should(Succeed())
 		unchanged(ctx, mr)
 
-		By("moving to it once the memory of the first is gone, and believing in no snapshot that lies there")
+		By("moving to it when the record of the first is removed, and ignoring the snapshots in it")
 		record := func(name, revision string) types.UID {
 			lease := &coordinationv1.Lease{}
 			s.get(ctx, Default, lease, name)
@@ -275,7 +275,7 @@ var _ = Describe("What an Etcd needs", func() {
 		Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data})).To(Succeed())
 	}
 
-	It("should name the secrets that are missing, and go on when the last one arrives", func(ctx SpecContext) {
+	It("should name the secrets that are missing, and continue when the last one is created", func(ctx SpecContext) {
 		s := create(ctx, tls)
 		waitsFor := func(parts ...string) {
 			GinkgoHelper()
@@ -309,7 +309,7 @@ var _ = Describe("What an Etcd needs", func() {
 		Expect(fixture.Record(s.managedResource(ctx, Default)).Accepted.CADataKeys).To(HaveKeyWithValue("ca", "bundle.crt"))
 	})
 
-	It("should release its secrets from the predecessor's finalizer", func(ctx SpecContext) {
+	It("should remove the finalizer of etcd-druid from its secrets", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		for _, name := range []string{"ca", "server", "client"} {
 			Expect(env.Client.Create(ctx, &corev1.Secret{
@@ -326,7 +326,7 @@ var _ = Describe("What an Etcd needs", func() {
 		}
 	})
 
-	It("should make the lease of an earlier Etcd anew", func(ctx SpecContext) {
+	It("should recreate the lease of a previous Etcd", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		stale := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
@@ -344,7 +344,7 @@ var _ = Describe("What an Etcd needs", func() {
 		Expect(lease.Spec.HolderIdentity).To(BeNil())
 	})
 
-	It("should not take a lease that belongs to somebody else", func(ctx SpecContext) {
+	It("should not take a lease with another owner", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-0"}}
 		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
@@ -356,7 +356,7 @@ var _ = Describe("What an Etcd needs", func() {
 		unchanged(ctx, foreign)
 	})
 
-	It("should refuse a ManagedResource of that name that somebody else wrote", func(ctx SpecContext) {
+	It("should reject a ManagedResource of that name with another origin", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		foreign := newForeignManagedResource(s.namespace)
 		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
@@ -366,7 +366,7 @@ var _ = Describe("What an Etcd needs", func() {
 		}).Should(Succeed())
 	})
 
-	DescribeTable("should come back when somebody takes it away",
+	DescribeTable("should be recreated when a user deletes it",
 		func(ctx SpecContext, obj client.Object, name string) {
 			s := create(ctx)
 			s.ready(ctx)
@@ -384,7 +384,7 @@ var _ = Describe("What an Etcd needs", func() {
 		Entry("the ConfigMap", &corev1.ConfigMap{}, "main-config"),
 	)
 
-	It("should be scaled back when somebody scales its StatefulSet", func(ctx SpecContext) {
+	It("should be scaled back when a user scales its StatefulSet", func(ctx SpecContext) {
 		s := create(ctx)
 		s.ready(ctx)
 		statefulSet := s.statefulSet(ctx, Default)
@@ -428,7 +428,7 @@ var _ = Describe("An operator of another version", Serial, func() {
 		other.ready(ctx)
 		Expect(image(other.statefulSet(ctx, Default))).To(Equal("registry.example.com/etcd-wrapper:v2"))
 
-		By("not taking the chance of a change that nobody asked to be carried out")
+		By("not rolling out a change whose reconciliation is not requested")
 		s.update(ctx, quota("4Gi"))
 		unchanged(ctx, mr, pod)
 
@@ -437,7 +437,7 @@ var _ = Describe("An operator of another version", Serial, func() {
 		Expect(image(s.statefulSet(ctx, Default))).To(Equal("registry.example.com/etcd-wrapper:v2"))
 	})
 
-	It("should carry out each generation at once with auto-reconcile, but change nothing by itself", func(ctx SpecContext) {
+	It("should reconcile each generation immediately with auto-reconcile, but change nothing by itself", func(ctx SpecContext) {
 		s := create(ctx)
 		s.ready(ctx)
 		mr, pod := s.managedResource(ctx, Default), s.pod(ctx, Default)
@@ -455,7 +455,7 @@ var _ = Describe("An operator of another version", Serial, func() {
 		Expect(image(s.statefulSet(ctx, Default))).To(Equal("registry.example.com/etcd-wrapper:v3"))
 	})
 
-	It("should not replace a pod because somebody else changed the template", func(ctx SpecContext) {
+	It("should not replace a pod because a user changed the template", func(ctx SpecContext) {
 		s := create(ctx)
 		s.ready(ctx)
 		pod := s.pod(ctx, Default)

@@ -51,7 +51,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 		return claim.Spec.Resources.Requests.Storage().String()
 	}
 
-	It("should grow in place, with the StatefulSet made anew around its pod", func(ctx SpecContext) {
+	It("should be expanded in place, with a recreated StatefulSet and the same pod", func(ctx SpecContext) {
 		s := createIn(ctx, true)
 		statefulSet, pod := s.statefulSet(ctx, Default), s.pod(ctx, Default)
 		resize(ctx, s, "32Gi")
@@ -61,7 +61,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 		Expect(s.pod(ctx, Default).UID).To(Equal(pod.UID))
 	})
 
-	DescribeTable("should be refused what they cannot become, once and with the way out",
+	DescribeTable("should reject an invalid size once, with the remedy",
 		func(ctx SpecContext, expandable bool, size, message string) {
 			s := createIn(ctx, expandable)
 			statefulSet, mr := s.statefulSet(ctx, Default), s.managedResource(ctx, Default)
@@ -79,7 +79,7 @@ var _ = Describe("The volumes of an Etcd", func() {
 		Entry("smaller", true, "8Gi", "no volume shrinks"),
 	)
 
-	It("should be told of, when the API server knows better than the class", func(ctx SpecContext) {
+	It("should be reported if the API server rejects the resize although the class allows it", func(ctx SpecContext) {
 		s := createIn(ctx, true)
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "quota"},

@@ -31,7 +31,7 @@ var _ = Describe("Certificates", func() {
 		Expect(mounted).To(HaveKeyWithValue("backup-restore-server-tls", mounted["etcd-server-tls"]))
 		Expect(s.recorded(ctx, "tls")(Default)).To(MatchJSON(`{"client":"provisioned","peer":"provisioned"}`))
 
-		By("serving whoever reads the Secret for applications, and nobody else")
+		By("serving only clients with the Secret for applications")
 		connection := &corev1.Secret{}
 		s.get(ctx, Default, connection, "main-connection")
 		Expect(string(connection.Data["endpoints"])).To(Equal("https://main-client." + s.namespace + ".svc:2379"))
@@ -103,7 +103,7 @@ var _ = Describe("Certificates", func() {
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
 		Expect(s.pod(ctx, Default).UID).To(Equal(uid), "nothing changed")
 
-		By("waiting for them once they are asked for")
+		By("waiting for them when they are requested")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.LastOperation.Description).To(ContainSubstring("missing-ca"))
@@ -134,7 +134,7 @@ var _ = Describe("Certificates", func() {
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main-connection"}, &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "is not found"))
 	})
 
-	It("should be refused to be forgotten when they were given", func(ctx SpecContext) {
+	It("should not be removed from the spec when they are provided by the user", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		s.ready(ctx)

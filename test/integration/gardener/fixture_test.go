@@ -56,7 +56,7 @@ func (s *testEtcd) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etc
 	Expect(env.Client.Create(ctx, s.etcd)).To(Succeed())
 }
 
-// update changes the Etcd as its author would, and asks for it to be carried out.
+// update changes the Etcd as its owner would, and requests its reconciliation.
 func (s *testEtcd) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -111,7 +111,7 @@ func (s *testEtcd) recorded(ctx context.Context, key string) func(Gomega) string
 	}
 }
 
-// ready waits until the newest generation is carried out, as gardenlet would.
+// ready waits until the newest generation is reconciled, as gardenlet would.
 func (s *testEtcd) ready(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

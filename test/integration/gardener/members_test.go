@@ -28,7 +28,7 @@ func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclie
 	return &memberClient{members: m, target: target}, nil
 }
 
-// Forget implements etcdclient.Connector.
+// Disconnect implements etcdclient.Connector.
 func (*members) Disconnect(etcdclient.Target) {}
 
 type memberClient struct {
@@ -100,7 +100,7 @@ func shakeHands(ctx context.Context, c client.Client, pod *corev1.Pod, credentia
 	}
 	config := &tls.Config{ServerName: serverName, RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
 	if !config.RootCAs.AppendCertsFromPEM(credentials.CA) {
-		return errors.New("the client trusts nobody")
+		return errors.New("the client trusts no CA")
 	}
 	certificate, err := tls.X509KeyPair(credentials.Certificate, credentials.Key)
 	if err != nil {
@@ -146,7 +146,7 @@ func serverConfig(ctx context.Context, c client.Client, pod *corev1.Pod) (*tls.C
 		mounted[volume.Name] = secret
 	}
 	if mounted["etcd-ca"] == nil || mounted["etcd-server-tls"] == nil {
-		return nil, errors.New("the pod serves plaintext")
+		return nil, errors.New("the pod does not use TLS")
 	}
 	certificate, err := tls.X509KeyPair(mounted["etcd-server-tls"].Data["tls.crt"], mounted["etcd-server-tls"].Data["tls.key"])
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = Describe("The rotation of CAs", func() {
-	// rotate plays both ways to ask for a rotation: the story of clients is the same.
+	// rotate tests both kinds of requests for a rotation, which are the same for clients.
 	rotate := func(ctx SpecContext, s *testEtcd, begin, complete func()) {
 		var oldOnly etcdclient.TLS
 		Eventually(func(g Gomega) { oldOnly = s.connection(ctx, g) }).Should(Succeed())
@@ -128,7 +128,7 @@ var _ = Describe("The rotation of CAs", func() {
 		Expect(ca.Labels).To(HaveKeyWithValue("last-rotation-initiation-time", started))
 	})
 
-	It("should be asked for by annotations outside of shoots", func(ctx SpecContext) {
+	It("should be requested by annotations outside of shoots", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx)
 		s.ready(ctx)
@@ -140,7 +140,7 @@ var _ = Describe("The rotation of CAs", func() {
 			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "complete"); taken() })
 	})
 
-	It("should not be asked for by annotations in shoots", func(ctx SpecContext) {
+	It("should not be requested by annotations in shoots", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		s.create(ctx)

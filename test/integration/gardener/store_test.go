@@ -49,7 +49,7 @@ var _ = Describe("The store", func() {
 		}).Should(Succeed())
 		Expect(s.read(ctx, Default).Status.LastErrors).To(BeEmpty())
 
-		By("going on as soon as the entry succeeded")
+		By("continuing when the entry has succeeded")
 		entry := s.writeEntry(ctx)
 		s.ready(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main", "Secret etcd-backup"))
@@ -93,7 +93,7 @@ var _ = Describe("The store", func() {
 		})
 		By("refusing that of another namespace")
 		Eventually(func(g Gomega) {
-			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreInvalid", "lie in namespace "+other.namespace))
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreInvalid", "are in namespace "+other.namespace))
 		}).Should(Succeed())
 
 		entry := s.writeEntry(ctx)

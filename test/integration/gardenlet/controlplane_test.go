@@ -77,7 +77,8 @@ func (p *controlPlane) mounted(ctx context.Context, g Gomega, podName string) ma
 	return mounted
 }
 
-// takeSnapshot plays the sidecar, which tells of its snapshots by a lease. Without one a member is not restarted.
+// takeSnapshot simulates the sidecar, which records its snapshots in a lease. Without a snapshot a member is not
+// restarted.
 func (p *controlPlane) takeSnapshot(ctx context.Context, etcdName string) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{}

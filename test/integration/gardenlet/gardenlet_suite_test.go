@@ -103,7 +103,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(start(mgr))
 })
 
-// validateAsOnSeeds puts the webhooks of gardener-resource-manager in front of the kinds that the stories write.
+// validateAsOnSeeds registers the webhooks of gardener-resource-manager for the kinds that the tests write.
 func validateAsOnSeeds() {
 	GinkgoHelper()
 	install := envtest.WebhookInstallOptions{ValidatingWebhooks: []*admissionregistrationv1.ValidatingWebhookConfiguration{{

@@ -53,7 +53,7 @@ var _ = Describe("gardenlet as the client", func() {
 			}
 		}
 	}
-	// selects expects that what gardenlet makes beside an Etcd finds what it selects.
+	// selects expects that the objects that gardenlet creates for an Etcd select existing objects.
 	selects := func(ctx context.Context, p *controlPlane, name string) {
 		GinkgoHelper()
 		var monitor *monitoringv1.ServiceMonitor
@@ -185,7 +185,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 	})
 
-	It("writes its own definitions over ours, and nothing is forgotten", func(ctx SpecContext) {
+	It("replaces the CustomResourceDefinitions without a loss of state", func(ctx SpecContext) {
 		p := newControlPlane(ctx)
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "own"}}
 		etcd.Spec.Labels, etcd.Spec.Replicas = map[string]string{"role": "own"}, 1
@@ -234,7 +234,7 @@ var _ = Describe("gardenlet as the client", func() {
 
 		Expect(operator.in(p.namespace)).To(haveBeenAccepted(), "the webhook of the seed")
 
-		By("serving gardenlet all the same")
+		By("reconciling for gardenlet nevertheless")
 		main := component(p, p.secrets(ctx, time.Time{}), main(p, false))
 		Expect(main.Deploy(ctx)).To(Succeed())
 		Expect(main.Wait(ctx)).To(Succeed())

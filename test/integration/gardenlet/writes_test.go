@@ -16,14 +16,14 @@ import (
 // etcdPath is the path of an Etcd and of no subresource: the webhook is not asked about the status.
 var etcdPath = regexp.MustCompile(`^/apis/druid\.gardener\.cloud/v1alpha1/namespaces/([^/]+)/etcds/[^/]+$`)
 
-// writes remembers how the API server answered to patches and updates of Etcds.
+// writes records the responses of the API server to patches and updates of Etcds.
 type writes struct {
 	mutex sync.Mutex
 	// responses are HTTP statuses by namespace.
 	responses map[string][]int
 }
 
-// recorded returns the configuration of a client whose writes are remembered.
+// recorded returns the configuration of a client whose writes are recorded.
 func (w *writes) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{writes: w, next: next} })

@@ -173,7 +173,7 @@ func (d *delays) add(health, rollout time.Duration) {
 //
 // Other programs may keep the machine so busy that a request to a healthy member takes a second. The operator then treats healthy Etcds as slow
 // ones, as it should. Therefore, if a change without hostile Etcds takes half a second or longer, the median counts, and a wide bound for the 90th percentile. Without a limit for slow
-// Etcds the median grows by several seconds.
+// Etcds the median increases by several seconds.
 func expectWithinASecond(what string, with, without []time.Duration) {
 	GinkgoHelper()
 	Expect(with).To(HaveLen(samples))
@@ -184,7 +184,7 @@ func expectWithinASecond(what string, with, without []time.Duration) {
 	AddReportEntry(what, fmt.Sprintf("median %s and slowest %s with hostile Etcds, %s and %s without",
 		with[samples/2], with[samples-1], without[samples/2], slowest), ReportEntryVisibilityAlways)
 	if slowest >= busyMachine {
-		AddReportEntry(what+": judged as on a busy machine", ReportEntryVisibilityAlways)
+		AddReportEntry(what+": evaluated as on a busy machine", ReportEntryVisibilityAlways)
 		Expect(with[samples/2]-without[samples/2]).To(BeNumerically("<", max(time.Second, without[samples/2])), "median of %s", what)
 		Expect(with[samples*9/10]-without[samples*9/10]).To(BeNumerically("<", max(5*time.Second, 2*without[samples*9/10])), "90th percentile of %s", what)
 
@@ -233,7 +233,7 @@ func attack(port int) {
 	}
 	var changing []*druidv1alpha1.Etcd
 	for i := range unresponsiveEtcds {
-		etcd := newEtcd(hostile, fmt.Sprintf("silent-%d", i), port, hosts...)
+		etcd := newEtcd(hostile, fmt.Sprintf("unresponsive-%d", i), port, hosts...)
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, "")
 		create(etcd)
 	}

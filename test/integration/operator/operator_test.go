@@ -86,7 +86,7 @@ var _ = Describe("The operator's command", func() {
 		_, body := get(fmt.Sprintf("http://127.0.0.1:%d/readyz?verbose", health))
 		Expect(body).To(ContainSubstring("informer-sync ok"))
 
-		By("serving metrics, and no profiles unless asked for")
+		By("serving metrics, and profiles only if enabled")
 		Eventually(func() string {
 			_, body := get(fmt.Sprintf("http://127.0.0.1:%d/metrics", metrics))
 			return body
@@ -145,7 +145,7 @@ var _ = Describe("The operator's command", func() {
 		}),
 	)
 
-	It("should refuse to run the embedded resource manager beside a gardener-resource-manager", func(ctx SpecContext) {
+	It("should refuse to run the embedded resource manager if a gardener-resource-manager is installed", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "garden")
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager", Namespace: namespace},

@@ -20,7 +20,7 @@ import (
 // lastMember makes ids and addresses of members unique in a spec.
 var lastMember uint64
 
-// newEtcd makes an Etcd with as many members that serve.
+// newEtcd creates an Etcd with as many healthy members.
 func newEtcd(replicas int32, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "opstask")

@@ -102,7 +102,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(store.SnapshotRequests()).To(Equal(4), "the call that was cut off, and one for each task")
 	})
 
-	It("takes up a snapshot of which nobody heard", func() {
+	It("adopts a snapshot whose response was lost", func() {
 		etcd := newEtcd(1)
 		Expect(members.Write()).To(Succeed())
 		store.SetRevision(2)
@@ -150,7 +150,7 @@ var _ = Describe("EtcdOpsTask", func() {
 
 	It("gives up after three attempts", func() {
 		etcd := newEtcd(1)
-		store.Fail(fmt.Errorf("%w: nobody", sidecar.ErrUnreachable))
+		store.Fail(fmt.Errorf("%w: refused", sidecar.ErrUnreachable))
 		startOperator()
 		task := newTask(etcd, "full", full())
 		Eventually(stateOf(task)).WithTimeout(time.Minute).Should(Equal("Failed"))
@@ -177,7 +177,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(task)).Should(Equal("Rejected"))
 		Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_BACKUP_NOT_ENABLED"))))
 		Expect(task.Status.StartedAt).To(BeNil())
-		orphan := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
+		orphan := newTask(etcd, "orphan", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
 		Eventually(stateOf(orphan)).Should(Equal("Rejected"))
 	})
 
@@ -206,7 +206,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		var order []uint64
 		members.OnDefragment(func(id uint64) error {
 			order = append(order, id)
-			Expect(locks.TryLock(etcd.UID, "etcd")).To(BeFalse(), "nobody replaces another meanwhile")
+			Expect(locks.TryLock(etcd.UID, "etcd")).To(BeFalse(), "no member is replaced meanwhile")
 
 			return nil
 		})
@@ -218,7 +218,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		locks.Unlock(etcd.UID, 0)
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(order).To(Equal([]uint64{2, 3, 1}))
-		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has handed over before")
+		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has transferred its leadership before")
 		Expect(task.Status.Members).To(HaveLen(3))
 		Expect(task.Status.Members[2].Name).To(Equal("test-0"))
 		Expect(task.Status.Members[2].SizeBytesBefore).To(BeEquivalentTo(8192))
@@ -311,7 +311,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("for a defragmentation", "defragmentation", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.Defragmentation != nil }),
 	)
 
-	It("is made of an annotation also where the definition of etcd-druid prunes what it does not know, and says all in a sentence", func() {
+	It("is created for an annotation also if the CustomResourceDefinition of etcd-druid prunes unknown fields, and has its result in the message", func() {
 		older, err := upstreamcrds.GetAll("1.34")
 		Expect(err).NotTo(HaveOccurred())
 		install(older["etcdopstasks.druid.gardener.cloud"])
@@ -322,7 +322,7 @@ var _ = Describe("EtcdOpsTask", func() {
 				Spec:       druidv1alpha1.EtcdOpsTaskSpec{EtcdName: new("test"), Config: druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}}},
 			}
 			return env.Client.Create(ctx, probe, client.DryRunAll)
-		}).Should(Satisfy(apierrors.IsInvalid), "the older definition is in force")
+		}).Should(Satisfy(apierrors.IsInvalid), "the older CustomResourceDefinition is effective")
 
 		etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", "defragmentation"))
 		startOperator()
@@ -338,7 +338,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(store.SnapshotRequests()).To(BeZero(), "no snapshot is meant")
 	})
 
-	It("is counted by its kind and its end, and forgotten with its Etcd", func() {
+	It("is counted by its kind and its end, and its metrics are removed with its Etcd", func() {
 		etcd := newEtcd(1)
 		startOperator()
 		metric := func(name, kind, state string) func() float64 {
@@ -350,7 +350,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		for _, name := range []string{"first", "second"} {
 			Eventually(stateOf(newTask(etcd, name, full()))).Should(Equal("Succeeded"))
 		}
-		orphan := newTask(etcd, "nobody", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
+		orphan := newTask(etcd, "orphan", full(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.EtcdName = new("other") })
 		Eventually(stateOf(orphan)).Should(Equal("Rejected"))
 		before := etcd.DeepCopy()
 		etcd.Spec.Backup.Store = nil
@@ -360,7 +360,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(metric("etcd_druid_tasks_total", "full-snapshot", "Succeeded")).Should(Equal(2.0))
 		Expect(metric("etcd_druid_task_duration_seconds", "full-snapshot", "Succeeded")()).To(Equal(2.0))
 		Eventually(metric("etcd_druid_tasks_total", "delta-snapshot", "Rejected")).Should(Equal(1.0))
-		Expect(metric("etcd_druid_task_duration_seconds", "delta-snapshot", "Rejected")()).To(Equal(-1.0), "its turn never came")
+		Expect(metric("etcd_druid_task_duration_seconds", "delta-snapshot", "Rejected")()).To(Equal(-1.0), "it never started")
 		Expect(environment.Metric("etcd_druid_tasks_total", "etcd_namespace="+etcd.Namespace, "etcd=other", "kind=full-snapshot", "state=Rejected")).To(Equal(-1.0), "nothing would ever remove it")
 
 		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
@@ -369,7 +369,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(metric("etcd_druid_tasks_total", "delta-snapshot", "Rejected")).Should(Equal(-1.0))
 	})
 
-	It("is not made of an annotation that asks for nothing known", func() {
+	It("is not created for an unknown annotation value", func() {
 		etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", "dance"))
 		startOperator()
 		Eventually(func(g Gomega) {
@@ -382,7 +382,7 @@ var _ = Describe("EtcdOpsTask", func() {
 	})
 })
 
-// install puts another version of a definition in the place of the one that there is.
+// install replaces the version of a CustomResourceDefinition.
 func install(content string) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}

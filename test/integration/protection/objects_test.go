@@ -68,7 +68,7 @@ func partsOf(name string) []part {
 	}
 }
 
-// othersOf are objects that look as if they were ours, and are not.
+// othersOf are objects that have labels like those of the operator, but other owners.
 func othersOf() []part {
 	claim := partsOf("main")[3].object.(*corev1.PersistentVolumeClaim).Spec
 	other := map[string]string{"app": "other"}
@@ -84,7 +84,7 @@ func othersOf() []part {
 	}
 }
 
-// attempt is something that somebody tries.
+// attempt is a request of a user.
 type attempt struct {
 	called string
 	object client.Object
@@ -94,7 +94,7 @@ type attempt struct {
 	everywhere bool
 }
 
-// attempts are to delete each object, to take its labels away, and to change it; and what there is beside.
+// attempts are to delete each object, to remove its labels, to change it, and some further requests.
 func attempts() []attempt {
 	var all []attempt
 
@@ -122,7 +122,7 @@ func attempts() []attempt {
 		attempt{called: "let the Pod belong to another owner", object: pod, patch: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b"}]}}`},
 		attempt{called: "let the StatefulSet of others belong to the Etcd", object: othersOf()[0].object, patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"etcd-druid","app.kubernetes.io/part-of":"main"}}}`},
 		attempt{called: "report the state of the Pod", object: pod, patch: `{"status":{"message":"x"}}`, subresource: "status"},
-		attempt{called: "change the Lease of an Etcd whose members somebody else runs", object: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "external-0"}}, patch: `{"spec":{"holderIdentity":"2:Member"}}`},
-		attempt{called: "change the ConfigMap of an Etcd whose members somebody else runs", object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "external-config"}}, patch: `{"data":{"a":"b"}}`},
+		attempt{called: "change the Lease of an Etcd with externally managed members", object: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "external-0"}}, patch: `{"spec":{"holderIdentity":"2:Member"}}`},
+		attempt{called: "change the ConfigMap of an Etcd with externally managed members", object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "external-config"}}, patch: `{"data":{"a":"b"}}`},
 	)
 }

@@ -27,7 +27,7 @@ var env *environment.Environment
 
 var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
-	// The API server gets to know the definition that the policies name within half a minute.
+	// The API server discovers the CustomResourceDefinition of the policies within half a minute.
 	SetDefaultEventuallyTimeout(time.Minute)
 	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
 

@@ -56,7 +56,7 @@ type user struct {
 	client client.Client
 }
 
-// users are everybody whom the table asks. All have every right that RBAC can give.
+// users are all users of the table. RBAC allows them everything.
 func users() []user {
 	account := func(namespace, name string) client.Client {
 		return env.ClientOf("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
@@ -78,7 +78,8 @@ func users() []user {
 	}
 }
 
-// try says whether somebody may do something, without doing it. What the API server refuses for other reasons is allowed.
+// try returns whether a user may do something, without doing it. A request that the API server rejects for another
+// reason is allowed.
 func (a attempt) try(ctx context.Context, c client.Client) (bool, error) {
 	object := a.object.DeepCopyObject().(client.Object)
 	object.SetNamespace(namespace)
@@ -223,7 +224,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		}
 
 		config, err := configv1alpha1.Decode([]byte(env.InstallChart(ctx, operators, map[string]any{
-			"vpa": map[string]any{"enabled": false}, "serviceMonitor": map[string]any{"enabled": false}, "prometheusRule": map[string]any{"enabled": false}, // whose definitions are not installed
+			"vpa": map[string]any{"enabled": false}, "serviceMonitor": map[string]any{"enabled": false}, "prometheusRule": map[string]any{"enabled": false}, // whose CustomResourceDefinitions are not installed
 			"protection": map[string]any{"deletionConfirmation": true, "exemptUsers": []string{"exempt"}, "drainers": []string{"drainer"}},
 		})))
 		Expect(err).NotTo(HaveOccurred())
@@ -243,11 +244,11 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		}
 	})
 
-	It("may be changed and deleted by those in the table, and by nobody else", func(ctx SpecContext) {
+	It("may be changed and deleted by those in the table, and by no other user", func(ctx SpecContext) {
 		expectTable(ctx, "whomaydowhat.golden.txt")
 	}, SpecTimeout(2*time.Minute))
 
-	It("may be changed by everybody while their Etcd is annotated", func(ctx SpecContext) {
+	It("may be changed by every user while their Etcd is annotated", func(ctx SpecContext) {
 		etcd := &druidv1alpha1.Etcd{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd)).To(Succeed())
 		annotate := func(value string) {
@@ -256,7 +257,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 
 		annotate(`""`)
 		for _, one := range attempts() {
-			if !strings.Contains(one.called, "whose members somebody else runs") {
+			if !strings.Contains(one.called, "with externally managed members") {
 				Eventually(one.try).WithArguments(ctx, person).Should(BeTrue(), one.called)
 			}
 		}
@@ -265,22 +266,22 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeFalse())
 	}, SpecTimeout(2*time.Minute))
 
-	It("are changed by nobody who asks what their adoption would do", func(ctx SpecContext) {
-		etcd := fixture.Etcd(fixture.WithName("predecessors"), fixture.WithNamespace(namespace))
+	It("are not changed by a dry run of their adoption", func(ctx SpecContext) {
+		etcd := fixture.Etcd(fixture.WithName("etcd-druid"), fixture.WithNamespace(namespace))
 		etcd.UID, etcd.Generation = "", 0
 		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 		druid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
 		for _, object := range druid.Objects() {
 			Expect(env.Client.Create(ctx, object)).To(Succeed())
 		}
-		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "predecessors"}}
+		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-druid"}}
 		Eventually(func() error {
 			return person.Patch(ctx, statefulSet, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.DryRunAll)
 		}).Should(MatchError(ContainSubstring(protected)))
 
 		out := &bytes.Buffer{}
 		code := plugin.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
-			"adopt", "predecessors", "--dry-run", "-n", namespace, "--kubeconfig", env.KubeconfigFile(), "--as", "jane", "--as-group", "system:masters",
+			"adopt", "etcd-druid", "--dry-run", "-n", namespace, "--kubeconfig", env.KubeconfigFile(), "--as", "jane", "--as-group", "system:masters",
 		})
 
 		Expect(code).To(Equal(0), out.String())
@@ -293,11 +294,11 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		Expect(statefulSet.Generation).To(Equal(int64(1)))
 	})
 
-	It("are told apart from an Etcd's own, whose deletion is to be confirmed where that is asked for", func(ctx SpecContext) {
+	It("differ from those of an Etcd, whose deletion must be confirmed if the chart requires it", func(ctx SpecContext) {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace))
 		Eventually(func() error { return person.Delete(ctx, etcd, client.DryRunAll) }).
 			Should(MatchError(ContainSubstring("confirmation.gardener.cloud/deletion=true")))
-		Expect(env.Controllers().Delete(ctx, etcd, client.DryRunAll)).To(Succeed(), "the namespace controller waits for nobody")
+		Expect(env.Controllers().Delete(ctx, etcd, client.DryRunAll)).To(Succeed(), "the namespace controller does not need a confirmation")
 
 		Expect(person.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)))).To(Succeed())
 		Expect(person.Delete(ctx, etcd, client.DryRunAll)).To(Succeed())
@@ -319,7 +320,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 			}
 		}
 
-		Eventually(certificatesIn).WithArguments(ctx).Should(ConsistOf(bundle[0], Not(Equal(bundle[0]))), "the registration trusts the old CA beside the new one")
+		Eventually(certificatesIn).WithArguments(ctx).Should(ConsistOf(bundle[0], Not(Equal(bundle[0]))), "the registration trusts the old CA and the new one")
 		Eventually(servedSerial).WithArguments(port).ShouldNot(Equal(before))
 		scale := attempt{object: partsOf("main")[0].object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"}
 		Eventually(scale.try).WithArguments(ctx, person).Should(BeFalse())
@@ -391,7 +392,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 
 // servedSerial is the serial number of the certificate that the webhook serves.
 func servedSerial(port int) string {
-	connection, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- it is only looked at
+	connection, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- it is only read
 	if err != nil {
 		return err.Error()
 	}

@@ -71,7 +71,7 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 	if len(archives) == 0 {
 		tag, err := s.loadOperator(ctx)
 		if err == nil {
-			s.Out.Println("loaded %s:%s; `deploy` rolls it out", image.OperatorRepository, tag)
+			s.Out.Println("loaded %s:%s; `deploy` starts it", image.OperatorRepository, tag)
 		}
 
 		return err

@@ -50,7 +50,7 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	setDefault(&c.Compaction.EventsThreshold, 1_000_000)
 	setDefault(&c.Compaction.TriggerFullSnapshotThreshold, 3_000_000)
 	if deadline := c.Compaction.ActiveDeadlineDuration; !c.Compaction.Enabled && deadline != nil && deadline.Duration <= 0 {
-		// gardenlet writes zeros where compaction is off. A task may ask for one all the same.
+		// gardenlet writes zeros where compaction is off. A task may request one nevertheless.
 		c.Compaction.ActiveDeadlineDuration = nil
 	}
 	setDurationDefault(&c.Compaction.ActiveDeadlineDuration, 3*time.Hour)

@@ -19,7 +19,7 @@ type OperatorConfiguration struct {
 	// ClientConnection limits how fast the operator talks to the API server.
 	// +optional
 	ClientConnection ClientConnectionConfiguration `json:"clientConnection,omitempty"`
-	// LeaderElection decides which of several replicas works.
+	// LeaderElection elects the replica that reconciles.
 	// +optional
 	LeaderElection LeaderElectionConfiguration `json:"leaderElection,omitempty"`
 	// Server holds the addresses on which the operator itself serves.
@@ -72,7 +72,7 @@ type ClientConnectionConfiguration struct {
 	AcceptContentTypes string `json:"acceptContentTypes,omitempty"`
 }
 
-// LeaderElectionConfiguration decides which of several replicas works.
+// LeaderElectionConfiguration elects the replica that reconciles.
 type LeaderElectionConfiguration struct {
 	// Enabled switches the election on. Nil means true: two replicas that both act on an etcd cluster can cost its
 	// quorum, so that only an explicit false switches it off. (etcd-druid's default is false.)
@@ -129,7 +129,7 @@ type TLSServer struct {
 	// +optional
 	ServerCertDir string `json:"serverCertDir,omitempty"`
 	// ManagedCertificate makes the operator issue and renew the certificate, write it into ServerCertDir, and register the
-	// webhook itself. Default false: somebody else does all three.
+	// webhook itself. Default false: another component issues the certificate and registers the webhook.
 	// +optional
 	ManagedCertificate bool `json:"managedCertificate,omitempty"`
 }
@@ -168,7 +168,7 @@ type LocalStoreConfiguration struct {
 // RenderingConfiguration holds what changes the objects of Etcds.
 type RenderingConfiguration struct {
 	// IPFamilies are the IP families of pods in this cluster, IPv4 or IPv6 or both, the primary one first. Members listen
-	// on the wildcard address of them, and Services ask for both where there are two. Empty means IPv4.
+	// on the wildcard address of them, and Services request both where there are two. Empty means IPv4.
 	// +optional
 	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty"`
 	// NamespaceSelectors select the namespaces from which Gardener's network policies let the operator reach the members;
@@ -179,7 +179,7 @@ type RenderingConfiguration struct {
 
 // WebhookConfiguration configures the admission webhooks.
 type WebhookConfiguration struct {
-	// EtcdComponentProtection refuses changes to the objects of an Etcd by anybody but the operator.
+	// EtcdComponentProtection rejects changes to the objects of an Etcd by others than the operator.
 	// +optional
 	EtcdComponentProtection EtcdComponentProtectionWebhookConfiguration `json:"etcdComponentProtection,omitempty"`
 }

@@ -37,7 +37,7 @@ type EtcdControllerConfiguration struct {
 	// ConcurrentSyncs is how many Etcds are worked on at the same time, above 0. Default 3.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// EnableEtcdSpecAutoReconcile rolls each change of a spec out at once, without the operation annotation.
+	// EnableEtcdSpecAutoReconcile reconciles each change of a spec immediately, without the operation annotation.
 	// Default false.
 	// +optional
 	EnableEtcdSpecAutoReconcile bool `json:"enableEtcdSpecAutoReconcile,omitempty"`
@@ -46,20 +46,20 @@ type EtcdControllerConfiguration struct {
 	// Deprecated: accepted without effect; the token is never mounted automatically, and the sidecar alone has one.
 	// +optional
 	DisableEtcdServiceAccountAutomount bool `json:"disableEtcdServiceAccountAutomount,omitempty"`
-	// EtcdStatusSyncPeriod is how often an Etcd's members are asked for their state without an event. Default 15s.
+	// EtcdStatusSyncPeriod is the interval in which the state of the members is read. Default 15s.
 	// +optional
 	EtcdStatusSyncPeriod *metav1.Duration `json:"etcdStatusSyncPeriod,omitempty"`
-	// EtcdMember says when a member that is silent counts as unknown and as not ready.
+	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
 	// +optional
 	EtcdMember EtcdMemberConfiguration `json:"etcdMember,omitempty"`
 }
 
-// EtcdMemberConfiguration says when a member that is silent counts as unknown and as not ready.
+// EtcdMemberConfiguration says when a member without heartbeat counts as unknown and as not ready.
 type EtcdMemberConfiguration struct {
 	// NotReadyThreshold is how long a member is unknown before it counts as not ready. Default 5m.
 	// +optional
 	NotReadyThreshold *metav1.Duration `json:"notReadyThreshold,omitempty"`
-	// UnknownThreshold is how long a member is silent before it counts as unknown. Default 1m.
+	// UnknownThreshold is the time without heartbeat after which a member counts as unknown. Default 1m.
 	// +optional
 	UnknownThreshold *metav1.Duration `json:"unknownThreshold,omitempty"`
 }
@@ -110,7 +110,7 @@ type EtcdOpsTaskControllerConfiguration struct {
 	// ConcurrentSyncs is how many tasks are worked on at the same time, above 0. Default 3.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
-	// RequeueInterval is the pause between two looks at a running task, above 0. Default 15s.
+	// RequeueInterval is the interval in which a running task is checked, above 0. Default 15s.
 	// +optional
 	RequeueInterval *metav1.Duration `json:"requeueInterval,omitempty"`
 }

@@ -154,7 +154,7 @@ func move[T any](m *mapper, deprecated, current **T, at fields, equal func(T, T)
 	case *current == nil:
 		*current = *deprecated
 	case !equal(**deprecated, **current):
-		m.errs = append(m.errs, field.Invalid(field.NewPath(at.deprecated), **deprecated, fmt.Sprintf("differs from %s, of which it is the older form: remove %s", at.current, at.deprecated)))
+		m.errs = append(m.errs, field.Invalid(field.NewPath(at.deprecated), **deprecated, fmt.Sprintf("differs from %s, which replaces it: remove %s", at.current, at.deprecated)))
 	}
 	*deprecated = nil
 }

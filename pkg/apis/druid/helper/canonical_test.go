@@ -18,7 +18,7 @@ import (
 type override = func(*druidv1alpha1.Etcd)
 
 var _ = Describe("Canonical", func() {
-	DescribeTable("maps a field of the older form onto the current one and empties it",
+	DescribeTable("moves the value of a deprecated field to the current field",
 		func(deprecated, current override) {
 			given := fixture.Etcd(deprecated)
 			unchanged := given.DeepCopy()
@@ -191,7 +191,7 @@ var _ = Describe("Canonical", func() {
 		))
 	})
 
-	DescribeTable("refuses a part of the older form that means nothing alone",
+	DescribeTable("rejects a deprecated field that has no meaning alone",
 		func(part override, missing string) {
 			_, errs := helper.Canonical(fixture.Etcd(part))
 

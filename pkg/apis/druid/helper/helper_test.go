@@ -33,7 +33,7 @@ var _ = Describe("Names", func() {
 		Entry("of the full snapshot lease", helper.FullSnapshotLeaseName, "test-full-snap"),
 		Entry("of the delta snapshot lease", helper.DeltaSnapshotLeaseName, "test-delta-snap"),
 		Entry("of the compaction Job", helper.CompactionJobName, "test-compactor"),
-		Entry("of the Job that rehearses a restore", helper.RestoreVerificationJobName, "test-rehearsal"),
+		Entry("of the Job that verifies a restore", helper.RestoreVerificationJobName, "test-rehearsal"),
 		Entry("of the volume claim template", helper.VolumeClaimTemplateName, "test"),
 		Entry("of the selector", helper.Selector, "app.kubernetes.io/managed-by=etcd-druid,app.kubernetes.io/part-of=test"),
 	)
@@ -64,7 +64,7 @@ var _ = Describe("Names", func() {
 		}, "test-1", "eu-test-10.0.0.2", "test-test-1"),
 	)
 
-	DescribeTable("of all members are as many as asked for",
+	DescribeTable("of all members are as many as the replicas",
 		func(replicas int32, expected []string) {
 			Expect(helper.MemberNames(fixture.Etcd(), replicas)).To(Equal(expected))
 			Expect(helper.MemberLeaseNames(fixture.Etcd(), replicas)).To(Equal(expected))
@@ -169,7 +169,7 @@ var _ = Describe("ReferencedSecrets", func() {
 })
 
 var _ = Describe("NeededSecrets", func() {
-	It("names every Secret that a pod mounts, its keys and the field that asks for it", func() {
+	It("names every Secret that a pod mounts, its keys and the field that refers to it", func() {
 		etcd := fixture.Etcd(fixture.WithTLS(), fixture.WithStore("S3"))
 		Expect(helper.NeededSecrets(etcd)).To(Equal([]helper.SecretUse{
 			{Name: "client-ca", Keys: []string{"ca.crt"}, Field: "spec.etcd.clientUrlTls.tlsCASecretRef"},

@@ -44,7 +44,7 @@ func ManagesPods(etcd *druidv1alpha1.Etcd) bool {
 // IsHibernated is true when no member is desired.
 func IsHibernated(etcd *druidv1alpha1.Etcd) bool { return etcd.Spec.Replicas <= 0 }
 
-// IsStoreConfigured is true when the spec asks for snapshots.
+// IsStoreConfigured is true if the spec configures a backup store.
 func IsStoreConfigured(etcd *druidv1alpha1.Etcd) bool { return etcd.Spec.Backup.Store != nil }
 
 // DeletesClaims is true if the data volumes are deleted with the Etcd. Nil: they are retained.

@@ -26,8 +26,8 @@ const (
 	acceptanceSeed   = 38
 )
 
-// A difference is a rule in which our definition deliberately differs from that of the etcd-druid API module. Every
-// difference must occur in the corpus, and nothing else may.
+// A difference is a rule in which a CustomResourceDefinition of this module deliberately differs from that of the
+// etcd-druid API module. Every difference must occur in the corpus. No other difference may occur.
 type difference struct {
 	name, reason string
 	// detail is part of the message of the side that refuses.
@@ -52,10 +52,10 @@ var relaxations = []difference{
 	{"a store without prefix", "it follows from the BackupEntry", "prefix: Required value"},
 	{"cron lists, steps of ranges, and Sunday as 0", "the sidecar understands them", "Schedule"},
 	{"periods that differ by less than a second", "they are compared exactly", "garbageCollectionPeriod must be greater"},
-	{"the https URL of a cluster that serves with TLS by spec.etcd.enableTLS", "no reference is needed for it", "must use http://"},
+	{"the https URL of a cluster with TLS by spec.etcd.enableTLS", "no reference is needed for it", "must use http://"},
 }
 
-var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API module", func() {
+var _ = Describe("CustomResourceDefinitions compared to those of the etcd-druid API module", func() {
 	DescribeTable("accept the same objects and changes, but for a list of differences",
 		func(name string, corpus corpus, expected ...string) {
 			c := newComparison(name)
@@ -85,7 +85,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 			"a store without prefix",
 			"cron lists, steps of ranges, and Sunday as 0",
 			"periods that differ by less than a second",
-			"the https URL of a cluster that serves with TLS by spec.etcd.enableTLS",
+			"the https URL of a cluster with TLS by spec.etcd.enableTLS",
 		),
 		Entry("of EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud", copyBackupsTaskCorpus,
 			"a store without prefix",
@@ -98,7 +98,7 @@ var _ = Describe("CustomResourceDefinitions beside those of the etcd-druid API m
 	)
 })
 
-// comparison evaluates objects by both definitions.
+// comparison evaluates objects with both CustomResourceDefinitions.
 type comparison struct {
 	ours, upstream    *crdschema.Schema
 	occurred          map[string]struct{}
@@ -122,7 +122,7 @@ func (c *comparison) creation(object map[string]any) {
 	c.compare(object, c.ours.Create(object), c.upstream.Create(object))
 }
 
-// change compares only where the older object could have been stored under the module's definition.
+// change compares only where the older object could have been stored with the CustomResourceDefinition of the module.
 func (c *comparison) change(object, old map[string]any) {
 	if len(c.upstream.Create(old)) > 0 {
 		return

@@ -6,11 +6,11 @@ package v1alpha1
 
 // Types of the conditions of an Etcd.
 const (
-	// ConditionTypeReady is True when a quorum of the members serves.
+	// ConditionTypeReady is True when a quorum of the members is healthy.
 	ConditionTypeReady ConditionType = "Ready"
 	// ConditionTypeAllMembersReady is True when every member of the desired cluster serves.
 	ConditionTypeAllMembersReady ConditionType = "AllMembersReady"
-	// ConditionTypeAllMembersUpdated is True when every pod runs the newest rendering.
+	// ConditionTypeAllMembersUpdated is True when every pod runs the latest rendered manifests.
 	ConditionTypeAllMembersUpdated ConditionType = "AllMembersUpdated"
 	// ConditionTypeBackupReady is True when both full and delta snapshots are up to date. Absent without a store.
 	ConditionTypeBackupReady ConditionType = "BackupReady"
@@ -72,13 +72,13 @@ const (
 const (
 	// ReasonAllMembersReady means that every member of the desired cluster serves.
 	ReasonAllMembersReady = "AllMembersReady"
-	// ReasonNotAllMembersReady means that a member is missing or does not serve.
+	// ReasonNotAllMembersReady means that a member is missing or not healthy.
 	ReasonNotAllMembersReady = "NotAllMembersReady"
 )
 
 // Reasons of the condition AllMembersUpdated.
 const (
-	// ReasonAllMembersUpdated means that every pod runs the newest rendering.
+	// ReasonAllMembersUpdated means that every pod runs the latest rendered manifests.
 	ReasonAllMembersUpdated = "AllMembersUpdated"
 	// ReasonNotAllMembersUpdated means that a pod runs an older rendering, or that the newest is not applied yet.
 	ReasonNotAllMembersUpdated = "NotAllMembersUpdated"
@@ -99,7 +99,7 @@ const (
 	ReasonSnapshotOverdue = "SnapshotOverdue"
 	// ReasonWaitingForFirstSnapshot means that no snapshot was taken yet, and none is overdue.
 	ReasonWaitingForFirstSnapshot = "WaitingForFirstSnapshot"
-	// ReasonDeltaSnapshotsDisabled means that the spec asks for no delta snapshots.
+	// ReasonDeltaSnapshotsDisabled means that the spec disables delta snapshots.
 	ReasonDeltaSnapshotsDisabled = "DeltaSnapshotsDisabled"
 )
 
@@ -119,7 +119,7 @@ const (
 	ReasonNoClusterIDMismatchDetected = "NoClusterIDMismatchDetected"
 	// ReasonMultipleClusterIDsDetected means that members belong to different clusters.
 	ReasonMultipleClusterIDsDetected = "MultipleClusterIDsDetected"
-	// ReasonNoClusterIDDetected means that no member has told its cluster yet.
+	// ReasonNoClusterIDDetected means that the cluster ID of no member is known yet.
 	ReasonNoClusterIDDetected = "NoClusterIDDetected"
 	// ReasonUnableToParseLeaseHolderIdentity means that a member lease holds something that the sidecar does not write.
 	ReasonUnableToParseLeaseHolderIdentity = "UnableToParseLeaseHolderIdentity"
@@ -145,7 +145,7 @@ const (
 	JobFailureReasonDeadlineExceeded = "DeadlineExceeded"
 	// JobFailureReasonBackoffLimitExceeded means that the Job failed too often.
 	JobFailureReasonBackoffLimitExceeded = "BackoffLimitExceeded"
-	// PodFailureReasonPreemptionByScheduler means that the pod made room for another.
+	// PodFailureReasonPreemptionByScheduler means that the pod was preempted by a pod with a higher priority.
 	PodFailureReasonPreemptionByScheduler = "PreemptionByScheduler"
 	// PodFailureReasonDeletionByTaintManager means that the pod's node was tainted.
 	PodFailureReasonDeletionByTaintManager = "DeletionByTaintManager"
@@ -155,7 +155,7 @@ const (
 	PodFailureReasonTerminationByKubelet = "TerminationByKubelet"
 	// PodFailureReasonProcessFailure means that the process in the pod failed.
 	PodFailureReasonProcessFailure = "ProcessFailure"
-	// PodFailureReasonUnknown means that the pod does not tell why it failed.
+	// PodFailureReasonUnknown means that the status of the pod contains no reason.
 	PodFailureReasonUnknown = "Unknown"
 )
 
@@ -167,9 +167,9 @@ const (
 	ReasonReconciling = "Reconciling"
 	// ReasonWaiting means that a step waits for something outside of the operator's hands, named in the message.
 	ReasonWaiting = "Waiting"
-	// ReasonInvalidSpec means that the spec cannot be carried out; the message names the field.
+	// ReasonInvalidSpec means that the spec is not valid; the message names the field.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonSuspended means that an annotation keeps the operator from carrying out the spec.
+	// ReasonSuspended means that an annotation suspends the reconciliation of the spec.
 	ReasonSuspended = "Suspended"
 	// ReasonOperationAnnotationMissing means that a newer spec waits for the operation annotation.
 	ReasonOperationAnnotationMissing = "OperationAnnotationMissing"
@@ -205,11 +205,11 @@ const (
 const (
 	// ReasonCertificatesValid means that every certificate is valid for its names and for a time to come.
 	ReasonCertificatesValid = "CertificatesValid"
-	// ReasonCertificatesExpiring means that a certificate expires soon and nobody but its owner renews it.
+	// ReasonCertificatesExpiring means that a certificate expires soon and only its owner can renew it.
 	ReasonCertificatesExpiring = "CertificatesExpiring"
 	// ReasonCertificatesInvalid means that a certificate is expired, not yet valid, or does not carry the names it needs.
 	ReasonCertificatesInvalid = "CertificatesInvalid"
-	// ReasonCertificatesNotRead means that the certificates belong to the author of the spec and are not looked into.
+	// ReasonCertificatesNotRead means that the certificates are provided by the user and are not checked.
 	ReasonCertificatesNotRead = "CertificatesNotRead"
 	// ReasonPlaintext means that the cluster serves without TLS.
 	ReasonPlaintext = "Plaintext"
@@ -223,7 +223,7 @@ const (
 	ReasonSnapshotPending = "SnapshotPending"
 	// ReasonSnapshotFailed means that there is no snapshot: it is tried again, or the cluster hibernates without one.
 	ReasonSnapshotFailed = "SnapshotFailed"
-	// ReasonSnapshotSkipped means that the annotation SkipFinalSnapshotAnnotation says to go on without.
+	// ReasonSnapshotSkipped means that the annotation SkipFinalSnapshotAnnotation continues without a snapshot.
 	ReasonSnapshotSkipped = "SnapshotSkipped"
 	// ReasonSnapshotNoData means that no member has ever served, so that there is nothing to be saved.
 	ReasonSnapshotNoData = "NoData"

@@ -40,19 +40,19 @@ const (
 
 // Annotations of an Etcd, read by the operator.
 const (
-	// DruidOperationAnnotation asks for an operation, see DruidOperationReconcile. The operator removes it when the
-	// operation was applied.
+	// DruidOperationAnnotation requests an operation, see DruidOperationReconcile. The operator removes it when it has
+	// accepted the operation.
 	DruidOperationAnnotation = "druid.gardener.cloud/operation"
 	// GardenerOperationAnnotation is the older key of DruidOperationAnnotation.
 	//
 	// Deprecated: use DruidOperationAnnotation.
 	GardenerOperationAnnotation = "gardener.cloud/operation"
-	// DruidOperationReconcile is the value of the operation annotation that asks for the spec to be carried out.
+	// DruidOperationReconcile is the value of the operation annotation that requests the reconciliation of the spec.
 	DruidOperationReconcile = "reconcile"
 	// SuspendEtcdSpecReconcileAnnotation, whatever its value, makes the operator leave the spec alone. The status is still
 	// kept, and deletion still proceeds.
 	SuspendEtcdSpecReconcileAnnotation = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
-	// DisableEtcdComponentProtectionAnnotation, whatever its value, lets everybody change what was made for the Etcd.
+	// DisableEtcdComponentProtectionAnnotation, whatever its value, disables the protection of the objects of the Etcd.
 	DisableEtcdComponentProtectionAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
 	// DisableEtcdRuntimeComponentCreationAnnotation, whatever its value, makes the operator render the ConfigMap and a
 	// StatefulSet without replicas, and nothing else.
@@ -61,7 +61,7 @@ const (
 	DisableEtcdRuntimeComponentCreationAnnotation = "druid.gardener.cloud/disable-etcd-runtime-component-creation"
 	// AllowUnhealthyPodEvictionAnnotation, whatever its value, lets pods that are not ready be evicted at any time.
 	AllowUnhealthyPodEvictionAnnotation = "resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"
-	// RunTaskAnnotation asks for one of the tasks RunTask*, once.
+	// RunTaskAnnotation requests one of the tasks RunTask*, once.
 	RunTaskAnnotation = "druid.gardener.cloud/run-task"
 	// RunTaskFullSnapshot takes a full snapshot.
 	RunTaskFullSnapshot = "full-snapshot"
@@ -71,8 +71,9 @@ const (
 	RunTaskCompaction = "compaction"
 	// RunTaskDefragmentation defragments the database of every member.
 	RunTaskDefragmentation = "defragmentation"
-	// TaskKindAnnotation is the key, on an EtcdOpsTask that the operator made because of RunTaskAnnotation, of the task that
-	// is meant, one of RunTask*. It wins over spec.config: definitions of etcd-druid prune the kinds that they do not know.
+	// TaskKindAnnotation is the key of the task kind, one of RunTask*, on an EtcdOpsTask that the operator created
+	// because of RunTaskAnnotation. It takes precedence over spec.config: the CustomResourceDefinitions of etcd-druid
+	// prune unknown kinds.
 	TaskKindAnnotation = "etcd-druid.extensions.gardener.cloud/task-kind"
 	// TaskRevisionAnnotation is the key, on an EtcdOpsTask that takes a snapshot, of the revision of etcd before the first
 	// attempt.
@@ -80,16 +81,16 @@ const (
 	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate, and volumes be discarded, without a snapshot
 	// taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
-	// RunTaskIDAnnotation is written beside RunTaskAnnotation, before the task is made: the task is named by it, so that it is not made
-	// twice.
+	// RunTaskIDAnnotation is set next to RunTaskAnnotation before the operator creates the task. It is a part of the
+	// name of the task, so that the operator does not create a second one.
 	RunTaskIDAnnotation = "etcd-druid.extensions.gardener.cloud/run-task-id"
-	// RestoreAnnotation asks for the cluster to be replaced by what its store holds: RestoreFromStore. It is ignored while a
-	// member serves.
+	// RestoreAnnotation requests that the cluster is restored from its backup store: RestoreFromStore. It is ignored
+	// while a member is healthy.
 	RestoreAnnotation = "druid.gardener.cloud/restore"
-	// RestoreFromStore is a value of RestoreAnnotation. It discards the volumes of all members once a Job has restored the newest
-	// snapshots of the store beside them.
+	// RestoreFromStore is a value of RestoreAnnotation. The operator deletes the volumes of all members after a Job has
+	// verified the restore of the latest snapshots on another volume.
 	RestoreFromStore = "from-store"
-	// RestoreFromStoreUnverified is the other one: nobody looks into the store first.
+	// RestoreFromStoreUnverified is the other value: the operator does not verify the restore first.
 	RestoreFromStoreUnverified = "from-store-unverified"
 	// PeerTLSAnnotation with PeerTLSOff says that members which used Secrets of spec.etcd.peerUrlTls are to talk to each other in
 	// plaintext when the spec names them no longer. Without it their absence is refused, since it may be a mistake. It is
@@ -97,9 +98,9 @@ const (
 	PeerTLSAnnotation = "druid.gardener.cloud/peer-tls"
 	// PeerTLSOff is the only value of PeerTLSAnnotation.
 	PeerTLSOff = "off"
-	// RotateCAAnnotation asks for a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
+	// RotateCAAnnotation requests a step of the rotation of the CAs: RotateCAStart or RotateCAComplete.
 	RotateCAAnnotation = "druid.gardener.cloud/rotate-ca"
-	// RotateCAStart begins to trust a new CA beside the old one.
+	// RotateCAStart adds a new CA to the trust bundle.
 	RotateCAStart = "start"
 	// RotateCAComplete ends the trust in the old CA.
 	RotateCAComplete = "complete"
@@ -115,7 +116,7 @@ const (
 	ManagedResourceAnnotationState = "etcd-druid.extensions.gardener.cloud/state"
 	// ManagedResourceAnnotationStore is the key, on the ManagedResource of an Etcd, of the store that was first used.
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
-	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that they lie in, in words for people.
+	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that contains them, as text.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// ManagedResourceAnnotationRepairs is the key, on the ManagedResource of an Etcd, of the times (JSON) at which objects that were
 	// deleted or changed by others were last repaired.
@@ -130,7 +131,7 @@ const ManagedResourceOrigin = "gardener-extension-etcd-druid"
 const (
 	// CompactionAttemptAnnotation is the number of the attempt, from 1.
 	CompactionAttemptAnnotation = "etcd-druid.extensions.gardener.cloud/attempt"
-	// CompactionTaskAnnotation is the UID of the EtcdOpsTask that asked for the Job. Missing: nobody did.
+	// CompactionTaskAnnotation is the UID of the EtcdOpsTask that requested the Job. Missing: no task did.
 	CompactionTaskAnnotation = "etcd-druid.extensions.gardener.cloud/task"
 	// CompactionDisruptionAnnotation is why the pod of the Job was ended from outside. The pod is gone when the Job has
 	// failed.
@@ -143,7 +144,7 @@ const (
 
 // Finalizers.
 const (
-	// EtcdFinalizerName is the finalizer of an Etcd and of an EtcdCopyBackupsTask; the predecessor also put it on Secrets.
+	// EtcdFinalizerName is the finalizer of an Etcd and of an EtcdCopyBackupsTask; etcd-druid also adds it to Secrets.
 	EtcdFinalizerName = "druid.gardener.cloud/etcd-druid"
 	// OlderEtcdFinalizerName is a finalizer that older manifests carry. It is released on deletion and never added.
 	OlderEtcdFinalizerName = "druid.gardener.cloud/etcd"

@@ -51,7 +51,7 @@ const (
 	ErrorCodeCreateEtcdOpsTask   ErrorCode = "ERR_CREATE_ETCDOPSTASK"
 	ErrorCodeGetEtcdWrapperImage ErrorCode = "ERR_GET_ETCD_WRAPPER_IMAGE"
 
-	// ErrorCodeInvalidSpec is a spec that cannot be carried out; the description names the field and the way out.
+	// ErrorCodeInvalidSpec is a spec that is not valid; the description names the field and the remedy.
 	ErrorCodeInvalidSpec ErrorCode = "ERR_INVALID_SPEC"
 	// ErrorCodeSyncManagedResource is a ManagedResource that could not be written or that was not applied.
 	ErrorCodeSyncManagedResource ErrorCode = "ERR_SYNC_MANAGED_RESOURCE"
@@ -65,7 +65,7 @@ const (
 	ErrorCodeResolveStore ErrorCode = "ERR_RESOLVE_STORE"
 	// ErrorCodeSyncSecrets is a certificate that could not be issued, or a Secret for it that could not be written.
 	ErrorCodeSyncSecrets ErrorCode = "ERR_SYNC_SECRETS"
-	// ErrorCodeDeleteSecrets is a Secret of ours that could not be deleted.
+	// ErrorCodeDeleteSecrets is a Secret of the operator that could not be deleted.
 	ErrorCodeDeleteSecrets ErrorCode = "ERR_DELETE_SECRETS"
 	// ErrorCodeStep is a step of the plan that failed, such as the eviction of a pod.
 	ErrorCodeStep ErrorCode = "ERR_STEP"
@@ -74,7 +74,7 @@ const (
 	ErrorCodeReconcileLoop ErrorCode = "ERR_RECONCILE_LOOP"
 )
 
-// Codes of the errors of an EtcdOpsTask, beside those above.
+// Codes of the errors of an EtcdOpsTask, in addition to those above.
 const (
 	ErrorCodeInsufficientPermissions ErrorCode = "ERR_INSUFFICIENT_PERMISSIONS"
 	ErrorCodeGetEtcd                 ErrorCode = "ERR_GET_ETCD"

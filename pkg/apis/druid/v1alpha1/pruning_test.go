@@ -15,10 +15,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/crdschema"
 )
 
-// On seeds, gardenlet installs the definitions of the etcd-druid API module over ours, so that fields of our own vanish.
-// Whoever adds a field meets this list, and has to see to it that the absence of the field is safe.
+// On seeds, gardenlet installs the CustomResourceDefinitions of the etcd-druid API module, which prune the additional
+// fields of this module. A developer who adds a field extends this list and ensures that the absence of the field is
+// safe.
 var _ = Describe("Pruning", func() {
-	DescribeTable("the definitions of the etcd-druid API module take away only these fields",
+	DescribeTable("the CustomResourceDefinitions of the etcd-druid API module prune only these fields",
 		func(name string, object runtime.Object, fields ...string) {
 			upstreamYAML, err := upstreamcrds.GetAll("1.34")
 			Expect(err).NotTo(HaveOccurred())
@@ -56,7 +57,7 @@ var _ = Describe("Pruning", func() {
 		),
 	)
 
-	DescribeTable("our own definitions take away nothing",
+	DescribeTable("the CustomResourceDefinitions of this module prune nothing",
 		func(name string, object runtime.Object) { Expect(pruned(crds.All()[name], object)).To(BeEmpty()) },
 		Entry("of an Etcd", "etcds.druid.gardener.cloud", &druidv1alpha1.Etcd{}),
 		Entry("of an EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud", &druidv1alpha1.EtcdCopyBackupsTask{}),
@@ -64,7 +65,7 @@ var _ = Describe("Pruning", func() {
 	)
 })
 
-// pruned fills every field of the object and returns the paths that the definition does not know.
+// pruned fills every field of the object and returns the paths that the CustomResourceDefinition does not contain.
 func pruned(crd string, object runtime.Object) []string {
 	GinkgoHelper()
 	newFiller().NilChance(0).Fill(object)

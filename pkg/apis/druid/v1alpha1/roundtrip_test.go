@@ -39,7 +39,7 @@ var _ = Describe("Round trip", func() {
 
 				ours, decoded := newOurs(), newUpstream()
 				Expect(json.Unmarshal(marshal(original), ours)).To(Succeed())
-				Expect(yaml.UnmarshalStrict(marshal(ours), decoded)).To(Succeed(), "a field of ours appeared that the module does not know")
+				Expect(yaml.UnmarshalStrict(marshal(ours), decoded)).To(Succeed(), "the JSON has a field that the module does not contain")
 
 				Expect(equality.Semantic.DeepEqual(original, decoded)).To(BeTrue(), "object %d:\n%s\nbecame\n%s", i, marshal(original), marshal(decoded))
 			}
@@ -51,7 +51,7 @@ var _ = Describe("Round trip", func() {
 			func() runtime.Object { return &druidv1alpha1.EtcdOpsTask{} }),
 	)
 
-	DescribeTable("random objects of ours survive JSON, the fields of our own included",
+	DescribeTable("random objects survive JSON, with the additional fields of this module",
 		func(newObject func() runtime.Object) {
 			filler := newFiller()
 			for range roundTrips {

@@ -9,8 +9,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ConditionType names what a condition is about. The types in use are the constants ConditionType* of this package.
 type ConditionType string
 
-// ConditionStatus tells whether a condition holds. Only True, False and Unknown are written; the other constants are
-// accepted because clients of older versions know them.
+// ConditionStatus is the status of a condition. Only True, False and Unknown are written; the other constants are
+// accepted because older clients know them.
 type ConditionStatus string
 
 const (
@@ -43,6 +43,6 @@ type Condition struct {
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
 	// Reason is a CamelCase word for programs that says why Status is what it is.
 	Reason string `json:"reason"`
-	// Message is a sentence for people: it names the object and the way out. It names times, never ages.
+	// Message is a sentence that names the object and the remedy. It contains times, never ages.
 	Message string `json:"message"`
 }

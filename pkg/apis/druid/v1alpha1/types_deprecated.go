@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// This file holds the fields of the older form of the manifest, as the project's first README published it. Each is
-// accepted, warned about on apply, and mapped onto the current form by helper.Canonical; nothing else reads them. Old and
-// new form both set and different are refused.
+// This file contains the deprecated fields of the manifest, as the first README of the project published them. Each
+// field is accepted with a warning on apply, and helper.Canonical maps it to the current field; nothing else reads it.
+// A deprecated field and its current field with different values are rejected.
 
-// DeprecatedSpecFields are the fields of the older form in spec.
+// DeprecatedSpecFields are the deprecated fields of spec.
 type DeprecatedSpecFields struct {
-	// Store is the older form of spec.backup.store.
+	// Store is deprecated in favor of spec.backup.store.
 	//
 	// Deprecated: use spec.backup.store.
 	// +optional
@@ -32,33 +32,33 @@ type DeprecatedSpecFields struct {
 	TLSClientSecret *string `json:"tlsClientSecret,omitempty"`
 }
 
-// DeprecatedStoreFields is the older form of a StoreSpec.
+// DeprecatedStoreFields are the deprecated fields of a StoreSpec.
 type DeprecatedStoreFields struct {
-	// StorageContainer is the older form of spec.backup.store.container.
+	// StorageContainer is deprecated in favor of spec.backup.store.container.
 	//
 	// Deprecated: use spec.backup.store.container.
 	// +optional
 	StorageContainer *string `json:"storageContainer,omitempty"`
-	// StorageProvider is the older form of spec.backup.store.provider.
+	// StorageProvider is deprecated in favor of spec.backup.store.provider.
 	//
 	// Deprecated: use spec.backup.store.provider.
 	// +optional
 	StorageProvider *StorageProvider `json:"storageProvider,omitempty"`
-	// StorePrefix is the older form of spec.backup.store.prefix.
+	// StorePrefix is deprecated in favor of spec.backup.store.prefix.
 	//
 	// Deprecated: use spec.backup.store.prefix.
 	// +optional
 	StorePrefix *string `json:"storePrefix,omitempty"`
-	// StoreSecret is the older form of spec.backup.store.secretRef.name.
+	// StoreSecret is deprecated in favor of spec.backup.store.secretRef.name.
 	//
 	// Deprecated: use spec.backup.store.secretRef.
 	// +optional
 	StoreSecret *string `json:"storeSecret,omitempty"`
 }
 
-// DeprecatedEtcdFields are the fields of the older form in spec.etcd.
+// DeprecatedEtcdFields are the deprecated fields of spec.etcd.
 type DeprecatedEtcdFields struct {
-	// DeprecatedQuota is the older form of spec.etcd.quota.
+	// DeprecatedQuota is deprecated in favor of spec.etcd.quota.
 	//
 	// Deprecated: use spec.etcd.quota.
 	// +optional
@@ -90,19 +90,19 @@ type DeprecatedEtcdFields struct {
 	// +optional
 	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 	PullPolicy *corev1.PullPolicy `json:"pullPolicy,omitempty"`
-	// StorageCapacity is the older form of spec.storageCapacity.
+	// StorageCapacity is deprecated in favor of spec.storageCapacity.
 	//
 	// Deprecated: use spec.storageCapacity.
 	// +optional
 	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
-	// StorageClass is the older form of spec.storageClass.
+	// StorageClass is deprecated in favor of spec.storageClass.
 	//
 	// Deprecated: use spec.storageClass.
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
 }
 
-// DeprecatedBackupFields are the fields of the older form in spec.backup.
+// DeprecatedBackupFields are the deprecated fields of spec.backup.
 type DeprecatedBackupFields struct {
 	// ImageRepository is the image of etcd-backup-restore without its version.
 	//

@@ -96,9 +96,9 @@ type EtcdSpec struct {
 	// SchedulingConstraints say on which nodes pods may run.
 	// +optional
 	SchedulingConstraints SchedulingConstraints `json:"schedulingConstraints,omitempty"`
-	// Replicas is the number of members: 0, 1, 3, 5 or 7. With 0 the cluster hibernates: its pods go, its volumes stay. A
-	// cluster grows to a larger size and hibernates, but never shrinks otherwise, and wakes up with the size it had. Where
-	// ExternallyManagedMemberAddresses is set it is their number, whatever that is.
+	// Replicas is the number of members: 0, 1, 3, 5 or 7. With 0 the cluster hibernates: its pods are deleted, its
+	// volumes stay. It can be increased, or set to 0. After a hibernation it must be the last size or larger. With
+	// ExternallyManagedMemberAddresses it is the number of addresses, and any number is valid.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:XValidation:rule="self == 0 || self >= oldSelf",message="spec.replicas can be increased, or set to 0 to hibernate, but not decreased otherwise"
@@ -110,8 +110,8 @@ type EtcdSpec struct {
 	// only volumes without one are bound. Immutable, including its presence.
 	// +optional
 	StorageClass *string `json:"storageClass,omitempty"`
-	// StorageCapacity is the size of each data volume. Unset: 16Gi. More lets the volumes that exist grow in place, and is
-	// refused where their StorageClass does not allow it, as is less.
+	// StorageCapacity is the size of each data volume. Unset: 16Gi. An increase expands the existing volumes in place.
+	// It is rejected if the StorageClass does not allow the expansion. A decrease is rejected.
 	// +optional
 	StorageCapacity *resource.Quantity `json:"storageCapacity,omitempty"`
 	// VolumeClaimTemplate is the name of the volume claim template; a claim is named `<template>-<etcd>-<ordinal>`. Unset:

@@ -11,8 +11,8 @@ import (
 )
 
 // EtcdConfig configures the etcd container of each member. Unless said otherwise, a change replaces the pods one by one.
-// +kubebuilder:validation:XValidation:rule="!has(self.additionalAdvertisePeerURLs) || self.additionalAdvertisePeerURLs.all(m, m.urls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the URLs in spec.etcd.additionalAdvertisePeerURLs must begin with https:// when members serve with TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
-// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.members.all(m, m.peerUrls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the peerUrls in spec.etcd.bootstrapWithExistingCluster.members must begin with https:// when members serve with TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
+// +kubebuilder:validation:XValidation:rule="!has(self.additionalAdvertisePeerURLs) || self.additionalAdvertisePeerURLs.all(m, m.urls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the URLs in spec.etcd.additionalAdvertisePeerURLs must begin with https:// if members use TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
+// +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.members.all(m, m.peerUrls.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.peerUrlTls)) ? 'https://' : 'http://')))",message="the peerUrls in spec.etcd.bootstrapWithExistingCluster.members must begin with https:// if members use TLS, that is with spec.etcd.peerUrlTls or spec.etcd.enableTLS, and else with http://"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || self.bootstrapWithExistingCluster.clientEndpoints.all(u, u.startsWith((has(self.enableTLS) ? self.enableTLS : has(self.clientUrlTls)) ? 'https://' : 'http://'))",message="spec.etcd.bootstrapWithExistingCluster.clientEndpoints must begin with https:// when members serve clients with TLS, that is with spec.etcd.clientUrlTls or spec.etcd.enableTLS, and else with http://"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootstrapWithExistingCluster) || has(oldSelf.bootstrapWithExistingCluster)",message="spec.etcd.bootstrapWithExistingCluster can only be set on creation"
 type EtcdConfig struct {
@@ -124,7 +124,7 @@ type BboltFreelistType string
 const (
 	// BboltFreelistArray keeps small databases small on disk.
 	BboltFreelistArray BboltFreelistType = "array"
-	// BboltFreelistMap is faster with very large databases, and lets the file grow more.
+	// BboltFreelistMap is faster with very large databases, and results in a larger file.
 	BboltFreelistMap BboltFreelistType = "map"
 )
 
@@ -185,7 +185,7 @@ type BootstrapWithExistingCluster struct {
 // BootstrapExistingMember is a member of the cluster to join.
 // +kubebuilder:validation:XValidation:rule="self.peerUrls.all(u, !u.matches('^[^/]*//[^/?#]*@'))",fieldPath=".peerUrls",message="must not have user info: remove what is before the @ of the host"
 type BootstrapExistingMember struct {
-	// Name of the member. It must not look like a name of the members that join.
+	// Name of the member. It must not have the form of the names of the members that join.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

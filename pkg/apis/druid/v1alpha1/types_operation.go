@@ -35,7 +35,7 @@ type ErrorCode string
 type LastError struct {
 	// Code identifies the error for programs.
 	Code ErrorCode `json:"code"`
-	// Description is a sentence for people: it names the field or object at fault and the way out.
+	// Description is a sentence that names the invalid field or the failed object, and the remedy.
 	Description string `json:"description"`
 	// ObservedAt is when the error was met.
 	ObservedAt metav1.Time `json:"observedAt"`

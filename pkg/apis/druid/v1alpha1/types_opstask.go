@@ -150,8 +150,8 @@ type TaskSnapshot struct {
 	// CreatedAt is when the snapshot was taken.
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
-	// SizeBytes is the size of the database in use when the snapshot was taken; how large the snapshot is in the store, the
-	// sidecar does not tell. Only for full snapshots of a cluster that could be asked.
+	// SizeBytes is the size of the database in use when the snapshot was taken. The sidecar does not report the size of
+	// the snapshot in the store. Only for full snapshots of a cluster whose status could be read.
 	// +optional
 	SizeBytes *int64 `json:"sizeBytes,omitempty"`
 }
@@ -160,7 +160,7 @@ type TaskSnapshot struct {
 type DefragmentedMember struct {
 	// Name of the member.
 	Name string `json:"name"`
-	// Stall is how long the member did not serve.
+	// Stall is how long the member was unavailable.
 	Stall metav1.Duration `json:"stall"`
 	// SizeBytesBefore is the size of the database file before.
 	SizeBytesBefore int64 `json:"sizeBytesBefore"`

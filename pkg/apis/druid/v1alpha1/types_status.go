@@ -8,7 +8,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // EtcdStatus is the observed state of an etcd cluster.
 type EtcdStatus struct {
-	// ObservedGeneration is the newest generation of the spec that was carried out in full.
+	// ObservedGeneration is the newest generation of the spec that was rolled out completely.
 	// +optional
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Etcd refers to the StatefulSet of the cluster.
@@ -92,9 +92,9 @@ type EtcdMemberStatus struct {
 type EtcdMemberConditionStatus string
 
 const (
-	// EtcdMemberStatusReady means that the member serves.
+	// EtcdMemberStatusReady means that the member is healthy.
 	EtcdMemberStatusReady EtcdMemberConditionStatus = "Ready"
-	// EtcdMemberStatusNotReady means that the member does not serve.
+	// EtcdMemberStatusNotReady means that the member is not healthy.
 	EtcdMemberStatusNotReady EtcdMemberConditionStatus = "NotReady"
 	// EtcdMemberStatusUnknown means that the facts needed to decide could not be had.
 	EtcdMemberStatusUnknown EtcdMemberConditionStatus = "Unknown"

@@ -6,7 +6,7 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// TLSConfig names the secrets of one kind of connection. All lie in the namespace of the Etcd; `namespace` in a reference
+// TLSConfig names the secrets of one kind of connection. All are in the namespace of the Etcd; `namespace` in a reference
 // is ignored.
 type TLSConfig struct {
 	// TLSCASecretRef is the Secret with the CA bundle that verifies the other side.

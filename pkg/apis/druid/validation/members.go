@@ -30,7 +30,7 @@ func ValidateSize(etcd *druidv1alpha1.Etcd, last int32) field.ErrorList {
 	case replicas == 0, replicas == last, !helper.ManagesPods(etcd):
 		return nil
 	case replicas > 0 && replicas < last:
-		return field.ErrorList{field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the data of the cluster lists: it can only grow, hibernate with 0, and wake up with %d", last, last))}
+		return field.ErrorList{field.Invalid(path, replicas, fmt.Sprintf("is less than the %d members that the data of the cluster lists: set it to at least %d, or to 0 to hibernate", last, last))}
 	case replicas < 0, replicas > maxSize, replicas%2 == 0:
 		return field.ErrorList{field.Invalid(path, replicas, "must be 0, 1, 3, 5 or 7: an even number tolerates no more failures than the odd one below it")}
 	}

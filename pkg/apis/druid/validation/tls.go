@@ -44,5 +44,5 @@ func validateReference(name string, path *field.Path) field.ErrorList {
 		return nil
 	}
 
-	return field.ErrorList{field.Required(path.Child("name"), "name the Secret, or set spec.etcd.enableTLS to false to serve without TLS")}
+	return field.ErrorList{field.Required(path.Child("name"), "name the Secret, or set spec.etcd.enableTLS to false to disable TLS")}
 }

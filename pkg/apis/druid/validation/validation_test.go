@@ -40,7 +40,7 @@ var _ = Describe("ValidateEtcd", func() {
 		Entry("the longest name", fixture.WithName(strings.Repeat("a", 52))),
 		Entry("a name that starts with a digit where no Service is made", fixture.WithName("1test"), externally("10.0.0.1")),
 		Entry("addresses of every kind", fixture.WithReplicas(3), externally("10.0.0.1", "node-2", "node.example.com")),
-		Entry("another port of the wrapper where somebody else runs the pods", externally("10.0.0.1"), wrapperPort(9096)),
+		Entry("another port of the wrapper of externally managed members", externally("10.0.0.1"), wrapperPort(9096)),
 		Entry("the port of the wrapper that the sidecar knows", wrapperPort(9095)),
 		Entry("URLs of members that exist", fixture.WithReplicas(3), peerURL("test-2")),
 		Entry("URLs of members with a prefix", peerURL("eu-test-0"), func(e *druidv1alpha1.Etcd) { e.Spec.MemberNamePrefix = new("eu") }),
@@ -149,13 +149,13 @@ var _ = Describe("ValidateEtcd", func() {
 			}),
 		Entry("temporary files outside of the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/data/../../tmp") }),
-		Entry("temporary files beside the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
+		Entry("temporary files outside of the data volume", "spec.backup.snapstoreTempDir", "/var/etcd/data",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.SnapstoreTempDir = new("/var/etcd/database") }),
 		Entry("a prefix that leaves the container", "spec.backup.store.prefix", "leave out", fixture.WithStore("S3"),
 			func(e *druidv1alpha1.Etcd) { e.Spec.Backup.Store.Prefix = "a/../../b" }),
 	)
 
-	It("accepts the older form of the manifest once it is canonical", func() {
+	It("accepts deprecated fields after Canonical", func() {
 		canonical, errs := helper.Canonical(fixture.Etcd(func(e *druidv1alpha1.Etcd) {
 			e.Spec.TLSServerSecret, e.Spec.TLSClientSecret = new("server"), new("client")
 		}))
@@ -171,13 +171,13 @@ var _ = Describe("ValidateSize", func() {
 		},
 		Entry("a first member", int32(0), int32(1)),
 		Entry("seven first members", int32(0), int32(7)),
-		Entry("growth", int32(1), int32(3)),
+		Entry("a scale-up", int32(1), int32(3)),
 		Entry("hibernation", int32(3), int32(0)),
 		Entry("waking up with the size from before", int32(3), int32(3)),
 		Entry("an even size that the cluster already has", int32(2), int32(2)),
 		Entry("hibernation from an even size", int32(2), int32(0)),
 		Entry("any number of members that are managed externally", int32(0), int32(2), externally("10.0.0.1", "10.0.0.2")),
-		Entry("any number of members where the older annotation says that somebody else runs them", int32(3), int32(2),
+		Entry("any number of members that are managed externally by the deprecated annotation", int32(3), int32(2),
 			fixture.WithAnnotation("druid.gardener.cloud/disable-etcd-runtime-component-creation", "")),
 	)
 
@@ -192,8 +192,8 @@ var _ = Describe("ValidateSize", func() {
 		Entry("an even size", int32(0), int32(2), "0, 1, 3, 5 or 7"),
 		Entry("more than seven", int32(7), int32(9), "0, 1, 3, 5 or 7"),
 		Entry("less than none", int32(0), int32(-1), "0, 1, 3, 5 or 7"),
-		Entry("waking up with fewer members than before", int32(3), int32(1), "wake up with 3"),
-		Entry("fewer members than before, of an even number too", int32(3), int32(2), "wake up with 3"),
+		Entry("waking up with fewer members than before", int32(3), int32(1), "set it to at least 3"),
+		Entry("fewer members than before, of an even number too", int32(3), int32(2), "set it to at least 3"),
 	)
 })
 

@@ -2,6 +2,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package validation checks an OperatorConfiguration after its defaults were applied. It reads nothing but its
-// argument: whether a file exists or a port is free is found out by whoever uses it.
+// Package validation checks an OperatorConfiguration after its defaults were applied. It reads only its argument. It
+// does not check whether a file exists or a port is free.
 package validation

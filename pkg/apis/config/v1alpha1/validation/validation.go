@@ -47,8 +47,8 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	return errs
 }
 
-// WithoutEffect names the settings of a valid configuration that ask for something which this version does not do. They
-// are not refused, since gardenlet sets some of them, but must not be ignored silently.
+// WithoutEffect names the settings of a valid configuration that have no effect in this version. They are not rejected,
+// because gardenlet sets some of them. The operator logs them.
 func WithoutEffect(c *configv1alpha1.OperatorConfiguration) []string {
 	settings := map[string]bool{}
 	for gate, enabled := range c.FeatureGates {
@@ -148,7 +148,7 @@ func validateServers(c configv1alpha1.ServerConfiguration, path *field.Path) fie
 func validateServer(s configv1alpha1.Server, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Port != -1 && len(utilvalidation.IsValidPortNum(s.Port)) > 0 {
-		errs = append(errs, field.Invalid(path.Child("port"), s.Port, "must be between 1 and 65535, or -1 to serve nothing"))
+		errs = append(errs, field.Invalid(path.Child("port"), s.Port, "must be between 1 and 65535, or -1 to disable the server"))
 	}
 	// An IPv6 address has several colons; a single one separates a port, which has a field of its own.
 	if strings.Count(s.BindAddress, ":") == 1 {

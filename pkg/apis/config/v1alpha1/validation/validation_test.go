@@ -29,7 +29,7 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Expect(validate(func(*configv1alpha1.OperatorConfiguration) {})).To(BeEmpty())
 	})
 
-	It("should not look at an election that is switched off", func() {
+	It("should not validate a disabled leader election", func() {
 		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
 			c.LeaderElection.Enabled = new(false)
 			c.LeaderElection.ResourceName = ""
@@ -81,7 +81,7 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a relative directory of Local stores", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.LocalStore.Roots = []string{"srv/backups"}
 		}),
-		Entry("a directory of Local stores with a way out", "localStore.roots[1]", func(c *configv1alpha1.OperatorConfiguration) {
+		Entry("a directory of Local stores with a path that leaves it", "localStore.roots[1]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.LocalStore.Roots = []string{"/srv/backups", "/mnt/../etc"}
 		}),
 		Entry("a directory of Local stores with a trailing slash", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {

@@ -2,11 +2,12 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crds embeds the CustomResourceDefinitions of druid.gardener.cloud and the policy that warns about the older form
-// of the manifest, so that the chart, the tests and the local seed install the same files. They need Kubernetes 1.30 or
-// newer.
+// Package crds embeds the CustomResourceDefinitions of druid.gardener.cloud and the policy that warns about deprecated
+// fields of the manifest, so that the chart, the tests and the local seed install the same files. They need Kubernetes
+// 1.30 or newer.
 //
-// What may not live here: anything that is not generated from, or installed beside, the types of the parent package.
+// What may not live here: anything that is not generated from the types of the parent package, or installed together
+// with them.
 package crds
 
 import (
@@ -54,6 +55,6 @@ func ByName(name string) (string, bool) {
 	return yaml, ok
 }
 
-// DeprecatedFieldsWarnings returns the YAML, two documents, of the ValidatingAdmissionPolicy and its binding that warn on apply
-// about each field of the older form of the manifest. They refuse nothing. The binding is installed with the policy.
+// DeprecatedFieldsWarnings returns the YAML, two documents, of the ValidatingAdmissionPolicy and its binding that warn
+// on apply about each deprecated field of the manifest. They reject nothing. The binding is installed with the policy.
 func DeprecatedFieldsWarnings() string { return deprecatedFieldsWarnings }

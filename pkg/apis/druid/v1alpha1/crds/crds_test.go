@@ -32,7 +32,7 @@ var _ = Describe("CustomResourceDefinitions", func() {
 		Expect(found).To(BeFalse())
 	})
 
-	DescribeTable("an API server accepts the definition, with its rules compiled and their cost within the limits",
+	DescribeTable("an API server accepts the CustomResourceDefinition, with its rules compiled and their cost within the limits",
 		func(name string) {
 			content, found := crds.ByName(name)
 			Expect(found).To(BeTrue())
@@ -65,13 +65,13 @@ var _ = Describe("CustomResourceDefinitions", func() {
 				Expect(ours.Spec.Versions[0].AdditionalPrinterColumns).To(Equal(upstream.Spec.Versions[0].AdditionalPrinterColumns))
 			}
 		},
-		// Its own columns fit a terminal, and are tested beside its type.
+		// Its own columns fit a terminal, and are tested in the package of its type.
 		Entry("of Etcd", "etcds.druid.gardener.cloud", false),
 		Entry("of EtcdCopyBackupsTask", "etcdcopybackupstasks.druid.gardener.cloud", true),
 		Entry("of EtcdOpsTask", "etcdopstasks.druid.gardener.cloud", true),
 	)
 
-	It("warns about the older form of the manifest and never refuses it", func() {
+	It("warns about deprecated fields of the manifest and never rejects them", func() {
 		policyYAML, bindingYAML, found := strings.Cut(crds.DeprecatedFieldsWarnings(), "\n---\n")
 		Expect(found).To(BeTrue())
 

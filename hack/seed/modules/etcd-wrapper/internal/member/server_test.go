@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/pkg/transport"
 )
 
-func TestServerServesReadinessAndStopsOnPostOnly(t *testing.T) {
+func TestServerReportsReadinessAndStopsOnPostOnly(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 
 	s, err := newServer(Options{ServerName: "etcd-local", ClientPort: 2379}, transport.TLSInfo{}, stop)
