@@ -13,10 +13,10 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// unfollowed are sections with commands that no story follows, `page#section`, with the reason. There are none.
+// unfollowed are the sections with commands that no end-to-end test follows, `page#section`, with the reason.
 var unfollowed = map[string]string{}
 
-// others are the languages of blocks that nobody types into a shell.
+// others are the languages of blocks that are not commands.
 var others = []string{"yaml", "json", "promql", "text"}
 
 // block is a fenced block of a page.
@@ -59,13 +59,13 @@ func handbooks() []string {
 }
 
 var _ = Describe("the commands in the pages for users and operators", func() {
-	It("are followed by stories, section by section", func() {
+	It("are followed by end-to-end tests, section by section", func() {
 		followed := followed()
 
 		for _, page := range handbooks() {
 			for _, block := range blocks(page) {
 				if block.isTyped() && unfollowed[page+"#"+block.section] == "" {
-					Expect(followed).To(HaveKey(page+"#"+block.section), "no story follows this section")
+					Expect(followed).To(HaveKey(page+"#"+block.section), "no end-to-end test follows this section")
 				}
 			}
 		}
@@ -77,16 +77,16 @@ var _ = Describe("the commands in the pages for users and operators", func() {
 				Expect(block.isTyped() || slices.Contains(others, block.language)).To(BeTrue(), "%s, %s: a block is %q, and should be sh or one of %v", page, block.section, block.language, others)
 
 				if !block.isTyped() {
-					Expect(block.text).NotTo(MatchRegexp(`(?m)^ *(kubectl|helm|etcdctl|make) `), "%s, %s: commands in a block that nobody follows", page, block.section)
+					Expect(block.text).NotTo(MatchRegexp(`(?m)^ *(kubectl|helm|etcdctl|make) `), "%s, %s: commands in a block that no test follows", page, block.section)
 				}
 			}
 		}
 	})
 
 	It("are left out by name only where there are any", func() {
-		for place := range unfollowed {
-			page, section, _ := strings.Cut(place, "#")
-			Expect(slices.ContainsFunc(blocks(page), func(b block) bool { return b.isTyped() && b.section == section })).To(BeTrue(), place)
+		for key := range unfollowed {
+			page, section, _ := strings.Cut(key, "#")
+			Expect(slices.ContainsFunc(blocks(page), func(b block) bool { return b.isTyped() && b.section == section })).To(BeTrue(), key)
 		}
 	})
 })

@@ -44,21 +44,21 @@ func followed() map[string]bool {
 	return found
 }
 
-// script is what the stories of a file call by names.
+// script contains the named values of a test file.
 type script struct {
 	blocks []*ast.BlockStmt
 	names  []name
 }
 
-// name is a name that means something from its definition to the end of its block: a text, or a function that follows a section of the
-// page that it names.
+// name is valid from its declaration to the end of its block: a text, or a function that follows a section of the named
+// page.
 type name struct {
 	name, text string
 	follows    bool
 	from, to   token.Pos
 }
 
-// define remembers the names that a node gives.
+// define records the names that a node declares.
 func (s *script) define(node ast.Node) bool {
 	switch node := node.(type) {
 	case *ast.BlockStmt:

@@ -44,14 +44,14 @@ var _ = Describe("the manifests in the pages", func() {
 		schema, err := crdschema.New(crds.All()["etcds.druid.gardener.cloud"])
 		Expect(err).NotTo(HaveOccurred())
 
-		seen := 0
+		accepted := 0
 
 		for _, page := range handbooks() {
 			for _, block := range blocks(page) {
 				switch {
 				case block.language != "yaml":
 				case strings.HasPrefix(block.text, "spec:"):
-					seen++
+					accepted++
 					expectAccepted(schema, complete(block.text), page+", "+block.section)
 				case strings.Contains(block.text, "kind: Deployment"):
 					Expect(yaml.UnmarshalStrict([]byte(block.text), &appsv1.Deployment{})).To(Succeed(), page)
@@ -59,7 +59,7 @@ var _ = Describe("the manifests in the pages", func() {
 			}
 		}
 
-		Expect(seen).To(BeNumerically(">", 5))
+		Expect(accepted).To(BeNumerically(">", 5))
 	})
 })
 

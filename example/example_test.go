@@ -4,7 +4,7 @@
 
 // Package example_test checks the manifests of this folder, so that what a newcomer applies first works.
 //
-// What may not live here: anything but checks of the manifests beside it.
+// What may not live here: anything but checks of the manifests of this folder.
 package example_test
 
 import (
@@ -89,12 +89,12 @@ func check(document []byte) {
 	}
 }
 
-// checkSchema decodes strictly and asks the definition.
-func checkSchema(document []byte, object runtime.Object, definition string) {
+// checkSchema decodes strictly and validates with the CustomResourceDefinition of the name.
+func checkSchema(document []byte, object runtime.Object, crd string) {
 	GinkgoHelper()
 	Expect(yaml.UnmarshalStrict(document, object)).To(Succeed())
 
-	schema, err := crdschema.New(crds.All()[definition])
+	schema, err := crdschema.New(crds.All()[crd])
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := crdschema.Decode(document)
 	Expect(err).NotTo(HaveOccurred())

@@ -39,21 +39,21 @@ func checkRegistration(document []byte) {
 	case *core.ControllerRegistration:
 		Expect(validation.ValidateControllerRegistration(object)).To(BeEmpty())
 		Expect(object.Spec.Resources).To(BeEmpty())
-		Expect(object.Spec.Deployment.Policy).To(HaveValue(Equal(core.ControllerDeploymentPolicyAlways)), "what registers no kind is not installed on demand")
+		Expect(object.Spec.Deployment.Policy).To(HaveValue(Equal(core.ControllerDeploymentPolicyAlways)), "an extension without a kind cannot be installed on demand")
 	default:
-		Fail("a kind that nobody installs by")
+		Fail("an unexpected kind")
 	}
 }
 
-// checkExtension asks the definition that gardener-operator installs.
+// checkExtension validates with the CustomResourceDefinition that gardener-operator installs.
 func checkExtension(document []byte) {
 	GinkgoHelper()
 	extension := &operatorv1alpha1.Extension{}
 	Expect(yaml.UnmarshalStrict(document, extension)).To(Succeed())
 
-	definition, err := os.ReadFile(filepath.Join(environment.ModuleDirectory("github.com/gardener/gardener"), "example", "operator", "10-crd-operator.gardener.cloud_extensions.yaml"))
+	crd, err := os.ReadFile(filepath.Join(environment.ModuleDirectory("github.com/gardener/gardener"), "example", "operator", "10-crd-operator.gardener.cloud_extensions.yaml"))
 	Expect(err).NotTo(HaveOccurred())
-	schema, err := crdschema.New(string(definition))
+	schema, err := crdschema.New(string(crd))
 	Expect(err).NotTo(HaveOccurred())
 	manifest, err := crdschema.Decode(document)
 	Expect(err).NotTo(HaveOccurred())
