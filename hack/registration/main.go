@@ -71,8 +71,8 @@ func deployment(chart []byte, version string) *gardencorev1.ControllerDeployment
 	}
 }
 
-// registration registers no kind: Gardener does not allow extensions to register Etcds, and only extensions without a
-// kind may have the policy Always with a selector of seeds.
+// registration registers no kind, because Gardener does not allow extensions to register Etcds. Only extensions without
+// a kind may have the policy Always with a selector of seeds.
 func registration() *gardencorev1beta1.ControllerRegistration {
 	return &gardencorev1beta1.ControllerRegistration{
 		TypeMeta: metav1.TypeMeta{APIVersion: gardencorev1beta1.SchemeGroupVersion.String(), Kind: "ControllerRegistration"},

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The testrun command runs the suites of the repository one after the other, continues after failures, and ends with
-// the duration of each and the total counts. It knows how tests are started and counted, not what they test.
+// The testrun command runs the suites of the repository one after the other, and continues after failures. It ends with
+// the duration of each suite and the total counts. It knows how tests are started and counted, not what they test.
 package main
 
 import (

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdschema validates an object of a CustomResourceDefinition like a kube-apiserver, without running one: it
-// calls the pruning, defaulting, schema and CEL validation of the API server in the same order.
+// Package crdschema validates an object of a CustomResourceDefinition without a kube-apiserver. It calls the pruning,
+// defaulting, schema and CEL validation of the API server in the same order.
 //
 // What may not live here: knowledge of any particular kind. The suite test/integration/crdvalidation verifies that a
 // real API server agrees.
@@ -39,7 +39,7 @@ type Schema struct {
 }
 
 // New reads the YAML of a CustomResourceDefinition with one version. It returns an error if the API server would not
-// accept it, for example because a CEL rule does not compile or its estimated cost is too high.
+// accept it. For example, a CEL rule does not compile or its estimated cost is too high.
 func New(crdYAML string) (*Schema, error) {
 	crd, err := load(crdYAML)
 	if err != nil {

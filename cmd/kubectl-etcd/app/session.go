@@ -28,7 +28,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
-// callTimeout bounds each call to a member, by way of the API server.
+// callTimeout bounds each call to a member, through the API server.
 const callTimeout = 5 * time.Second
 
 // session is a connection to the cluster with the rights of the person.

@@ -94,7 +94,7 @@ func scenarios() []scenario {
 	}
 }
 
-// play runs a scenario in its own namespace, with an operator that is killed as life specifies, and returns the
+// play runs a scenario in its own namespace, with an operator that is killed at the write of life. It returns the
 // namespace when no object changes any more.
 func play(ctx context.Context, s scenario, l *life) string {
 	namespace := env.Namespace(ctx, "clusters")
@@ -221,7 +221,7 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 })
 
 // crashSeed is the seed in the environment: a number, or `random` for another one each time. By default it is always the same, so
-// that a run which fails fails for what was changed.
+// that a failure is caused by the change of the code.
 func crashSeed() uint64 {
 	switch text := os.Getenv("CRASH_SEED"); text {
 	case "":

@@ -39,7 +39,7 @@ func TestCopyBackups(t *testing.T) {
 
 var (
 	env *environment.Environment
-	// seed is a client as gardenlet has it, with etcd-druid's types for our kinds.
+	// seed is a client as gardenlet has it, with the Go types of etcd-druid.
 	seed client.Client
 )
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdvalidation_test verifies that a real kube-apiserver accepts the CustomResourceDefinitions and their
-// policy, and that they have the intended effect: one file for each group of rules. KUBEBUILDER_ASSETS names the
+// Package crdvalidation_test verifies with a real kube-apiserver that the CustomResourceDefinitions and their policy
+// are accepted and have the intended effect. There is one file for each group of rules. KUBEBUILDER_ASSETS names the
 // directory with the binaries kube-apiserver and etcd.
 //
 // What may not live here: whole tables of values, which the unit tests of pkg/apis/druid/v1alpha1 cover.

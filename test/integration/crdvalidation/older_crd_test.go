@@ -20,7 +20,7 @@ import (
 const etcdCRD = "etcds.druid.gardener.cloud"
 
 // storedUnderOlderDefinition creates an Etcd while the CustomResourceDefinition of the etcd-druid API module is
-// installed, as gardenlet installs it, and then installs that of this module again.
+// installed, and then installs that of this module again.
 func storedUnderOlderDefinition(options ...override) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	upstream, err := upstreamcrds.GetAll("1.34")

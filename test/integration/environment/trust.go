@@ -18,10 +18,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// AwaitTrust waits until the API server applies the roles of a ServiceAccount from a chart, and the policies, which
-// trust no other account to change the objects of Etcds. Policies have the same names in every installation, and the
-// API server reads changed policies once a second, or later on a busy machine. It rejects the requests of an operator
-// that starts earlier. No operator may run, because an Etcd exists meanwhile.
+// AwaitTrust waits until the API server applies the roles of a ServiceAccount and the policies of a chart. Until then,
+// the API server rejects the requests of the operator to change the objects of Etcds. All installations use the same
+// names of policies, and the API server reads changed policies once a second, or later on a busy machine. No operator
+// may run, because an Etcd exists meanwhile.
 func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string) {
 	GinkgoHelper()
 

@@ -52,7 +52,7 @@ func TestGardenlet(t *testing.T) {
 var (
 	env          *environment.Environment
 	statefulSets = &environment.StatefulSets{}
-	// seed is a client as gardenlet has it, with etcd-druid's types for our kinds.
+	// seed is a client as gardenlet has it, with the Go types of etcd-druid.
 	seed client.Client
 	// operator is what the operator wrote to Etcds.
 	operator = &writes{}

@@ -32,7 +32,7 @@ func IsOwnedByPrevious(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	return owner != nil && owner.UID != etcd.UID && owner.Name == etcd.Name && owner.Kind == "Etcd" && hasGroup(owner.APIVersion)
 }
 
-// HasLabelsOf is true for an object with the labels that the operator and etcd-druid give to the objects of the Etcd. Anyone can set
+// HasLabelsOf is true for an object with the labels that the operator and etcd-druid give to the objects of the Etcd. Every user can set
 // labels: they decide only about objects that have no owner, such as PersistentVolumeClaims.
 func HasLabelsOf(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	labels := object.GetLabels()

@@ -34,7 +34,7 @@ type difference struct {
 	detail string
 }
 
-// refusals are what the module accepts and we refuse.
+// refusals are objects that the module accepts and this module rejects.
 var refusals = []difference{
 	{"an even size, or one above seven", "it tolerates no more failures than the odd size below it, and slows every write", "spec.replicas must be 0, 1, 3, 5 or 7"},
 	{"a port outside 1 to 65535", "no pod can have it: the StatefulSet would be refused later", "should be"},
@@ -46,7 +46,7 @@ var refusals = []difference{
 	{"the name of an Etcd that is added to a task or removed from it", "the name is immutable in every other way already", "spec.etcdName must be neither added nor removed"},
 }
 
-// relaxations are what the module refuses and we accept.
+// relaxations are objects that the module rejects and this module accepts.
 var relaxations = []difference{
 	{"further peer URLs of a hibernating cluster", "it could not hibernate otherwise", "member name index must be less than replicas"},
 	{"a store without prefix", "it follows from the BackupEntry", "prefix: Required value"},

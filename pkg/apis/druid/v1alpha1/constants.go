@@ -92,9 +92,9 @@ const (
 	RestoreFromStore = "from-store"
 	// RestoreFromStoreUnverified is the other value: the operator does not verify the restore first.
 	RestoreFromStoreUnverified = "from-store-unverified"
-	// PeerTLSAnnotation with PeerTLSOff says that members which used Secrets of spec.etcd.peerUrlTls are to talk to each other in
-	// plaintext when the spec names them no longer. Without it their absence is refused, since it may be a mistake. It is
-	// ignored where spec.etcd.enableTLS is set.
+	// PeerTLSAnnotation with PeerTLSOff disables TLS between members if the spec does not name their Secrets of
+	// spec.etcd.peerUrlTls any more. Without it a spec without these Secrets is rejected, because they may be missing
+	// by mistake. It is ignored if spec.etcd.enableTLS is set.
 	PeerTLSAnnotation = "druid.gardener.cloud/peer-tls"
 	// PeerTLSOff is the only value of PeerTLSAnnotation.
 	PeerTLSOff = "off"

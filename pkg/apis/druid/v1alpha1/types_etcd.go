@@ -35,8 +35,8 @@ type Etcd struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// Spec is the desired cluster. The operator carries a change of it out when it is asked to by the annotation
-	// `druid.gardener.cloud/operation: reconcile`, or at once where it is configured to reconcile on its own.
+	// Spec is the desired cluster. The operator rolls out a change if the annotation `druid.gardener.cloud/operation:
+	// reconcile` requests it, or immediately if it is configured to reconcile automatically.
 	Spec EtcdSpec `json:"spec,omitempty"`
 	// Status is the observed cluster. Only the operator writes it.
 	Status EtcdStatus `json:"status,omitempty"`
@@ -126,11 +126,11 @@ type EtcdSpec struct {
 	// RunAsRoot makes the containers run as user and group 0. Unset or false: as 65532. A change of it replaces the pods.
 	// +optional
 	RunAsRoot *bool `json:"runAsRoot,omitempty"`
-	// ExternallyManagedMemberAddresses are the addresses (IPv4 or host name, without scheme and port) of members whose pods
-	// another party runs, one for each of Replicas, at most 32. Pods, Services and the PodDisruptionBudget are then not made, and
-	// members and leases are named `[<prefix>-]<etcd>-<address>`. The API server accepts IPv6 addresses too, but the
-	// controller refuses them: no Lease can be named after one. Unset: the operator runs the pods. Settable on creation
-	// only; the addresses may change, the presence may not.
+	// ExternallyManagedMemberAddresses are the addresses (IPv4 or host name, without scheme and port) of externally
+	// managed members, one for each of Replicas, at most 32. The operator creates no pods, Services and
+	// PodDisruptionBudget for them. Members and leases are named `[<prefix>-]<etcd>-<address>`. The API server accepts
+	// IPv6 addresses too, but the controller rejects them, because they are not valid in the name of a Lease. Unset:
+	// the operator runs the pods. It can be set only on creation; the addresses can change, the presence is immutable.
 	// +optional
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=253

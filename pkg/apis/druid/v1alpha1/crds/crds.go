@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crds embeds the CustomResourceDefinitions of druid.gardener.cloud and the policy that warns about deprecated
-// fields of the manifest, so that the chart, the tests and the local seed install the same files. They need Kubernetes
-// 1.30 or newer.
+// fields of the manifest. The chart, the tests and the local seed install these files. They need Kubernetes 1.30 or
+// newer.
 //
 // What may not live here: anything that is not generated from the types of the parent package, or installed together
 // with them.
