@@ -6,7 +6,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -54,10 +53,6 @@ type Applied struct {
 	// IsObserved is true if the resource manager has processed the ManagedResource as it is now.
 	IsObserved bool
 }
-
-// ErrObservationChanged is the error of a step that the API server has rejected for a reason that the observation of the run has recorded
-// since. The plan is gated again.
-var ErrObservationChanged = errors.New("the API server rejected the step, which the observation records now")
 
 // Engine reconciles Etcds.
 type Engine struct {
@@ -221,15 +216,10 @@ func (e Engine) apply(ctx context.Context, run *Run, p plan.Plan) (Applied, erro
 
 // execute does what is due of a plan when nothing had to be written.
 func (e Engine) execute(ctx context.Context, run *Run, p plan.Plan, applied Applied) error {
-	for {
-		run.Plan = planner.Gate(p, run.Rendered.Rendering, run.Observation)
-		err := e.executePlan(ctx, run, applied)
-		if errors.Is(err, ErrObservationChanged) {
-			continue
-		}
+	run.Plan = planner.Gate(p, run.Rendered.Rendering, run.Observation)
+	err := e.executePlan(ctx, run, applied)
 
-		return run.addWithheld(e.Clock.Now(), run.addBlocked(err))
-	}
+	return run.addWithheld(e.Clock.Now(), run.addBlocked(err))
 }
 
 // executePlan executes a gated plan.

@@ -52,8 +52,12 @@ type Observer struct {
 	// Clock tells for how long members have not found together. Nil: the real one.
 	Clock clock.PassiveClock
 
-	once    sync.Once
-	secrets *lru.Cache
+	// DryRun sends dry runs that request larger volumes. Nil: the observer assumes that the API server accepts what the StorageClass allows.
+	DryRun client.Writer
+
+	rejected rejections
+	once     sync.Once
+	secrets  *lru.Cache
 }
 
 // Request says what to read beside what every Observation has.

@@ -38,6 +38,9 @@ func (p *pass) readStorageClasses(ctx context.Context) {
 			growable[claim.StorageClass] = is
 		}
 		claim.Growable = new(is)
+		if is {
+			p.tryResize(ctx, claim, wanted.Value())
+		}
 	}
 }
 

@@ -179,6 +179,7 @@ func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defa
 func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*observer.Observer, error) {
 	o.observerOnce.Do(func() {
 		shared := &observer.Observer{
+			DryRun:    mgr.GetClient(),
 			Reader:    mgr.GetCache(),
 			APIReader: mgr.GetAPIReader(),
 			Etcd:      etcdclient.NewPool(callTimeout, clock.RealClock{}),

@@ -43,7 +43,6 @@ func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.O
 	etcd := run.Target.Canonical
 	o := r.Observer.Observe(ctx, etcd, observer.RequestFor(etcd))
 	o.SnapshotCalls = etcdcluster.SnapshotCallsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
-	r.growths.tell(o.Claims, r.Clock.Now())
 
 	return o, r.hold(run.Target.Stored, o)
 }

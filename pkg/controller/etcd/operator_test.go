@@ -40,6 +40,7 @@ var (
 
 // operator is one life of the operator's process: everything that it remembers ends with it.
 type operator struct {
+	observer   *observer.Observer
 	cluster    *kube.Cluster
 	reconciler *etcd.Reconciler
 	// due is when it looks at the Etcd next. Zero: when something happens.
@@ -65,7 +66,8 @@ const maxReconciliations = 3000
 func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 	client := k.Client(onWrite)
 	o := &operator{cluster: k, due: k.Clock.Now(), callEnded: make(chan struct{}, 1)}
-	watching := &observer.Observer{Reader: client, APIReader: client, Etcd: k.Connector(onWrite), Sidecars: k.Sidecars(onWrite), Clock: k.Clock}
+	watching := &observer.Observer{Reader: client, APIReader: client, Etcd: k.Connector(onWrite), Sidecars: k.Sidecars(onWrite), Clock: k.Clock, DryRun: client}
+	o.observer = watching
 	o.reconciler = &etcd.Reconciler{
 		Client:   writeguard.CountWrites(client),
 		Reader:   client,

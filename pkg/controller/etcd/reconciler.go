@@ -63,8 +63,6 @@ type Reconciler struct {
 
 	// operations are those that have not ended, for the metrics.
 	operations operations
-	// growths are the larger volumes that were refused lately.
-	growths growths
 	// guard slows down Etcds whose reconciliations write or conflict without effect.
 	guard writeguard.Guard
 	// compared are the live objects that are equal to their rendering.

@@ -61,7 +61,7 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		r.event(etcd, corev1.EventTypeWarning, "ReplacingVolume", "Deleting PersistentVolumeClaim %s: %s", step.Object, reason)
 		return r.deleteObject(ctx, &corev1.PersistentVolumeClaim{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
 	case plan.ResizeClaim:
-		return r.resizeClaim(ctx, run, step, reason)
+		return r.resizeClaim(ctx, etcd, step, reason)
 	case plan.DeleteClaim:
 		return r.deleteClaim(ctx, etcd, step, reason)
 	case plan.VerifyRestore:

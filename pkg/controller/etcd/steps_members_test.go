@@ -322,7 +322,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		startOperator(k, nil).run()
 		drive = startOperator(k, watched)
 		full := &quota{Client: drive.reconciler.Client, full: true}
-		drive.reconciler.Client = full
+		drive.reconciler.Client, drive.observer.DryRun = full, full
 		update(growVolumes)(k)
 		until(func() bool { return strings.Contains(progress(), "no room") })
 		k.RemoveNode("n2")
@@ -341,7 +341,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		startOperator(k, nil).run()
 		drive = startOperator(k, watched)
 		full := &quota{Client: drive.reconciler.Client, full: true}
-		drive.reconciler.Client = full
+		drive.reconciler.Client, drive.observer.DryRun = full, full
 		update(func(etcd *druidv1alpha1.Etcd) {
 			growVolumes(etcd)
 			relabel(etcd)
