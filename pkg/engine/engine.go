@@ -31,8 +31,9 @@ type Observer interface {
 type Executor interface {
 	// Prepare makes sure that an admitted Etcd is not gone before everything of it is, and that its Secrets can be deleted.
 	Prepare(ctx context.Context, run *Run) error
-	// Maintain does the writes that a plan relies on and that carry no risk: it writes the holders of the Leases of voting members.
-	Maintain(ctx context.Context, run *Run) error
+	// Maintain does the writes that a plan relies on and that carry no risk. It records an attempt to take a full snapshot that has ended. It
+	// writes the holders of the Leases of these voting members.
+	Maintain(ctx context.Context, run *Run, withoutHolder []etcdcluster.Member) error
 	// Certificates provides the certificates of the target, and returns the names of their Secrets.
 	Certificates(ctx context.Context, run *Run) (secrets.Names, error)
 	// Apply writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered, is not what they have.
@@ -70,6 +71,15 @@ type Engine struct {
 // plan is known, it reconciles the generation that was accepted last: a running cluster keeps what it has, its certificates are renewed, its
 // CAs are rotated, and what was begun is brought to its end. If no generation was accepted, it only replaces lost volumes.
 func (e Engine) Reconcile(ctx context.Context, stored *druidv1alpha1.Etcd) Result {
+	result := e.reconcile(ctx, stored)
+	if !IsInterrupted(result.Err) {
+		result.Requests = result.requests(e.Clock.Now())
+	}
+
+	return result
+}
+
+func (e Engine) reconcile(ctx context.Context, stored *druidv1alpha1.Etcd) Result {
 	newest := &Run{Target: target.ForNewest(stored)}
 	err := e.reconcileNewest(ctx, newest)
 	if err == nil || newest.reached || helper.IsSuspended(stored) || IsInterrupted(err) {
@@ -141,7 +151,7 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	if err := run.Target.CheckOwnership(run.Observation); err != nil {
 		return err
 	}
-	if err := e.Executor.Maintain(ctx, run); err != nil {
+	if err := e.Executor.Maintain(ctx, run, planner.UntoldVoters(run.Target.Etcd, run.Observation)); err != nil {
 		return err
 	}
 	p := e.plan(run)

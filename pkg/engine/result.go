@@ -48,6 +48,8 @@ type Result struct {
 	Newest *Run
 	// Accepted is the run of the last accepted generation while the newest one is blocked. Nil: there was none.
 	Accepted *Run
+	// Requests are the annotations to remove.
+	Requests []Request
 }
 
 // Current returns the run whose generation was reconciled.
@@ -100,15 +102,6 @@ func ResultOf(err error) Result {
 func (r *Result) setError(problem *plan.Problem, err error) {
 	r.State, r.EventType, r.Err = druidv1alpha1.LastOperationStateError, corev1.EventTypeWarning, err
 	r.Errors = []druidv1alpha1.LastError{{Code: problem.Code, Description: r.Description}}
-}
-
-// RunWithTLS returns the run whose TLS modes are known. The run of the last accepted generation is preferred.
-func (r *Result) RunWithTLS() *Run {
-	if r.Accepted != nil && r.Accepted.resolvedTLS {
-		return r.Accepted
-	}
-
-	return r.Newest
 }
 
 // newestResult translates the error with which the run of the newest generation ends, if no other generation was reconciled.

@@ -12,7 +12,6 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -136,29 +135,4 @@ func (i *issued) current(etcdName string) []string {
 		names = append(names, secret.Name)
 	}
 	return names
-}
-
-// takeRotationAnnotation removes the annotation that asks for a rotation of the CAs from the Etcd in memory, once it was taken up
-// or cannot be. It returns whether anything was removed. run is the one whose generation was reconciled.
-func (r *Reconciler) takeRotationAnnotation(run *engine.Run, etcd *druidv1alpha1.Etcd) bool {
-	value, found := etcd.Annotations[druidv1alpha1.RotateCAAnnotation]
-	if !found || !run.HasResolvedTLS() {
-		return false
-	}
-	recorded := ptr.Deref(run.Observation.State.Rotation, state.Rotation{})
-	err := secrets.CheckAnnotation(value)
-	switch gardener := run.Observation.Gardener; {
-	case err != nil:
-	case !run.Target.TLS.AnyManaged():
-		err = fmt.Errorf("the CAs are not issued by the operator: rotate them where the Secrets of the spec come from")
-	case gardener.Cluster != nil || gardener.Garden != nil:
-		err = fmt.Errorf("the CAs follow the rotation of the shoot or garden")
-	case !secrets.HasConsumed(recorded, value):
-		return false
-	}
-	if err != nil {
-		r.event(run.Target.Stored, corev1.EventTypeWarning, "RotationIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RotateCAAnnotation, value, err)
-	}
-	delete(etcd.Annotations, druidv1alpha1.RotateCAAnnotation)
-	return true
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -97,13 +96,13 @@ func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lea
 // Maintain implements engine.Executor. It records an attempt to take a full snapshot that has ended. It writes into the Leases of voting
 // members who they are, as their sidecars do some ten seconds after the promotion. Members that were stopped before that would never be
 // started together.
-func (r *execution) Maintain(ctx context.Context, run *engine.Run) error {
+func (r *execution) Maintain(ctx context.Context, run *engine.Run, withoutHolder []etcdcluster.Member) error {
 	if run.Observation.SnapshotCalls.Unrecorded {
 		if err := r.recordAttempts(ctx, run.Target.Etcd, &run.Observation, run.Observation.State.Snapshot.StartedAt); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}
-	for _, member := range planner.UntoldVoters(run.Target.Etcd, run.Observation) {
+	for _, member := range withoutHolder {
 		if err := r.tellLease(ctx, run.Target.Etcd, member); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
 		}

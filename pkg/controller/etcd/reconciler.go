@@ -125,15 +125,14 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Res
 	}
 	r.tell(before, next, o.EventReason)
 
-	rotationTaken := r.takeRotationAnnotation(o.RunWithTLS(), next)
-	restoreTaken := r.takeRestoreAnnotation(run, next)
+	consumed := r.consume(o.Requests, next)
 	operationDone := run.Applied && helper.RemoveOperationAnnotations(next)
-	if rotationTaken || restoreTaken || operationDone {
+	if consumed || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(run.Target.Stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {
 			return reconcile.Result{}, fmt.Errorf("removing annotations: %w", err)
 		}
 	}
-	if err := r.ignoreRestore(ctx, run); err != nil {
+	if err := r.ignoreRestore(ctx, o); err != nil {
 		return reconcile.Result{}, err
 	}
 	if operationDone {

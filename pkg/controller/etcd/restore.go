@@ -15,45 +15,45 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// takeRestoreAnnotation removes the annotation that asks for a restore from the Etcd in memory, once the restore is remembered. It
-// returns whether anything was removed.
-func (r *Reconciler) takeRestoreAnnotation(run *engine.Run, etcd *druidv1alpha1.Etcd) bool {
-	_, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
-	if !found || !run.Observed || !isDiscarding(run) {
-		return false
+// consume removes the annotations of consumed requests from an Etcd in memory. True: it removed one. Ignored requests of a restore are left:
+// see ignoreRestore.
+func (r *Reconciler) consume(requests []engine.Request, etcd *druidv1alpha1.Etcd) bool {
+	removed := false
+	for _, request := range requests {
+		switch {
+		case request.Annotation == druidv1alpha1.RestoreAnnotation && request.Ignored != "":
+			continue
+		case request.Annotation == druidv1alpha1.RestoreAnnotation:
+			r.event(etcd, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
+		case request.Ignored != "":
+			r.event(etcd, corev1.EventTypeWarning, "RotationIgnored", "The annotation %s=%s has no effect: %s", request.Annotation, request.Value, request.Ignored)
+		}
+		delete(etcd.Annotations, request.Annotation)
+		removed = true
 	}
-	r.event(run.Target.Stored, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
-	delete(etcd.Annotations, druidv1alpha1.RestoreAnnotation)
-	return true
+	return removed
 }
 
-func isDiscarding(run *engine.Run) bool {
-	return run.Observation.State.Restore == state.RestoreDiscard
-}
-
-// ignoreRestore removes the annotation that asks for a restore when it is ignored: it must not come into force later, when somebody
-// has forgotten it. That is told once it is so.
-func (r *Reconciler) ignoreRestore(ctx context.Context, run *engine.Run) error {
-	if !run.Observed || isDiscarding(run) {
-		return nil
+// ignoreRestore removes the annotation of an ignored request of a restore. The event is emitted once the annotation is removed.
+func (r *Reconciler) ignoreRestore(ctx context.Context, o engine.Result) error {
+	for _, request := range o.Requests {
+		if request.Annotation != druidv1alpha1.RestoreAnnotation || request.Ignored == "" {
+			continue
+		}
+		if err := r.recordRehearsal(ctx, o.Newest); err != nil {
+			return err
+		}
+		removed, err := r.removeRestore(ctx, o.Newest.Target.Stored, request.Value)
+		if removed {
+			r.event(o.Newest.Target.Stored, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", request.Annotation, request.Value, request.Ignored)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	_, ignored := planner.EvaluateRestore(run.Target.Etcd, run.Observation, r.Clock.Now())
-	if ignored == "" {
-		return nil
-	}
-	if err := r.recordRehearsal(ctx, run); err != nil {
-		return err
-	}
-	value := run.Target.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
-	removed, err := r.removeRestore(ctx, run.Target.Stored, value)
-	if removed {
-		r.event(run.Target.Stored, corev1.EventTypeWarning, "RestoreIgnored", "The annotation %s=%s has no effect: %s", druidv1alpha1.RestoreAnnotation, value, ignored)
-	}
-	return err
+	return nil
 }
 
 // removeRestore removes the annotation if it asks for the same still, and returns whether it did. That somebody else has written to
