@@ -120,7 +120,6 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	if request.Tasks {
 		pass.readTasks(ctx)
 	}
-	pass.seen.PeerChangePending = pass.isPeerChangePending()
 
 	return pass.seen
 }
@@ -158,14 +157,6 @@ func (p *pass) effective() *druidv1alpha1.Etcd {
 	}
 
 	return secrets.Effective(p.etcd, modes, secrets.Names{})
-}
-
-// isPeerChangePending is true where the spec has other peer URLs than the members can be rendered with now.
-func (p *pass) isPeerChangePending() bool {
-	tls := p.seen.StatefulSet.TLS
-	modes := secrets.RunningModes(p.etcd.Name, p.seen.State.TLS, p.seen.StatefulSet.Exists, tls.ClientCA, tls.PeerCA)
-
-	return peers.WithPinnedPort(p.etcd, p.seen, p.now()) != p.etcd || secrets.IsPeerChangePending(p.etcd, modes, peers.PinnedTLS(p.etcd, p.seen, p.now()))
 }
 
 func (o *Observer) now() time.Time {

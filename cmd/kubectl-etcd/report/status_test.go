@@ -12,10 +12,10 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/report"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -136,10 +136,10 @@ var _ = Describe("StatusFor", func() {
 	})
 })
 
-var _ = Describe("The text of a forecast", func() {
+var _ = Describe("The text of a plan", func() {
 	It("numbers what would be done, with the reasons", func() {
 		text := &bytes.Buffer{}
-		Expect(report.Forecast(text, "main", []forecast.Line{
+		Expect(report.Plan(text, "main", []simulator.Line{
 			{Stage: "ReplacePod", Act: "evict pod main-1", Reason: "3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"},
 			{Stage: "Settle", Reason: "2 of 3 healthy", WaitsFor: "pod main-1 to be ready"},
 		})).To(Succeed())

@@ -9,11 +9,12 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/forecast"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
-// Forecast writes what would be done, a numbered paragraph a line. The error is that of the writer.
-func Forecast(w io.Writer, name string, lines []forecast.Line) error {
+// Plan writes what the operator would do, a numbered paragraph for each line. The error is that of the writer.
+func Plan(w io.Writer, name string, lines []simulator.Line) error {
 	text := &strings.Builder{}
 	for i, line := range lines {
 		paragraph := line.Act
@@ -22,10 +23,10 @@ func Forecast(w io.Writer, name string, lines []forecast.Line) error {
 			paragraph += ", because " + line.Reason
 		case line.WaitsFor != "":
 			paragraph = "wait for " + line.WaitsFor + " (" + line.Reason + "). The operator continues after that"
-		case i == 0 && line.Stage == "Done":
-			paragraph = "nothing: " + line.Reason
-		case line.Stage == "Refused":
+		case line.Refused:
 			paragraph = "refuse: " + line.Reason
+		case i == 0 && line.Stage == plan.StageDone:
+			paragraph = "nothing: " + line.Reason
 		default:
 			paragraph = "end: " + line.Reason
 		}

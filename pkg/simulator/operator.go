@@ -1,0 +1,242 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package simulator
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
+)
+
+// Operator reconciles a simulated cluster with the engine of the operator. It implements engine.Observer and engine.Executor.
+type Operator struct {
+	// Cluster is the simulated cluster.
+	Cluster *Cluster
+	// Config is the part of the operator's configuration that decides how specs are resolved.
+	Config target.Config
+	// OnApply is called before new manifests are applied. Nil: nothing is called.
+	OnApply func(run *engine.Run, manifest Manifest)
+	// OnStep is called before a step is executed. Nil: nothing is called.
+	OnStep func(run *engine.Run, step plan.Step, reason string)
+	// OnRotation is called before a stage of a CA rotation begins. Nil: nothing is called.
+	OnRotation func(stage state.RotationStage)
+
+	// first are the Secrets that the cluster mounts at the start, and firstRotation the rotation that is recorded then.
+	first         secrets.Names
+	firstRotation state.Rotation
+}
+
+// NewOperator returns an operator for a cluster.
+func NewOperator(c *Cluster, config target.Config) *Operator {
+	o := &Operator{Cluster: c, Config: config}
+	mounted := c.Objects.StatefulSet.TLS
+	o.first = secrets.Names{ClientCA: mounted.ClientCA, Server: mounted.Server, Client: mounted.Client, PeerCA: mounted.PeerCA, Peer: mounted.Peer}
+	if recorded := c.Objects.State.Rotation; recorded != nil {
+		o.firstRotation = *recorded
+	}
+
+	return o
+}
+
+// Reconcile reconciles the Etcd of the cluster once. It removes the annotations of consumed requests, and records a success in the status of
+// the Etcd, as the controller does.
+func (o *Operator) Reconcile() engine.Result {
+	etcd := o.Cluster.Etcd
+	result := engine.Engine{Observer: o, Executor: o, Render: engine.Render, Config: o.Config, Clock: clusterClock{o.Cluster}}.Reconcile(context.Background(), etcd.DeepCopy())
+	for _, request := range result.Requests {
+		if request.Annotation == druidv1alpha1.RestoreAnnotation && request.Ignored != "" {
+			o.Cluster.Objects.Rehearsal.Recorded = o.Cluster.Objects.Rehearsal.Failed
+		}
+		delete(etcd.Annotations, request.Annotation)
+	}
+	if result.Newest != nil && result.Newest.Applied {
+		etcd.Status.ObservedGeneration = new(etcd.Generation)
+		helper.RemoveOperationAnnotations(etcd)
+	}
+	if !result.KeepOperation {
+		etcd.Status.LastOperation = &druidv1alpha1.LastOperation{State: result.State}
+	}
+
+	return result
+}
+
+// Observe implements engine.Observer.
+func (o *Operator) Observe(context.Context, *engine.Run) (etcdcluster.Observation, error) {
+	return o.Cluster.Observe(), nil
+}
+
+// Prepare implements engine.Executor.
+func (*Operator) Prepare(context.Context, *engine.Run) error { return nil }
+
+// Maintain implements engine.Executor.
+func (o *Operator) Maintain(_ context.Context, _ *engine.Run, withoutHolder []etcdcluster.Member) error {
+	for _, member := range withoutHolder {
+		o.Cluster.SetLeaseHolder(member.Name, member.Listed.ID)
+	}
+
+	return nil
+}
+
+// Certificates implements engine.Executor. It returns the names of the Secrets that the cluster mounts, and invents others for certificates that
+// are not issued yet.
+func (o *Operator) Certificates(_ context.Context, run *engine.Run) (secrets.Names, error) {
+	t := run.Target
+	if t.BeginsRotation(run.Observation) {
+		run.Reach()
+
+		return secrets.Names{}, o.setRotation(t.Rotation)
+	}
+
+	return o.secretNames(t), nil
+}
+
+// Complete implements engine.Executor.
+func (o *Operator) Complete(_ context.Context, run *engine.Run) error {
+	rotation := run.Target.Rotation
+	if next := secrets.AdvanceRotation(rotation, o.Cluster.Now()); run.Target.TLS.AnyManaged() && next != rotation {
+		return o.setRotation(next)
+	}
+
+	return nil
+}
+
+func (o *Operator) setRotation(rotation state.Rotation) error {
+	if o.OnRotation != nil {
+		o.OnRotation(rotation.Stage)
+	}
+	o.Cluster.Objects.State.Rotation = &rotation
+
+	return plan.Waiting(time.Second, "Waiting for the next stage of the rotation of the CAs")
+}
+
+// secretNames returns the names of the Secrets that the operator provides for a target, in the stage of its CA rotation.
+func (o *Operator) secretNames(t *target.Target) secrets.Names {
+	names, now, before := secrets.Names(secrets.ConfigNamesFor(t.Etcd.Name)), epochsOf(t.Rotation), epochsOf(o.firstRotation)
+	if !t.Rotation.StartedAt.Equal(o.firstRotation.StartedAt) {
+		before = epochs{}
+	}
+	name := func(first, invented, epoch, firstEpoch string) string {
+		switch {
+		case first != "" && epoch == firstEpoch:
+			return first
+		case epoch == "":
+			return invented
+		default:
+			return fmt.Sprintf("%s-%s-%d", invented, epoch, t.Rotation.StartedAt.Unix())
+		}
+	}
+	if t.TLS.Client == state.ModeManaged {
+		names.ClientCA = name(o.first.ClientCA, names.ClientCA, now.bundle, before.bundle)
+		names.Server = name(o.first.Server, names.Server, now.server, before.server)
+		names.Client = name(o.first.Client, names.Client, now.client, before.client)
+	}
+	if t.TLS.Peer == state.ModeManaged {
+		names.PeerCA = name(o.first.PeerCA, names.PeerCA, now.bundle, before.bundle)
+		names.Peer = name(o.first.Peer, names.Peer, now.client, before.client)
+	}
+
+	return names
+}
+
+// epochs say which CA is in a bundle or has signed a certificate. Empty: the one before the rotation.
+type epochs struct{ bundle, client, server string }
+
+func epochsOf(rotation state.Rotation) epochs {
+	switch {
+	case rotation.StartedAt.IsZero():
+		return epochs{}
+	case rotation.Stage == state.StagePrepareBundle:
+		return epochs{bundle: "both"}
+	case rotation.Stage == state.StagePrepareLeaves, rotation.Stage == state.StagePrepared:
+		return epochs{bundle: "both", client: "new"}
+	case rotation.Stage == state.StageCompleteLeaves:
+		return epochs{bundle: "both", client: "new", server: "new"}
+	default:
+		return epochs{bundle: "new", client: "new", server: "new"}
+	}
+}
+
+// Apply implements engine.Executor.
+func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, error) {
+	manifest := ManifestOf(run.Target, run.Rendered)
+	next := run.NextState()
+	if next.Store == nil {
+		next.Store = run.Observation.State.Store // the annotation of the store stays
+	}
+	if o.OnApply != nil && (o.Cluster.Written() == nil || !o.Cluster.Written().isSame(manifest)) {
+		o.OnApply(run, manifest)
+	}
+	o.Cluster.CreateMemberLeases()
+	if o.Cluster.Apply(manifest, next) {
+		return engine.Applied{Changed: true}, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", o.Cluster.Objects.ManagedResource.Name)
+	}
+
+	return engine.Applied{IsObserved: o.Cluster.Objects.ManagedResource.GenerationObserved}, nil
+}
+
+// RepairDrift implements engine.Executor. No other writer changes objects.
+func (*Operator) RepairDrift(context.Context, *engine.Run, bool) (bool, error) { return false, nil }
+
+// Do implements engine.Executor.
+func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason string) error {
+	if o.OnStep != nil {
+		o.OnStep(run, step, reason)
+	}
+	err := o.Cluster.Execute(step)
+	if errors.Is(err, ErrEvictionRefused) || errors.Is(err, ErrQuotaExceeded) {
+		return plan.Waiting(time.Second, "Waiting for the API server to accept step %s: %s", plan.TraitsOf(step).Kind, err)
+	}
+
+	return err
+}
+
+// ManifestOf returns what the simulation needs of a rendering. The revision is a checksum of the pod template.
+func ManifestOf(t *target.Target, rendered engine.Rendered) Manifest {
+	template := rendered.StatefulSet.Spec.Template
+	data, err := json.Marshal(template)
+	if err != nil {
+		panic(err) // an API object
+	}
+	sum := sha256.Sum256(data)
+	manifest := Manifest{
+		Rendering: rendered.Rendering, Revision: hex.EncodeToString(sum[:]), Replicas: rendered.Plan.Replicas, ClusterSize: rendered.Plan.ClusterSize,
+		PeerPort: helper.PeerPort(t.Etcd), Store: etcdcluster.StoreFingerprint(template.Spec),
+	}
+	for _, container := range template.Spec.Containers {
+		if container.Name == etcdcluster.ContainerEtcd {
+			manifest.Image = container.Image
+		}
+	}
+	if tls := helper.ClientTLS(t.Etcd); tls != nil {
+		manifest.TLS.ClientCA, manifest.TLS.Server, manifest.TLS.Client = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name
+	}
+	if tls := helper.PeerTLS(t.Etcd); tls != nil {
+		manifest.TLS.PeerCA, manifest.TLS.Peer = tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name
+	}
+
+	return manifest
+}
+
+// clusterClock is the time of a simulated cluster.
+type clusterClock struct{ cluster *Cluster }
+
+// Now implements clock.PassiveClock.
+func (c clusterClock) Now() time.Time { return c.cluster.Now() }
+
+// Since implements clock.PassiveClock.
+func (c clusterClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
