@@ -76,6 +76,9 @@ func (c *Cluster) resourceManager() bool {
 	}
 	managedResource.GenerationObserved, managedResource.ReconcileRequested, managedResource.AppliesStatefulSet = true, false, true
 	managedResource.Applied = etcdcluster.ConditionFact{Status: "True"}
+	if statefulSet.Deleting {
+		return true
+	}
 	c.applied = c.written
 	if !statefulSet.Exists {
 		*statefulSet = etcdcluster.StatefulSet{

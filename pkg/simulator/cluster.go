@@ -35,6 +35,9 @@ type Settings struct {
 	OfflineExpansion bool
 	// StrictPorts is true if a member is unreachable at another port than it listens at.
 	StrictPorts bool
+	// SlowOrphaning is true if a StatefulSet that is deleted without its pods is gone after the next tick only, as the garbage collector
+	// works. gardener-resource-manager then applies the ManagedResource before it is gone. False: it is gone at once.
+	SlowOrphaning bool
 	// Sequential is true if only the first component that has work acts in a tick. The components of a node count as one, which acts until
 	// nothing changes. False: each component acts once in each tick.
 	Sequential bool

@@ -139,8 +139,13 @@ func (c *Cluster) deleteStatefulSet(step plan.RecreateStatefulSet) error {
 	if step.UID != c.Objects.StatefulSet.UID {
 		return fmt.Errorf("StatefulSet %s: %w", step.Object, ErrConflict)
 	}
-	c.Objects.StatefulSet = etcdcluster.StatefulSet{}
 	c.Objects.ManagedResource.ReconcileRequested = true
+	if c.SlowOrphaning {
+		c.Objects.StatefulSet.Deleting = true
+
+		return nil
+	}
+	c.Objects.StatefulSet = etcdcluster.StatefulSet{}
 
 	return nil
 }

@@ -22,7 +22,7 @@ func From(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time, ru
 	c := empty(etcd, now)
 	c.Objects = o
 	c.Objects = c.copyOfObjects()
-	c.CatchUpTicks = 2
+	c.CatchUpTicks, c.SlowOrphaning = 2, true
 	c.Objects.ManagedResource.Name = helper.ManagedResourceName(etcd)
 	if o.StatefulSet.Exists {
 		c.restoreManifest(running)

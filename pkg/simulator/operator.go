@@ -132,6 +132,8 @@ func (o *Operator) secretNames(t *target.Target) secrets.Names {
 	}
 	name := func(first, invented, epoch, firstEpoch string) string {
 		switch {
+		case first != "" && epoch == firstEpoch && o.isRenewed(first):
+			return first + "-renewed"
 		case first != "" && epoch == firstEpoch:
 			return first
 		case epoch == "":
@@ -151,6 +153,19 @@ func (o *Operator) secretNames(t *target.Target) secrets.Names {
 	}
 
 	return names
+}
+
+// isRenewed is true for a certificate that the operator has to renew. CAs are rotated instead.
+func (o *Operator) isRenewed(name string) bool {
+	for _, issued := range o.Cluster.Objects.Issued {
+		if issued.Name == name && !issued.NotAfter.IsZero() && !o.Cluster.Now().Before(secrets.RenewAt(issued.NotBefore, issued.NotAfter)) {
+			configs := secrets.ConfigNamesFor(o.Cluster.Etcd.Name)
+
+			return issued.ConfigName != configs.ClientCA && issued.ConfigName != configs.PeerCA
+		}
+	}
+
+	return false
 }
 
 // epochs say which CA is in a bundle or has signed a certificate. Empty: the one before the rotation.

@@ -13,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -58,9 +59,8 @@ type Input struct {
 	Config target.Config
 	// Now is the time of the observation.
 	Now time.Time
-	// Differs is true if the pods of the operator differ from those that run, although its manifests say nothing about that: another operator
-	// runs the cluster.
-	Differs bool
+	// IsEqual is true if the pods that run are known to be equal to those of the operator, although another operator has created them.
+	IsEqual bool
 }
 
 // Plan returns what the operator would do until nothing is left to do. It executes the operator's own engine on a simulated cluster that begins
@@ -68,7 +68,7 @@ type Input struct {
 // line. The error is that of a failure of the operator.
 func Plan(in Input) ([]Line, error) {
 	var running *Manifest
-	if in.Stored != nil && in.Observation.StatefulSet.Exists && !in.Differs {
+	if in.Stored != nil && in.Observation.StatefulSet.Exists && (in.IsEqual || in.Observation.ManagedResource.Exists) {
 		var err error
 		if running, err = runningManifest(in); err != nil {
 			return nil, fmt.Errorf("the spec as it is stored: %w", err)
@@ -165,6 +165,7 @@ func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan) (*target.Target, en
 	if err := t.ResolveTLS(o, in.Now); err != nil {
 		return nil, engine.Rendered{}, err
 	}
+	t.Rotation = ptr.Deref(o.State.Rotation, state.Rotation{})
 	t.SetSecrets(NewOperator(&Cluster{Objects: o}, in.Config).secretNames(t))
 	rendered, err := engine.Render(*t, p, o)
 	rendered.Plan = p

@@ -58,6 +58,11 @@ func (c *Cluster) statefulSetController() bool {
 	if !statefulSet.Exists || c.applied == nil {
 		return false
 	}
+	if statefulSet.Deleting {
+		*statefulSet = etcdcluster.StatefulSet{}
+
+		return true
+	}
 	if statefulSet.ObservedGeneration != statefulSet.Generation {
 		statefulSet.ObservedGeneration, statefulSet.UpdateRevision, statefulSet.Store = statefulSet.Generation, c.applied.Revision, c.applied.Store
 

@@ -82,7 +82,7 @@ func (s *session) adoption(ctx context.Context, stored, etcd *druidv1alpha1.Etcd
 	if err != nil {
 		return nil, nil, err
 	}
-	in.Differs = len(differences) > 0
+	in.IsEqual = len(differences) == 0
 	lines, err := simulator.Plan(in)
 
 	return differences, lines, err

@@ -109,6 +109,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			steps: []any{
 				step("expand PersistentVolumeClaim main-main-0", "from 16Gi to 32Gi"),
 				step(recreated, "spec.volumeClaimTemplates of StatefulSet main cannot be changed in place"),
+				step("request gardener-resource-manager to reconcile ManagedResource druid-main", "the StatefulSet is gone although it was applied"),
 				"end: " + done,
 			},
 		}),

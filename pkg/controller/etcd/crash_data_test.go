@@ -58,6 +58,7 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			then:  isRestored(10, 1),
 		}),
 		Entry("after a crash while it repeats a restore verification that has failed, and that fails again", crashCase{
+			unforeseen: true,
 			given: []func(*kube.Cluster){three, loseQuorum, func(k *kube.Cluster) {
 				k.SetStoreReachable(false)
 				requestRestore(k)
@@ -71,7 +72,8 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			repeatedJobs: 1,
 		}),
 		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
-			given: []func(*kube.Cluster){create(3, plaintext, withExpandableVolumes)},
+			unforeseen: true,
+			given:      []func(*kube.Cluster){create(3, plaintext, withExpandableVolumes)},
 			when: func(k *kube.Cluster) {
 				limitStorage("64Gi")(k)
 				update(func(etcd *druidv1alpha1.Etcd) {

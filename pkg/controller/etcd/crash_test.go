@@ -43,6 +43,8 @@ type crashCase struct {
 	when func(*kube.Cluster)
 	// then is what the undisturbed run has to come to, for the story to be one.
 	then func(*kube.Cluster)
+	// unforeseen is true if a later rejection or failure decides the steps: `kubectl etcd plan` assumes that all goes well.
+	unforeseen bool
 	// repeatedJobs is how many Jobs a crash may repeat.
 	repeatedJobs int
 }
@@ -96,6 +98,7 @@ func distinct(moments []crashPoint) []crashPoint {
 // and one that takes over. What each comes to has to be the same.
 func killedEverywhere(s crashCase) {
 	GinkgoHelper()
+	expectPlanned(s)
 	undisturbed, moments := s.record()
 	Expect(undisturbed.Violations).To(BeEmpty())
 	s.then(undisturbed)

@@ -13,10 +13,12 @@ import (
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	secretsutils "github.com/gardener/gardener/pkg/utils/secrets"
+	"github.com/go-logr/logr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/lru"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
@@ -41,6 +43,7 @@ var (
 // operator is one life of the operator's process: everything that it remembers ends with it.
 type operator struct {
 	observer   *observer.Observer
+	log        logr.Logger
 	cluster    *kube.Cluster
 	reconciler *etcd.Reconciler
 	// due is when it looks at the Etcd next. Zero: when something happens.
@@ -132,7 +135,7 @@ func (o *operator) pass() {
 func (o *operator) reconcile() (reconcile.Result, error) {
 	o.reconciling.Lock()
 	defer o.reconciling.Unlock()
-	return o.reconciler.Reconcile(context.Background(), reconcile.Request{NamespacedName: o.cluster.Etcd})
+	return o.reconciler.Reconcile(logf.IntoContext(context.Background(), o.log), reconcile.Request{NamespacedName: o.cluster.Etcd})
 }
 
 // run lets the operator and the world go on until nothing happens any more.
