@@ -6,7 +6,12 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"k8s.io/utils/clock"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
@@ -108,6 +113,10 @@ func (e Engine) reconcileNewest(ctx context.Context, run *Run) error {
 	if err != nil {
 		return err
 	}
+	if failure := run.Observation.Failure(etcdcluster.SectionManagedResource); failure != "" && !helper.IsSuspended(run.Target.Stored) {
+		// Without the record it is not known whether the generation is accepted.
+		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s: %s", etcdcluster.SectionManagedResource, failure))
+	}
 	if err := run.Target.Admit(run.Observation, e.Config); err != nil {
 		return err
 	}
@@ -121,6 +130,9 @@ func (e Engine) reconcileNewest(ctx context.Context, run *Run) error {
 // reconcileAccepted reconciles the generation that was accepted last while the newest one is blocked by the problem.
 func (e Engine) reconcileAccepted(ctx context.Context, newest *Run, problem error, run *Run) Result {
 	err := e.observe(ctx, run)
+	if err == nil && !run.Observation.State.IsSame(newest.Observation.State) {
+		err = apierrors.NewConflict(schema.GroupResource{Group: "resources.gardener.cloud", Resource: "managedresources"}, run.Observation.ManagedResource.Name, errors.New("the record has changed between two observations"))
+	}
 	if err == nil {
 		err = e.rollOut(ctx, run)
 	}

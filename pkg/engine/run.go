@@ -68,7 +68,7 @@ func (r *Run) RequeueWithin(after time.Duration) {
 }
 
 // IsAddingMember is true while the rendering is applied with which the next member joins.
-func (r *Run) IsAddingMember() bool { return r.Plan.Growth != nil }
+func (r *Run) IsAddingMember() bool { return r.Plan.Growth != nil && r.Rendered.Plan.Growth == nil }
 
 // NextState returns the record with which the rendering is applied.
 func (r *Run) NextState() state.State {

@@ -5,7 +5,6 @@
 package etcdcluster
 
 import (
-	"errors"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -47,8 +46,9 @@ type SnapshotCall struct {
 	EndedAt time.Time
 }
 
-// ErrInterrupted is the error of an attempt during which the operator was stopped.
-var ErrInterrupted = errors.New("the operator was stopped during the attempt")
+// interrupted is the error of an attempt during which the operator was stopped. It says nothing about the sidecar and the store, and does not
+// count as a failure: only a pause follows.
+const interrupted = "the operator was stopped during the attempt"
 
 // SnapshotCallsFor returns the attempts for a generation of the Etcd: those that are recorded, and the one that has ended or was interrupted
 // since.
@@ -64,8 +64,7 @@ func SnapshotCallsFor(generation int64, recorded state.SnapshotAttempts, call Sn
 		calls = calls.Ended(call.Verified, call.Err, call.EndedAt)
 		calls.Unrecorded = true
 	case recorded.Generation == generation && recorded.StartedAt.After(recorded.EndedAt) && !call.Running:
-		calls = calls.Ended(nil, ErrInterrupted, recorded.StartedAt)
-		calls.Unrecorded = true
+		calls.Error, calls.EndedAt, calls.Unrecorded = interrupted, recorded.StartedAt, true
 	}
 	calls.Running = call.Running
 

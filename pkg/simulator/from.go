@@ -138,7 +138,16 @@ func (c *Cluster) restoreMembers() {
 			volume.Member = id
 		}
 		status := member.Answer
-		if status != nil && status.Reachable {
+		switch {
+		case status == nil || !status.Reachable:
+		case len(c.statuses) > 0 && status.ClusterID != c.clusterID:
+			if c.foreignData == nil {
+				c.foreignData = map[int]bool{}
+			}
+			c.foreignData[member.Ordinal] = true
+
+			continue
+		default:
 			c.statuses[id], c.clusterID = *status, status.ClusterID
 		}
 		if status != nil && status.Leads() || c.Leader == 0 && member.Serves() {

@@ -81,6 +81,14 @@ var _ = Describe("From", func() {
 		Expect(o.Pods[0].Containers).To(HaveLen(2), "the observation of the caller stays")
 	})
 
+	It("keeps a member of another cluster", func() {
+		observed(3)
+		o.Etcd.Members[2].ClusterID++
+		members := simulator.From(o, etcd, now, nil).Observe().Etcd.Members
+		Expect(members[1].ClusterID).To(Equal(members[0].ClusterID))
+		Expect(members[2].ClusterID).NotTo(Equal(members[0].ClusterID))
+	})
+
 	DescribeTable("continues with",
 		func(replicas int32, image string, change func(), expected ...string) {
 			observed(replicas)

@@ -71,7 +71,7 @@ type SnapshotAttempts struct {
 	// Generation of the Etcd that they are for. Another generation begins with no attempt.
 	Generation int64 `json:"generation,omitempty"`
 	// StartedAt is when the last attempt began. It is recorded before the attempt begins. If it is after EndedAt and no call runs, the
-	// operator was stopped during the attempt, which then counts as failed.
+	// operator was stopped during the attempt. The next one then follows after a pause.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// EndedAt is when the last attempt ended. Zero: none did.
 	EndedAt time.Time `json:"endedAt,omitzero"`

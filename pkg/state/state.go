@@ -79,6 +79,9 @@ func decode(text string) (s State, err error) {
 			return State{}, fmt.Errorf("the annotation %s cannot be read, restore it from a backup of the ManagedResource: %w", druidv1alpha1.ManagedResourceAnnotationState, err)
 		}
 	}
+	if header.Version < 1 {
+		return State{}, fmt.Errorf("the annotation %s has no version, restore it from a backup of the ManagedResource", druidv1alpha1.ManagedResourceAnnotationState)
+	}
 	if header.Version > Version {
 		return State{}, fmt.Errorf("the annotation %s has version %d, and this operator reads versions up to %d: use the operator that wrote it, or a newer one",
 			druidv1alpha1.ManagedResourceAnnotationState, header.Version, Version)
@@ -146,4 +149,15 @@ func Update(annotations map[string]string, change func(*State)) (map[string]stri
 	RemoveUnversioned(updated)
 
 	return updated, nil
+}
+
+// IsSame compares two records, with those of the store.
+func (s State) IsSame(other State) bool {
+	a, err := s.Encode()
+	if err != nil {
+		return false
+	}
+	b, err := other.Encode()
+
+	return err == nil && maps.Equal(a, b) && s.StoreError == other.StoreError
 }

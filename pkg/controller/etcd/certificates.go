@@ -21,6 +21,8 @@ import (
 type issued struct {
 	// manager issued it. Nil: nothing was issued, and nothing is left of earlier.
 	manager secretsmanager.Interface
+	// isPartial is true until all certificates are issued.
+	isPartial bool
 	// secrets are the certificates by the names of their configs.
 	secrets map[string]*corev1.Secret
 }
@@ -57,7 +59,8 @@ func (r *execution) Certificates(ctx context.Context, run *engine.Run) (secrets.
 
 // generate issues the certificates, in the stage that the rotation of their CAs has reached.
 func (r *execution) generate(ctx context.Context, run *engine.Run) (secrets.Names, error) {
-	t, i := run.Target, &issued{}
+	t, i := run.Target, &issued{isPartial: true}
+	r.issued[t.Source] = i
 	configs := secrets.ConfigsFor(t.Etcd, t.TLS, t.Rotation.Stage)
 	withOptions := make([]extensionssecretsmanager.SecretConfigWithOptions, 0, len(configs))
 	for _, config := range configs {
@@ -71,7 +74,7 @@ func (r *execution) generate(ctx context.Context, run *engine.Run) (secrets.Name
 	if i.secrets, err = extensionssecretsmanager.GenerateAllSecrets(ctx, i.manager, withOptions); err != nil {
 		return secrets.Names{}, fmt.Errorf("issuing certificates: %w", err)
 	}
-	r.issued[t.Source] = i
+	i.isPartial = false
 	run.RequeueWithin(i.renewal(t.Rotation, r.Clock.Now()))
 	if t.ContinuesRotation(run.Observation, r.Clock.Now()) {
 		run.RequeueWithin(stagePeriod) // this reconciliation has to record first that none is under way

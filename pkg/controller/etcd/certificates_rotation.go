@@ -112,6 +112,9 @@ func (r *execution) cleanupSecrets(ctx context.Context, run *engine.Run) error {
 	} else if err := r.deleteConnection(ctx, run.Target.Stored); err != nil {
 		return err
 	}
+	if newest := run.Newest(); newest != nil && t.Rotation.Stage != state.StageCompleteBundle && r.issuedFor(newest).isPartial {
+		return nil // it is not known what the newest generation needs
+	}
 	current := i.current(t.Etcd.Name)
 	if newest := run.Newest(); newest != nil && t.Rotation.Stage != state.StageCompleteBundle &&
 		slices.ContainsFunc(r.issuedFor(newest).current(t.Etcd.Name), func(name string) bool { return name != "" && !slices.Contains(current, name) }) {

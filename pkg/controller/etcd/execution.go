@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/controllerutils"
@@ -205,26 +204,19 @@ func recordOf(mr *resourcesv1alpha1.ManagedResource) (state.State, error) {
 	return recorded, nil
 }
 
-// checkRecord returns a conflict if the record on a ManagedResource has changed since it was observed: the next reconciliation observes it
-// again.
+// checkRecord returns a conflict if the ManagedResource, or the record on it, is another than the observed one: the next reconciliation observes
+// it again.
 func checkRecord(mr *resourcesv1alpha1.ManagedResource, o etcdcluster.Observation) error {
-	if mr == nil || !o.ManagedResource.Exists {
-		return nil
+	conflict := apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), o.ManagedResource.Name, errors.New("the record of the operator has changed"))
+	if (mr != nil) != o.ManagedResource.Exists || mr != nil && mr.UID != o.ManagedResource.UID {
+		return conflict
 	}
 	recorded, err := recordOf(mr)
 	if err != nil {
 		return err
 	}
-	live, err := recorded.Encode()
-	if err != nil {
-		return err
-	}
-	observed, err := o.State.Encode()
-	if err != nil {
-		return err
-	}
-	if !maps.Equal(live, observed) {
-		return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), mr.Name, errors.New("the record of the operator has changed"))
+	if mr != nil && !recorded.IsSame(o.State) {
+		return conflict
 	}
 
 	return nil

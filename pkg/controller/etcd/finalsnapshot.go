@@ -62,7 +62,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 		return err
 	}
 	etcd, before, leader := etcd.DeepCopy(), o.SnapshotCalls, o.Leader()
-	r.Snapshots.Run(etcd, func(ctx context.Context) etcdcluster.SnapshotCall {
+	isStarted := r.Snapshots.Run(etcd, func(ctx context.Context) etcdcluster.SnapshotCall {
 		// The sidecar ends by itself what takes longer than its own limit.
 		ctx, cancel := context.WithTimeout(ctx, helper.SnapshotTimeout(etcd)+time.Minute)
 		defer cancel()
@@ -75,6 +75,9 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 		}
 		return call
 	})
+	if !isStarted {
+		return errors.New("the operator starts no calls, since it is stopping or one is running")
+	}
 	return nil
 }
 

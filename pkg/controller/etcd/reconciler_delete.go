@@ -69,7 +69,11 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		r.deleteIssued,
 		r.releaseAllSecrets,
 	} {
-		if err := step(ctx, etcd); err != nil {
+		err := step(ctx, etcd)
+		if engine.IsInterrupted(err) {
+			return reconcile.Result{}, err
+		}
+		if err != nil {
 			return r.reportDeletion(ctx, etcd, err)
 		}
 	}

@@ -67,19 +67,28 @@ var _ = Describe("The record of the operator", func() {
 		Expect(k.PodsMade).To(Equal(4))
 	})
 
-	DescribeTable("is never guessed", func(text, message string) {
+	DescribeTable("is never guessed", func(text, message string, isRequested bool) {
 		mr := read()
 		mr.Annotations[prefix+"state"] = text
 		must(k.Client(nil).Update(ctx, mr))
-		update(func(*druidv1alpha1.Etcd) {})(k)
+		if isRequested {
+			update(func(*druidv1alpha1.Etcd) {})(k)
+		}
 
 		o.due = k.Clock.Now()
 		o.pass()
-		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring(message))))
+		if isRequested {
+			Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring(message))))
+		}
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(
+			HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring(message)))))
+		Expect(o.due).NotTo(BeZero(), "it is read again")
 		Expect(read().Annotations[prefix+"state"]).To(Equal(text))
 		Expect(k.PodsMade).To(Equal(4))
 	},
-		Entry("if it cannot be read", `{"version":1,`, "cannot be read"),
-		Entry("if a newer operator wrote it", `{"version":2,"size":5}`, "use the operator that wrote it, or a newer one"),
+		Entry("if it cannot be read", `{"version":1,`, "cannot be read", true),
+		Entry("if it cannot be read, and no annotation requests a reconciliation", `{"version":1,`, "cannot be read", false),
+		Entry("if a newer operator wrote it", `{"version":2,"size":5}`, "use the operator that wrote it, or a newer one", true),
+		Entry("if it has no version", `{}`, "has no version", true),
 	)
 })

@@ -14,6 +14,8 @@ import (
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
@@ -88,4 +90,30 @@ var _ = Describe("A new leader whose caches are stale at first", func() {
 		Entry("those of ManagedResources", "ManagedResource"),
 		Entry("those of pods and StatefulSets", "Pod", "StatefulSet"),
 	)
+
+	It("does not record another store while it does not observe the ManagedResource that records one", func() {
+		k := kube.New(scheme)
+		create(1, withStore)(k)
+		startOperator(k, nil).run()
+		store := func() string {
+			mr := &resourcesv1alpha1.ManagedResource{}
+			must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "druid-main"}, mr))
+
+			return mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
+		}
+		recorded := store()
+		Expect(recorded).NotTo(BeEmpty())
+		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Container = new("other") })(k)
+
+		o := startOperator(k, nil)
+		stale := staleClient{Client: k.Client(nil), cache: kube.New(scheme).Client(nil), kinds: []string{"ManagedResource"}}
+		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: k.Client(nil), Etcd: k.Connector(nil), Clock: k.Clock}
+		o.pass()
+		Expect(store()).To(Equal(recorded))
+		Expect(o.due).NotTo(BeZero(), "it reconciles again")
+
+		startOperator(k, nil).run()
+		Expect(store()).To(Equal(recorded))
+		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("StoreResolved")), HaveField("Reason", "StoreChanged"))))
+	})
 })

@@ -416,7 +416,15 @@ var _ = Describe("Steps of clusters of several members", func() {
 		create(3, plaintext)(k)
 		drive.run()
 		Expect(slices.Compact(told)).To(HaveExactElements("1 pods of 1 with 0 voters", "2 pods of 3 with 1 voters", "3 pods of 3 with 2 voters"))
-		Expect(drive.events).To(ContainElement(HavePrefix("Growing: Starting member 2 of 3")))
+		Expect(eventsOf(drive, "Growing")).To(HaveExactElements(HavePrefix("Growing: Starting member 2 of 3"), HavePrefix("Growing: Starting member 3 of 3")))
+	})
+
+	It("report each member that joins once, also with a store", func() {
+		k = kube.New(scheme)
+		drive = startOperator(k, nil)
+		create(3, withStore)(k)
+		drive.run()
+		Expect(eventsOf(drive, "Growing")).To(HaveExactElements(HavePrefix("Growing: Starting member 2 of 3"), HavePrefix("Growing: Starting member 3 of 3")))
 	})
 })
 
@@ -442,4 +450,9 @@ func targetOf(k *kube.Cluster, podName string) etcdclient.Target {
 	pod := &corev1.Pod{}
 	must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: podName}, pod))
 	return etcdclient.Target{Address: pod.Status.PodIP + ":2379"}
+}
+
+// eventsOf returns the events with a reason.
+func eventsOf(o *operator, reason string) []string {
+	return slices.DeleteFunc(slices.Clone(o.events), func(event string) bool { return !strings.HasPrefix(event, reason+": ") })
 }

@@ -188,7 +188,7 @@ func (g *HandBack) recordHandBack(ctx context.Context, mr *resourcesv1alpha1.Man
 // isSpecWritten is true if the newest generation of an Etcd is the spec that an interrupted hand-back wrote. It follows the
 // generation at which the hand-back began, and its spec is complete.
 func isSpecWritten(etcd, complete *druidv1alpha1.Etcd, recorded state.State) bool {
-	return recorded.HandBack == etcd.Generation-1 &&
+	return recorded.HandBack != 0 && recorded.HandBack == etcd.Generation-1 &&
 		equality.Semantic.DeepEqual(etcd.Spec, complete.Spec)
 }
 

@@ -194,6 +194,13 @@ var _ = Describe("GiveBack", func() {
 			Expect(resume()).To(MatchError(ContainSubstring("waiting for ManagedResource druid-stable")))
 		})
 
+		It("is not assumed for a first generation that is not rolled out, although its spec is complete", func() {
+			handed.Generation, handed.Status.ObservedGeneration = 1, nil
+			Expect(c.Update(ctx, handed)).To(Succeed())
+			_, handBack = start(handed, managedResource("stable", nil))
+			Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("its newest generation is not rolled out")))
+		})
+
 		It("does not continue after the operator was active again", func() {
 			handed.Status.ObservedGeneration, rotation = new(int64(3)), `{"stage":"Prepared"}`
 			Expect(resume()).To(MatchError(ContainSubstring("rotated")))
