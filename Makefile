@@ -4,7 +4,7 @@ export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 
 SEED = go run -C hack/seed .
-TEST = go run ./hack/testrun
+TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # The modules of this repository with Go code.
 LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper hack/seed/modules/pause hack/seed/modules/provisioner test/rules
@@ -19,7 +19,7 @@ help: ## Show this list
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and put it into your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down seed-status test test-unit test-integration test-e2e test-soak test-update-golden generate format tidy check check-generate build image deploy: needs-go
+up down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate build image deploy: needs-go
 
 ##@ Run it
 
@@ -53,9 +53,9 @@ test-integration: ## Run the controllers against a kube-apiserver
 test-e2e: ## Run the end-to-end tests on the local seed
 	@$(TEST) e2e
 
-.PHONY: test-soak
-test-soak: ## Run the long repetitions on the local seed; not part of `make test`
-	@$(TEST) soak
+.PHONY: test-long
+test-long: ## Run the long random and repeated tests for hours; not part of `make test`
+	@$(TEST) long
 
 .PHONY: test-update-golden
 test-update-golden: ## Write the golden files; review the difference before you commit it

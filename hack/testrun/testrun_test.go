@@ -5,214 +5,136 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
+	"encoding/json"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
+	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gbytes"
 )
 
-var _ = Describe("reading go test -json", func() {
-	read := func(stream string) (Result, string) {
-		var out bytes.Buffer
+// events is a report of gotestsum. Each argument is the action, the test and the output, with one blank between them.
+func events(lines ...string) string {
+	report := ""
 
-		report := NewGoReport(&out)
-		ExpectWithOffset(1, report.Read(bufio.NewReader(strings.NewReader(stream)))).To(Succeed())
-
-		return report.Result(), out.String()
+	for _, line := range lines {
+		words := append(strings.SplitN(line, " ", 3), "", "")
+		encoded, _ := json.Marshal(event{Action: words[0], Package: "x", Test: words[1], Output: words[2]}) // four strings never fail
+		report += string(encoded) + "\n"
 	}
 
-	It("counts specs where Ginkgo runs, and subtests where it does not", func() {
-		stream, err := os.ReadFile("testdata/mixed.json")
-		Expect(err).NotTo(HaveOccurred())
+	return report
+}
 
-		result, out := read(string(stream))
+const specsOfX = "output TestX P [PENDING]\nthing pends\nx_test.go:5\n\nSummarizing 1 Failure:\n  \x1b[38;5;9m[FAIL]\x1b[0m \x1b[0mthing \x1b[1m[It] fails\x1b[0m\n" +
+	"\x1b[1mFAIL!\x1b[0m -- \x1b[1m1 Passed\x1b[0m | 1 Failed | 2 Flaked | 1 Pending | 1 Skipped\n"
 
-		Expect(result.Passed).To(Equal(2), "one spec and one subtest")
-		Expect(result.Failed).To(ConsistOf("example.com/x.TestX: thing [It] fails: Expected <int>: 1 to equal <int>: 2"))
-		Expect(result.Skipped).To(ConsistOf(
-			"example.com/x.TestX: thing pends",
-			"example.com/x.TestX: a spec that -ginkgo.v names",
-			"example.com/x.TestPlain/b: x_test.go:4: because",
-		))
-		Expect(out).To(ContainSubstring("to equal"), "what failed is shown in full")
-		Expect(out).To(ContainSubstring("FAIL example.com/x (2 passed, 1 failed, 3 skipped)"))
-	})
+var _ = DescribeTable("The counts of a report", func(exitCode, report string, expected Result) {
+	Expect(Count([]byte(report), "step", exitCode)).To(Equal(expected))
+},
+	Entry("each spec of a function that runs Ginkgo", "1", events(specsOfX, "fail TestX", "fail"), Result{
+		Passed: 1, Failed: []string{"x.TestX: thing [It] fails"}, Skipped: []string{"x.TestX: thing pends", "x.TestX: a spec that -ginkgo.v names"},
+	}),
+	Entry("each subtest, but not its parent", "0",
+		events("run TestA", "run TestB", "run TestA/one", "pass TestA/one", "run TestA/two", "output TestA/two \tx_test.go:4: because\n", "skip TestA/two", "pass TestB", "pass TestA", "pass"),
+		Result{Passed: 2, Skipped: []string{"x.TestA/two: x_test.go:4: because"}}),
+	Entry("a suite whose set-up fails", "1", events("output TestX FAIL! -- 0 Passed | 0 Failed | 0 Pending | 0 Skipped\n", "fail TestX", "fail"), Result{Failed: []string{"x.TestX"}}),
+	Entry("a test that ends its process", "1", events("run TestX", "fail"), Result{Failed: []string{"x.TestX"}}),
+	Entry("a package that does not compile", "1", events("start", "fail"), Result{Failed: []string{"x"}}),
+	Entry("a step without a test", "0", events("start", "skip"), Result{Failed: []string{"step: no test ran"}}),
+	Entry("a step without a report", "0", "", Result{Failed: []string{"step: no test ran"}}),
+	Entry("a command that fails although its tests pass", "3", events("pass TestX", "pass"), Result{Passed: 1, Failed: []string{"step: exit code 3"}}),
+	Entry("a report that was not finished", "130", events("pass TestX", "pass")+`{"Action":`, Result{Passed: 1, Failed: []string{"step: unexpected EOF"}}),
+	Entry("the specs of Ginkgo's own report", "1", `[{"SuiteSucceeded": false, "SpecReports": [
+		{"LeafNodeType": "It", "LeafNodeText": "passes", "State": "passed"},
+		{"LeafNodeType": "It", "LeafNodeText": "fails", "State": "panicked", "Failure": {"Message": "no\n way"}},
+		{"LeafNodeType": "It", "LeafNodeText": "is pending", "State": "pending"},
+		{"LeafNodeType": "It", "LeafNodeText": "skips", "State": "skipped", "NumAttempts": 1, "Failure": {"Message": "no seed"}},
+		{"LeafNodeType": "It", "LeafNodeText": "has another label", "State": "skipped"},
+		{"LeafNodeType": "BeforeSuite", "State": "passed"},
+		{"LeafNodeType": "AfterSuite", "State": "failed"}]}]`, Result{
+		Passed: 1, Failed: []string{"fails: no way", "AfterSuite: "}, Skipped: []string{"is pending: pending", "skips: no seed"},
+	}),
+	Entry("a suite of Ginkgo that fails as a whole", "1", `[{"SuiteDescription": "E2E", "SpecialSuiteFailureReasons": ["timed out"]}]`, Result{Failed: []string{"E2E: [timed out]"}}),
+)
 
-	It("counts a package that does not build as a failure and shows the compiler's message", func() {
-		result, out := read(`{"ImportPath":"example.com/x","Action":"build-output","Output":"x.go:1: undefined: y\n"}
-{"Action":"start","Package":"example.com/x"}
-{"Action":"fail","Package":"example.com/x","Elapsed":0,"FailedBuild":"example.com/x"}
-`)
-		Expect(result).To(Equal(Result{Failed: []string{"example.com/x"}}))
-		Expect(out).To(ContainSubstring("undefined: y"))
-	})
+var _ = Describe("run.sh", func() {
+	var out *gbytes.Buffer
 
-	It("counts a suite whose set-up fails before any spec as a failure", func() {
-		result, _ := read(`{"Action":"output","Package":"p","Test":"TestP","Output":"FAIL! -- 0 Passed | 0 Failed | 0 Pending | 0 Skipped\n"}
-{"Action":"fail","Package":"p","Test":"TestP"}
-{"Action":"fail","Package":"p"}
-`)
-		Expect(result).To(Equal(Result{Failed: []string{"p.TestP"}}))
-	})
+	// start starts the named suites of the file with the content.
+	start := func(content string, names ...string) *exec.Cmd {
+		GinkgoHelper()
 
-	It("counts nothing for a package without tests", func() {
-		result, out := read(`{"Action":"start","Package":"p"}
-{"Action":"output","Package":"p","Output":"?   \tp\t[no test files]\n"}
-{"Action":"skip","Package":"p","Elapsed":0}
-`)
-		Expect(result).To(Equal(Result{}))
-		Expect(out).To(BeEmpty())
-	})
-})
+		folder := GinkgoT().TempDir()
+		file := filepath.Join(folder, "suites.sh")
+		Expect(os.WriteFile(file, []byte(content), 0o600)).To(Succeed())
 
-type writerFunc func([]byte) (int, error)
+		out = gbytes.NewBuffer()
+		command := exec.Command("./run.sh", names...)
+		command.Env = append(os.Environ(), "TESTRUN_SUITES="+file, "TMPDIR="+folder)
+		command.Stdout, command.Stderr = io.MultiWriter(out, GinkgoWriter), GinkgoWriter
+		Expect(command.Start()).To(Succeed())
 
-func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-var _ = Describe("reading Ginkgo's report", func() {
-	It("counts specs by their state and leaves those of another suite alone", func() {
-		path := filepath.Join(GinkgoT().TempDir(), "report.json")
-		Expect(os.WriteFile(path, []byte(`[{"SuiteSucceeded": false, "SpecReports": [
-			{"LeafNodeType": "It", "LeafNodeText": "passes", "State": "passed"},
-			{"LeafNodeType": "It", "LeafNodeText": "breaks", "State": "panicked"},
-			{"LeafNodeType": "It", "LeafNodeText": "waits", "State": "pending"},
-			{"LeafNodeType": "It", "LeafNodeText": "is asked to stop", "State": "skipped", "Failure": {"Message": "no seed"}},
-			{"LeafNodeType": "It", "LeafNodeText": "says nothing", "State": "skipped", "NumAttempts": 1},
-			{"LeafNodeType": "It", "LeafNodeText": "is filtered out", "State": "skipped"},
-			{"LeafNodeType": "BeforeSuite", "State": "passed"},
-			{"LeafNodeType": "AfterSuite", "State": "failed"}]}]`), 0o600)).To(Succeed())
-
-		result, err := ReadGinkgoReport(path)
-
-		Expect(err).NotTo(HaveOccurred())
-		Expect(result).To(Equal(Result{
-			Passed:  1,
-			Failed:  []string{"breaks", "AfterSuite"},
-			Skipped: []string{"waits: pending", "is asked to stop: no seed", "says nothing: no reason given"},
-		}))
-	})
-
-	It("fails without a report", func() {
-		_, err := ReadGinkgoReport(filepath.Join(GinkgoT().TempDir(), "report.json"))
-		Expect(err).To(MatchError(ContainSubstring("no report")))
-	})
-})
-
-var _ = Describe("running a suite", func() {
-	var out bytes.Buffer
-
-	run := func(suite Suite) Result {
-		out.Reset()
-		return Runner{Root: GinkgoT().TempDir(), Logs: GinkgoT().TempDir(), Out: &out}.Run(context.Background(), suite)
+		return command
 	}
 
-	It("continues after a step that fails", func() {
-		result := run(Suite{Name: "s", Steps: []Step{{Command: []string{"false"}}, {Command: []string{"true"}}}})
-		Expect(result.Passed).To(Equal(1))
-		Expect(result.Failed).To(ConsistOf("s: false: exit status 1"))
+	It("continues after a failed step and ends with the counts", func() {
+		Expect(start("default_suites=(a b)\na_runs=first b_runs=second c_runs=third\na() { command_step false; command_step true; }\nb() { command_step true; }\nc() { command_step false; }\n").Wait()).NotTo(Succeed())
+		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m00s   1 passed, 1 failed\nb +0m00s   1 passed, 0 failed\nall +0m\d\ds   2 passed, 1 failed\n\n2 passed, 1 failed\n$`))
 	})
 
-	It("counts what crashes, does not build or has no test as a failure, and shows why", func() {
+	It("runs the suites that are named, and succeeds if all tests do", func() {
+		Expect(start("a_runs=first b_runs=second\na() { command_step false; }\nb() { command_step true; }\n", "b").Wait()).To(Succeed())
+		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 0 failed\n"))
+	})
+
+	It("refuses a suite that does not exist", func() {
+		Expect(start("a_runs=first\na() { :; }\n", "a", "run_suites").Wait()).NotTo(Succeed())
+		Expect(out.Contents()).To(BeEmpty())
+	})
+
+	It("counts a failed set-up, and does not run the steps after it", func() {
+		Expect(start("a_runs=first\na() { false || failed 'set-up: seed' || return; command_step true; }\n", "a").Wait()).NotTo(Succeed())
+		Expect(string(out.Contents())).To(ContainSubstring("--- FAIL: a: set-up: seed\n"))
+		Expect(string(out.Contents())).To(HaveSuffix("\n0 passed, 1 failed\n"))
+	})
+
+	It("counts packages that pass, fail, crash or do not compile, and shows why", func() {
 		root := GinkgoT().TempDir()
 		for path, content := range map[string]string{
-			"go.mod":               "module example.com/x\n\ngo 1.26\n",
-			"fine/x_test.go":       "package x\n\nimport \"testing\"\n\nfunc TestFine(*testing.T) {}\n",
-			"broken/x_test.go":     "package x\n\nfunc f() { undefined() }\n",
-			"panicking/x_test.go":  "package x\n\nimport \"testing\"\n\nfunc TestPanic(*testing.T) { panic(\"no way\") }\n",
-			"exiting/x_test.go":    "package x\n\nimport (\n\"os\"\n\"testing\"\n)\n\nfunc TestMain(*testing.M) { os.Exit(3) }\n",
-			"none/none.go":         "package none\n",
-			"elsewhere/go.mod":     "module example.com/y\n\ngo 1.26\n",
-			"elsewhere/nothing.go": "package y\n",
+			"go.mod":              "module example.com/x\n\ngo 1.26\n",
+			"passes/x_test.go":    "package x\n\nimport \"testing\"\n\nfunc TestFine(*testing.T) {}\n",
+			"skips/x_test.go":     "package x\n\nimport \"testing\"\n\nfunc TestSkip(t *testing.T) { t.Skip(\"no seed\") }\n",
+			"panics/x_test.go":    "package x\n\nimport \"testing\"\n\nfunc TestPanic(*testing.T) { panic(\"no way\") }\n",
+			"exits/x_test.go":     "package x\n\nimport (\n\"os\"\n\"testing\"\n)\n\nfunc TestMain(*testing.M) { os.Exit(3) }\n",
+			"undefined/x_test.go": "package x\n\nfunc f() { undefined() }\n",
+			"untested/x.go":       "package x\n",
 		} {
 			Expect(os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o700)).To(Succeed())
 			Expect(os.WriteFile(filepath.Join(root, path), []byte(content), 0o600)).To(Succeed())
 		}
 
-		out.Reset()
-		result := Runner{Root: root, Logs: GinkgoT().TempDir(), Out: &out}.Run(context.Background(),
-			Suite{Name: "s", Steps: []Step{{Count: GoTest}, {Count: GoTest, Dir: "elsewhere"}}})
-
-		Expect(result.Passed).To(Equal(1))
-		Expect(result.Failed).To(ConsistOf(
-			"example.com/x/broken", "example.com/x/panicking.TestPanic", "example.com/x/exiting", "s: step 2 has run no test"))
-		Expect(out.String()).To(And(ContainSubstring("undefined: undefined"), ContainSubstring("no way")))
+		Expect(start("a_runs=first\na() { go_test "+root+" ./...; }\n", "a").Wait()).NotTo(Succeed())
+		text := string(out.Contents())
+		Expect(text).To(And(ContainSubstring("undefined: undefined"), ContainSubstring("no way")))
+		for _, name := range []string{"exits", "panics.TestPanic", "undefined"} {
+			Expect(text).To(ContainSubstring("\n--- FAIL: example.com/x/" + name + "\n"))
+		}
+		Expect(text).To(MatchRegexp(`\nSkipped: example.com/x/skips.TestSkip: .*no seed`))
+		Expect(text).To(HaveSuffix("\n1 passed, 3 failed\n"))
 	})
 
-	It("lets all processes of a command clean up when it is interrupted", func() {
-		out.Reset()
-
-		ctx, cancel := context.WithCancel(context.Background())
-		result := Runner{Root: GinkgoT().TempDir(), Logs: GinkgoT().TempDir(), Out: writerFunc(func(p []byte) (int, error) {
-			cancel() // it has started
-			return out.Write(p)
-		})}.Run(ctx, Suite{Name: "s", Steps: []Step{{Command: []string{"sh", "-c", `trap : INT; sh -c "echo started; exec sleep 600"; echo cleaned`}}}})
-
-		Expect(result.Failed).NotTo(BeEmpty())
-		Expect(out.String()).To(Equal("started\ncleaned\n"))
-	})
-
-	It("hands what the set-ups export to the steps", func() {
-		result := run(Suite{
-			Name: "s",
-			Setups: []Setup{
-				{Command: []string{"sh", "-c", `echo starting; echo "export IGNORED=\"there\""`}},
-				{Command: []string{"sh", "-c", `echo building >&2; echo first; echo last`}, As: "FOLDER"},
-				{Command: []string{"sh", "-c", `echo 'export SEED="there"'; echo 'export PATH="/x:""$PATH"'`}, Exports: true},
-			},
-			Steps: []Step{{Command: []string{"sh", "-c", `test "$SEED/$FOLDER/$IGNORED" = there/last/ && expr "$PATH" : "/x:.*/bin"`}}},
-		})
-		Expect(result).To(Equal(Result{Passed: 1}), out.String())
-		Expect(out.String()).To(And(ContainSubstring("starting"), ContainSubstring("building")), "progress is shown")
-		Expect(out.String()).NotTo(ContainSubstring("first"))
-	})
-
-	It("counts a failed set-up and does not run the steps", func() {
-		result := run(Suite{Name: "s", Setups: []Setup{{Command: []string{"false"}}}, Steps: []Step{{Command: []string{"true"}}}})
-		Expect(result).To(Equal(Result{Failed: []string{"s: set-up: false: exit status 1"}}))
-	})
-})
-
-var _ = Describe("choosing suites", func() {
-	all := []Suite{{Name: "a"}, {Name: "b"}, {Name: "long", OnRequest: true}}
-
-	It("takes all but those on request when none is named", func() {
-		Expect(choose(all, nil)).To(HaveLen(2))
-	})
-
-	It("takes those that are named, in the order of the table", func() {
-		Expect(choose(all, []string{"long", "a"})).To(Equal([]Suite{{Name: "a"}, {Name: "long", OnRequest: true}}))
-	})
-
-	It("refuses a name that does not exist and lists those that do", func() {
-		_, err := choose(all, []string{"c"})
-		Expect(err).To(MatchError(`no suite is called "c"; there are a, b, long`))
-	})
-})
-
-var _ = Describe("the summary", func() {
-	It("ends with the counts over all, alone on the last line", func() {
-		var out bytes.Buffer
-
-		WriteSummary(&out, []Row{{Name: "unit", Took: 90 * time.Second, Result: Result{Passed: 3}}}, Result{Passed: 3, Failed: []string{"x"}})
-
-		Expect(out.String()).To(ContainSubstring("--- FAIL: x\n"), "because tools search logs for it")
-		Expect(out.String()).To(HaveSuffix("\n3 passed, 1 failed\n"))
-		Expect(out.String()).To(MatchRegexp(`unit +1m30s +3 passed, 0 failed`))
-	})
-
-	It("names what was skipped", func() {
-		var out bytes.Buffer
-
-		WriteSummary(&out, nil, Result{Passed: 3, Skipped: []string{"p.TestX: because"}})
-
-		Expect(out.String()).To(ContainSubstring("p.TestX: because"))
-		Expect(out.String()).To(MatchRegexp(`all +0s +3 passed, 0 failed, 1 skipped\n`))
-		Expect(out.String()).To(HaveSuffix("\n3 passed, 0 failed\n"))
+	It("lets the processes of a test clean up when it is interrupted, and runs no other", func() {
+		command := start("a_runs=first b_runs=second\na() { command_step sh -c 'trap : INT; sh -c \"echo started; exec sleep 600\"; echo cleaned'; command_step echo later; }\nb() { command_step echo later; }\n", "a", "b")
+		Eventually(out).Should(gbytes.Say("started"))
+		Expect(command.Process.Signal(syscall.SIGTERM)).To(Succeed())
+		Expect(command.Wait()).NotTo(Succeed())
+		Expect(string(out.Contents())).To(And(ContainSubstring("\ncleaned\n"), Not(ContainSubstring("later")), ContainSubstring("--- FAIL: a: interrupted\n")))
+		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 1 failed\n"))
 	})
 })

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+#
+# SPDX-License-Identifier: Apache-2.0
+
+# Runs the suites whose names are given, or the default ones: see suites.sh. A failed test, step or suite does not stop the others.
+# The last lines are the skipped and the failed tests, the time of each suite, and `N passed, M failed`. The whole output and
+# the reports stay in a temporary folder. SIGINT and SIGTERM interrupt the tests, which then clean up.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+suites_file=${TESTRUN_SUITES:-hack/testrun/suites.sh}
+# shellcheck source=hack/testrun/suites.sh
+. "$suites_file"
+
+logs=$(mktemp -d -t testrun-XXXXXX) || exit 1
+results=$logs/results interrupted=$logs/interrupted steps=0
+
+# command_step COMMAND... is one test, which passes if the command does.
+command_step() {
+	[[ ! -e $interrupted ]] || return
+	if "$@"; then echo "passed 1" >>"$results"; else failed "$*: exit code $?"; fi
+}
+
+# go_test FOLDER ARGUMENT... runs `go test` with the arguments in the folder.
+go_test() {
+	start_step || return
+	local gotestsum
+	# Not by `go tool`: it repeats a signal that gotestsum got, and a second one ends gotestsum at once.
+	gotestsum=$(go tool -modfile="$PWD/hack/tools/go.mod" -n gotestsum)
+	(cd "$1" && exec "$gotestsum" --format=pkgname --format-hide-empty-pkg --format-icons=text --jsonfile="$report" -- "${@:2}")
+	count $?
+}
+
+# ginkgo ARGUMENT... runs the specs of one package in several processes. The command has the version of the library, which go.mod pins.
+ginkgo() {
+	start_step || return
+	go run github.com/onsi/ginkgo/v2/ginkgo --keep-going --json-report="${report##*/}" --output-dir="$logs" "$@"
+	count $?
+}
+
+start_step() {
+	[[ ! -e $interrupted ]] || return
+	report=$logs/$suite-$((++steps)).json
+}
+
+count() { go run ./hack/testrun "$suite step $steps" "$1" "$report" >>"$results" || failed "step $steps cannot be counted"; }
+
+failed() {
+	echo "failed $suite: $1" >>"$results"
+	return 1
+}
+
+# counts RESULTS writes the sums.
+counts() {
+	awk '{n[$1] += $1 == "passed" ? $2 : 1} END {printf "%d passed, %d failed%s\n", n["passed"], n["failed"], n["skipped"] ? ", " n["skipped"] " skipped" : ""}' "$1"
+}
+
+# row NAME SECONDS RESULTS writes the line of one suite.
+row() { printf '%-12s %5dm%02ds   %s\n' "$1" $(($2 / 60)) $(($2 % 60)) "$(counts "$3")"; }
+
+run_suites() {
+	local rows='' start
+	trap : INT # it ends the test that runs
+
+	for suite in "$@"; do
+		start=$SECONDS steps=0 results=$logs/$suite.results description=${suite}_runs
+		echo "passed 0" >"$results"
+		printf '\n=== %s: %s\n' "$suite" "${!description}"
+		"$suite"
+		[[ ! -e $interrupted ]] || failed interrupted
+		cat "$results" >>"$logs/results"
+		rows+=$(row "$suite" $((SECONDS - start)) "$results")$'\n'
+		[[ ! -e $interrupted ]] || break
+	done
+
+	printf '\nOutput and reports: %s\n' "$logs"
+	sed -n 's/^skipped /Skipped: /p' "$logs/results"
+	sed -n 's/^failed /--- FAIL: /p' "$logs/results" # as tools that read logs search for it
+	printf '\n%s%s\n\n' "$rows" "$(row all "$SECONDS" "$logs/results")"
+	counts <(grep -v ^skipped "$logs/results")
+}
+
+(($#)) || set -- "${default_suites[@]}"
+for suite in "$@"; do
+	description=${suite}_runs
+	if [[ -z ${!description:-} ]]; then
+		echo "no suite is called $suite; there are $(sed -n 's/^\([a-z0-9]*\)_runs=.*/\1/p' "$suites_file" | tr '\n' ' ')" >&2
+		exit 2
+	fi
+done
+
+# The tests and tee are in a process group of their own, so that a signal reaches all processes of a test as SIGINT.
+set -m
+run_suites "$@" </dev/null 2>&1 | tee -i "$logs/output.log" &
+set +m
+group=$(jobs -p %%)
+trap 'touch "$interrupted"; kill -INT -- -"$group"' INT TERM
+while kill -0 $! 2>/dev/null; do wait $!; done
+
+[[ $(tail -n 1 "$logs/output.log") =~ ^[1-9][0-9]*\ passed,\ 0\ failed$ ]]

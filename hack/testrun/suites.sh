@@ -1,0 +1,69 @@
+# shellcheck shell=bash disable=SC2034,SC2154 # run.sh uses and sets the variables
+# SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+#
+# SPDX-License-Identifier: Apache-2.0
+
+# The suites: a variable that says what runs, and a function with the steps. See run.sh for the kinds of steps.
+
+default_suites=(check unit integration e2e) # of `make test`
+
+check_runs="linters of code and prose, generated files up to date"
+check() {
+	command_step make --no-print-directory check
+	command_step make --no-print-directory check-generate
+}
+
+unit_runs="pure packages, goldens, chart, alerts, docs, and the tools of the repository"
+unit() {
+	list_packages ./... '/test/integration/|/test/e2e' || return
+	go_test . "${packages[@]}"
+	go_test hack/seed/modules/etcd-wrapper ./...
+	# These modules read files of other modules, which Go's cache of results does not check.
+	go_test hack/seed -count=1 ./...
+	go_test test/rules -count=1 ./...
+}
+
+integration_runs="controllers against a kube-apiserver (builds it when the cache has none)"
+integration() {
+	find_assets || return
+	# Most of the time goes into waiting for controllers, so that two packages run at the same time.
+	list_packages ./test/integration/... /test/integration/hostile || return
+	go_test . -count=1 -p=2 -timeout=20m "${packages[@]}"
+	# This package compares times, so that no other test may run at the same time.
+	go_test . -count=1 -timeout=20m ./test/integration/hostile/...
+}
+
+e2e_runs="end-to-end tests on the local seed (starts it if it does not run)"
+e2e() {
+	start_seed || return
+	# Ginkgo orders the files of the suite by this seed. With it, the migration test, which replaces the operator, runs last.
+	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!soak' ./test/e2e
+}
+
+long_runs="random clusters, random crashes and long repetitions; on request only"
+long() {
+	SIMULATIONS=1000 go_test . -count=1 -timeout=2h ./pkg/planner
+	find_assets && CRASH_SEED=random go_test . -count=1 -timeout=2h ./test/integration/clusters
+	start_seed || return
+	ginkgo --procs=4 --timeout=6h --label-filter=soak ./test/e2e
+}
+
+# list_packages PATTERN EXCLUDED sets packages to those of the pattern, without those that the expression matches.
+list_packages() {
+	read -r -d '' -a packages < <(go list "$1" | grep -Ev "$2")
+	((${#packages[@]})) || failed "set-up: go list $1"
+}
+
+find_assets() {
+	KUBEBUILDER_ASSETS=$(go run -C hack/seed . assets | tail -n 1) || failed "set-up: seed assets" || return
+	export KUBEBUILDER_ASSETS
+	echo "set-up took $((SECONDS - start)) seconds"
+}
+
+start_seed() {
+	local exports
+	go run -C hack/seed . up || failed "set-up: seed up" || return
+	exports=$(go run -C hack/seed . env) || failed "set-up: seed env" || return
+	eval "$exports"
+	echo "set-up took $((SECONDS - start)) seconds"
+}
