@@ -7,7 +7,7 @@ SEED = go run -C hack/seed .
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # The modules of this repository with Go code.
-LINTED = . hack/seed hack/seed/modules/coredns hack/seed/modules/etcd-wrapper hack/seed/modules/pause hack/seed/modules/provisioner test/rules
+LINTED = . hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper hack/seed/modules/pause test/rules
 
 .DEFAULT_GOAL = help
 

@@ -5,6 +5,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -227,7 +228,7 @@ func (b Builder) dir(m Module) (string, error) {
 }
 
 func (b Builder) source(m Module) string {
-	return filepath.Join(b.Layout.Root, "hack", "seed", "modules", m.Name)
+	return filepath.Join(b.Layout.Root, "hack", "seed", "modules", cmp.Or(m.Directory, m.Name))
 }
 
 // Operator builds the operator from the checkout and returns the path of the binary. Go's build cache decides what is

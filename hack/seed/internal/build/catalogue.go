@@ -8,14 +8,21 @@ package build
 import "strings"
 
 // kubernetesVersion is the version that the Kubernetes programs report, since a build from modules has no version. It
-// must be the version in modules/kubernetes/go.mod.
-const kubernetesVersion = "v1.35.4"
+// must be the version in modules/cluster/go.mod.
+const kubernetesVersion = "v1.36.4"
 
-// Module is a directory below hack/seed/modules. Its go.mod pins the versions of its programs.
+// cluster is the directory of the programs that share most of their packages with each other and with the operator. Its go.mod has the
+// versions of the operator's go.mod, so that Go compiles each package once.
+const cluster = "cluster"
+
+// Module is a set of programs that are built together.
 type Module struct {
-	// Name is the name of the directory.
+	// Name is unique. It begins the name of the directory with the programs in the cache.
 	Name string
-	// Programs maps the names of the binaries to their packages.
+	// Directory is the directory below hack/seed/modules whose go.mod pins the versions of the programs. Modules may share a
+	// directory. Empty means Name.
+	Directory string
+	// Programs maps the names of the binaries to their packages. A package of the directory itself begins with ".".
 	Programs map[string]string
 	// LinkerFlags are added to the linker flags of all modules.
 	LinkerFlags string
@@ -38,13 +45,13 @@ const (
 // Catalogue returns all modules in the order in which they are built.
 func Catalogue() []Module {
 	return []Module{
-		{Name: Etcd, Programs: map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3"}},
-		{Name: Kubernetes, Programs: kubernetesPrograms(), LinkerFlags: kubernetesLinkerFlags()},
+		{Name: Etcd, Directory: cluster, Programs: map[string]string{"etcd": "go.etcd.io/etcd/server/v3", "etcdctl": "go.etcd.io/etcd/etcdctl/v3"}},
+		{Name: Kubernetes, Directory: cluster, Programs: kubernetesPrograms(), LinkerFlags: kubernetesLinkerFlags()},
 		{Name: Pause, Programs: map[string]string{"pause": "."}},
-		{Name: Coredns, Programs: map[string]string{"coredns": "."}},
-		{Name: Provisioner, Programs: map[string]string{"provisioner": "."}},
-		{Name: ResourceManager, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
-		{Name: Helm, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
+		{Name: Coredns, Directory: cluster, Programs: map[string]string{"coredns": "./coredns"}},
+		{Name: Provisioner, Directory: cluster, Programs: map[string]string{"provisioner": "./provisioner"}},
+		{Name: ResourceManager, Directory: cluster, Programs: map[string]string{"gardener-resource-manager": "github.com/gardener/gardener/cmd/gardener-resource-manager"}},
+		{Name: Helm, Directory: cluster, Programs: map[string]string{"helm": "helm.sh/helm/v3/cmd/helm"}},
 		{Name: BackupRestore, Programs: map[string]string{"etcdbrctl": "github.com/gardener/etcd-backup-restore"}},
 		{Name: EtcdWrapper, Programs: map[string]string{"etcd-wrapper": "."}},
 		{Name: ObjectStore, Programs: map[string]string{"versitygw": "github.com/versity/versitygw/cmd/versitygw"}},

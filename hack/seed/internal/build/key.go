@@ -18,13 +18,17 @@ import (
 const keyLength = 12
 
 // Key returns the key of a module's build. It changes with go.mod, go.sum, the sources without tests, the programs, the
-// flags and the version of Go.
+// flags and the version of Go. It does not change with the sources of other modules in the same directory.
 func Key(dir string, m Module, goVersion string) (string, error) {
 	hash := sha256.New()
 	// Package fmt prints maps in the order of their keys.
 	_, _ = fmt.Fprintf(hash, "%s\n%v\n%s\n", goVersion, m.Programs, m.LinkerFlags)
 
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() && filepath.Dir(path) == dir && !m.hasSources(entry.Name()) {
+			return filepath.SkipDir
+		}
+
 		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -49,4 +53,15 @@ func Key(dir string, m Module, goVersion string) (string, error) {
 	}
 
 	return hex.EncodeToString(hash.Sum(nil))[:keyLength], nil
+}
+
+// hasSources is true if a program of the module is built from the directory with the name, or from the one above it.
+func (m Module) hasSources(directory string) bool {
+	for _, pkg := range m.Programs {
+		if pkg == "." || pkg == "./"+directory {
+			return true
+		}
+	}
+
+	return false
 }

@@ -5,12 +5,15 @@
 package build_test
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"golang.org/x/mod/modfile"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 )
@@ -67,49 +70,132 @@ var _ = Describe("Key", func() {
 	})
 })
 
+var _ = Describe("Key of a module that shares its directory", func() {
+	It("changes with go.mod and its own sources, and with no others", func() {
+		dir := GinkgoT().TempDir()
+		write := func(name, content string) {
+			Expect(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)).To(Succeed())
+		}
+		keys := func() (string, string) {
+			one, err := build.Key(dir, build.Module{Programs: map[string]string{"one": "./one"}}, "go1.26.8")
+			Expect(err).NotTo(HaveOccurred())
+			tool, err := build.Key(dir, build.Module{Programs: map[string]string{"tool": "example.org/tool"}}, "go1.26.8")
+			Expect(err).NotTo(HaveOccurred())
+
+			return one, tool
+		}
+
+		write("go.mod", "module m\n")
+		write("one/main.go", "package main\n")
+		one, tool := keys()
+
+		write("two/main.go", "package main\n")
+		sameOne, sameTool := keys()
+		Expect([]string{sameOne, sameTool}).To(Equal([]string{one, tool}))
+
+		write("one/main.go", "package main // changed\n")
+		otherOne, sameTool := keys()
+		Expect(otherOne).NotTo(Equal(one))
+		Expect(sameTool).To(Equal(tool))
+
+		write("go.mod", "module n\n")
+		anotherOne, otherTool := keys()
+		Expect(anotherOne).NotTo(Equal(otherOne))
+		Expect(otherTool).NotTo(Equal(tool))
+	})
+})
+
 var _ = Describe("Catalogue", func() {
 	modules := filepath.Join("..", "..", "modules")
 
-	It("contains exactly the modules in the directory", func() {
+	goMod := func(directory string) *modfile.File {
+		GinkgoHelper()
+
+		path := filepath.Join(directory, "go.mod")
+		content, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		parsed, err := modfile.Parse(path, content, nil)
+		Expect(err).NotTo(HaveOccurred())
+
+		return parsed
+	}
+
+	It("contains exactly the directories of modules", func() {
 		entries, err := os.ReadDir(modules)
 		Expect(err).NotTo(HaveOccurred())
 
-		var names []string
+		names := sets.New[string]()
 		for _, entry := range entries {
-			names = append(names, entry.Name())
+			names.Insert(entry.Name())
 		}
 
-		var listed []string
+		directories := sets.New[string]()
 		for _, module := range build.Catalogue() {
-			listed = append(listed, module.Name)
+			directories.Insert(cmp.Or(module.Directory, module.Name))
 		}
 
-		Expect(listed).To(ConsistOf(names))
+		Expect(directories).To(Equal(names))
 	})
 
-	It("contains only programs that the modules pin", func() {
+	It("contains only programs that the modules pin or contain", func() {
 		for _, module := range build.Catalogue() {
-			content, err := os.ReadFile(filepath.Join(modules, module.Name, "go.mod"))
-			Expect(err).NotTo(HaveOccurred())
+			directory := filepath.Join(modules, cmp.Or(module.Directory, module.Name))
+
+			var pinned []string
+			for _, tool := range goMod(directory).Tool {
+				pinned = append(pinned, tool.Path)
+			}
 
 			for _, pkg := range module.Programs {
-				if pkg != "." {
-					Expect(strings.Fields(string(content))).To(ContainElement(pkg), module.Name)
+				if strings.HasPrefix(pkg, ".") {
+					Expect(filepath.Join(directory, pkg, "main.go")).To(BeARegularFile())
+				} else {
+					Expect(pinned).To(ContainElement(pkg), module.Name)
 				}
 			}
 		}
 	})
 
 	It("sets the pinned version in the Kubernetes programs", func() {
-		content, err := os.ReadFile(filepath.Join(modules, "kubernetes", "go.mod"))
-		Expect(err).NotTo(HaveOccurred())
-
 		for _, module := range build.Catalogue() {
-			if module.Name == "kubernetes" {
-				Expect(module.LinkerFlags).To(ContainSubstring("component-base/version.gitVersion=v1.35.4 "))
+			if module.Name == build.Kubernetes {
+				Expect(module.LinkerFlags).To(ContainSubstring("component-base/version.gitVersion=" + versions(goMod(filepath.Join(modules, "cluster")))["k8s.io/kubernetes"] + " "))
+			}
+		}
+	})
+
+	// Otherwise `seed up` compiles thousands of packages twice.
+	DescribeTable("pins the programs of the cluster to the versions that other modules are built with", func(directory string) {
+		cluster := versions(goMod(filepath.Join(modules, "cluster")))
+
+		shared := 0
+		for path, version := range versions(goMod(directory)) {
+			if other, is := cluster[path]; is {
+				shared++
+
+				Expect(other).To(Equal(version), path)
 			}
 		}
 
-		Expect(string(content)).To(ContainSubstring("k8s.io/kubernetes v1.35.4"))
-	})
+		Expect(shared).To(BeNumerically(">", 20))
+	},
+		Entry("the operator", filepath.Join("..", "..", "..", "..")),
+		Entry("the seed", filepath.Join("..", "..")),
+	)
 })
+
+// versions returns the version of each module that the file requires or replaces.
+func versions(file *modfile.File) map[string]string {
+	result := map[string]string{}
+
+	for _, require := range file.Require {
+		result[require.Mod.Path] = require.Mod.Version
+	}
+
+	for _, replace := range file.Replace {
+		result[replace.Old.Path] = replace.New.Version
+	}
+
+	return result
+}
