@@ -63,6 +63,7 @@ find_assets() {
 start_seed() {
 	local exports
 	go run -C hack/seed . up || failed "set-up: seed up" || return
+	go run -C hack/seed . object-store || failed "set-up: seed object-store" || return
 	exports=$(go run -C hack/seed . env) || failed "set-up: seed env" || return
 	eval "$exports"
 	echo "set-up took $((SECONDS - start)) seconds"

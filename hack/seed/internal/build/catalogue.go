@@ -42,6 +42,19 @@ const (
 	ObjectStore     = "object-store"
 )
 
+// Initial returns the names of the modules that a cluster needs to start. The others are built when a command needs them.
+func Initial() []string {
+	var names []string
+
+	for _, module := range Catalogue() {
+		if module.Name != ObjectStore {
+			names = append(names, module.Name)
+		}
+	}
+
+	return names
+}
+
 // Catalogue returns all modules in the order in which they are built.
 func Catalogue() []Module {
 	return []Module{

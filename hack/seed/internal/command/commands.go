@@ -37,6 +37,9 @@ func commands() []command {
 		{name: "load-image", args: "[TAR...]", help: "load docker archives into every node; without any, build and load the operator's image", changes: true, run: func(ctx context.Context, s *seed.Seed, args []string, _ io.Writer) error {
 			return s.LoadImages(ctx, args)
 		}},
+		{name: "object-store", help: "build the object store and load its image into every node", changes: true, run: func(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error {
+			return s.LoadObjectStore(ctx)
+		}},
 		{name: "partition", args: "NODE", help: "disconnect the node from the network", changes: true, run: onNode((*seed.Seed).Partition)},
 		{name: "heal", args: "NODE", help: "connect the node to the network again", changes: true, run: onNode((*seed.Seed).Heal)},
 		{name: "stop-node", args: "NODE", help: "stop the node as a power cut does; its volumes stay", changes: true, run: onNode((*seed.Seed).StopNode)},
@@ -65,7 +68,11 @@ func runBuild(ctx context.Context, s *seed.Seed, _ []string, _ io.Writer) error 
 		return err
 	}
 
-	s.Out.Println("%d modules and %d images are in %s", len(build.Catalogue()), len(archives), s.Layout.Cache)
+	if _, err := s.PackObjectStore(ctx); err != nil {
+		return err
+	}
+
+	s.Out.Println("%d modules and %d images are in %s", len(build.Catalogue()), len(archives)+1, s.Layout.Cache)
 
 	return nil
 }

@@ -44,9 +44,11 @@ var busyboxCommands = []string{
 // home is the directory to which the sidecar and the wrapper write. Its owner is the user of the pods.
 func home() Directory { return Directory{Path: "/home/nonroot", Mode: 0o700, Owner: Nonroot} }
 
+// nonroot is the user and the group of images that do not run as root.
+var nonroot = fmt.Sprintf("%d:%d", Nonroot, Nonroot)
+
 // Catalogue returns the images of every seed. The programs must have been built.
 func Catalogue(b build.Builder) ([]Spec, error) {
-	nonroot := fmt.Sprintf("%d:%d", Nonroot, Nonroot)
 	links := map[string]string{}
 
 	for _, command := range busyboxCommands {
@@ -65,20 +67,34 @@ func Catalogue(b build.Builder) ([]Spec, error) {
 		{build.Coredns, "coredns", Spec{Tag: CorednsTag}},
 		{build.BackupRestore, "etcdbrctl", Spec{Tag: BackupRestoreTag, Aliases: []string{firstBackupRestore}, User: nonroot, Directories: []Directory{home()}}},
 		{build.EtcdWrapper, "etcd-wrapper", Spec{Tag: EtcdWrapperTag, Aliases: []string{firstEtcdWrapper}, User: nonroot, Directories: []Directory{home()}}},
-		{build.ObjectStore, "versitygw", Spec{Tag: ObjectStoreTag, User: nonroot}},
 	} {
-		path, err := b.Program(program.module, program.name)
+		spec, err := program.spec.withProgram(b, program.module, program.name)
 		if err != nil {
 			return nil, err
 		}
 
-		spec := program.spec
-		spec.Entrypoint = []string{"/" + program.name}
-		spec.Files = []File{{Source: path, Target: "/" + program.name}}
 		specs = append(specs, spec)
 	}
 
 	return specs, nil
+}
+
+// ObjectStore returns the image of the object store. Its program must have been built.
+func ObjectStore(b build.Builder) (Spec, error) {
+	return Spec{Tag: ObjectStoreTag, User: nonroot}.withProgram(b, build.ObjectStore, "versitygw")
+}
+
+// withProgram returns the image with the program as its only file and entrypoint.
+func (s Spec) withProgram(b build.Builder, module, name string) (Spec, error) {
+	path, err := b.Program(module, name)
+	if err != nil {
+		return Spec{}, err
+	}
+
+	s.Entrypoint = []string{"/" + name}
+	s.Files = []File{{Source: path, Target: "/" + name}}
+
+	return s, nil
 }
 
 // Operator returns the image with the binary. It is the image of the Dockerfile in the root directory, but without the
@@ -94,7 +110,7 @@ func Operator(binary string) (Spec, error) {
 	return Spec{
 		Tag:        OperatorRepository + ":" + hex.EncodeToString(sum[:])[:12],
 		Entrypoint: []string{"/gardener-extension-etcd-druid"},
-		User:       fmt.Sprintf("%d:%d", Nonroot, Nonroot),
+		User:       nonroot,
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    "gardener-extension-etcd-druid",
 			"org.opencontainers.image.source":   "https://github.com/gardener/gardener-extension-etcd-druid",

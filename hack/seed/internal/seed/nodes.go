@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/build"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/image"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/layout"
 	"github.com/gardener/gardener-extension-etcd-druid/hack/seed/internal/network"
@@ -124,6 +125,43 @@ func (s *Seed) loadOperator(ctx context.Context) (string, error) {
 	}
 
 	return tag, forEach(s.existingNodes(), func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
+}
+
+// PackObjectStore builds the object store, packs its image, and returns the path of the archive. `up` does not call it: an Etcd with a
+// Local store needs no object store, whose first build takes a minute.
+func (s *Seed) PackObjectStore(ctx context.Context) (string, error) {
+	if err := s.Builder.Ensure(ctx, build.ObjectStore); err != nil {
+		return "", err
+	}
+
+	spec, err := image.ObjectStore(s.Builder)
+	if err != nil {
+		return "", err
+	}
+
+	dir := filepath.Join(s.Layout.Images(), "object-store")
+
+	archive, err := image.Ensure(spec, dir)
+	if err != nil {
+		return "", err
+	}
+
+	return archive, image.KeepOnly(dir, archive)
+}
+
+// LoadObjectStore loads the image of the object store into every node that does not have it.
+func (s *Seed) LoadObjectStore(ctx context.Context) error {
+	nodes := s.existingNodes()
+	if len(nodes) == 0 {
+		return fmt.Errorf("no node to load the object store into; start one with %s", s.start())
+	}
+
+	archive, err := s.PackObjectStore(ctx)
+	if err != nil {
+		return err
+	}
+
+	return forEach(nodes, func(n layout.Node) error { return s.nodes.EnsureImages(ctx, n, []string{archive}) })
 }
 
 // PackOperator builds the operator and writes its image to the file as a docker archive. It does not need a seed.

@@ -27,13 +27,13 @@ import (
 
 const startTimeout = 4 * time.Minute
 
-// Build builds every program and creates every image.
+// Build builds the programs and creates the images that a cluster needs to start.
 func (s *Seed) Build(ctx context.Context) ([]string, error) {
 	if err := build.EnsurePackages(ctx, s.Out); err != nil {
 		return nil, err
 	}
 
-	if err := s.Builder.Ensure(ctx); err != nil {
+	if err := s.Builder.Ensure(ctx, build.Initial()...); err != nil {
 		return nil, err
 	}
 
