@@ -3,7 +3,8 @@
 export CGO_ENABLED = 0
 export GOFLAGS = -trimpath -buildvcs=false
 
-SEED = go run -C hack/seed .
+# The compiler of the seed needs less time with more memory. The seed removes the variable before it starts programs.
+SEED = GOGC=400 go run -C hack/seed .
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # The modules of this repository with Go code.

@@ -16,6 +16,8 @@ import (
 )
 
 func main() {
+	_ = os.Unsetenv("GOGC") // the Makefile sets it for the compiler of this program only
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := command.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 
