@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # Runs the suites whose names are given, or the default ones: see suites.sh. A failed test, step or suite does not stop the others.
-# The last lines are the skipped and the failed tests, the time of each suite, and `N passed, M failed`. The whole output and
-# the reports stay in a temporary folder. SIGINT and SIGTERM interrupt the tests, which then clean up.
+# The last lines are the skipped and the failed tests, the time of each suite, and `N passed, M failed`. The whole output (output.log)
+# and the reports stay in a temporary folder. SIGINT and SIGTERM interrupt the tests, which then clean up.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
@@ -62,12 +62,13 @@ row() { printf '%-12s %5dm%02ds   %s\n' "$1" $(($2 / 60)) $(($2 % 60)) "$(counts
 run_suites() {
 	local rows='' start
 	trap : INT # it ends the test that runs
+	echo "Output and reports: $logs"
 
 	for suite in "$@"; do
 		start=$SECONDS steps=0 results=$logs/$suite.results description=${suite}_runs
 		echo "passed 0" >"$results"
 		printf '\n=== %s: %s\n' "$suite" "${!description}"
-		"$suite"
+		(trap : INT && "$suite") # its environment does not reach the next suite
 		[[ ! -e $interrupted ]] || failed interrupted
 		cat "$results" >>"$logs/results"
 		rows+=$(row "$suite" $((SECONDS - start)) "$results")$'\n'

@@ -7,9 +7,11 @@ package main
 import (
 	"encoding/json"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -138,3 +140,48 @@ var _ = Describe("run.sh", func() {
 		Expect(string(out.Contents())).To(HaveSuffix("\n1 passed, 1 failed\n"))
 	})
 })
+
+var _ = Describe("suites.sh", func() {
+	It("runs each package that has tests in one suite", func() {
+		root, err := filepath.Abs(filepath.Join("..", ".."))
+		Expect(err).NotTo(HaveOccurred())
+		suites, err := os.ReadFile("suites.sh") // by this process, so that Go's cache of results depends on it
+		Expect(err).NotTo(HaveOccurred())
+
+		// The steps print the folders of the packages instead.
+		command := exec.Command("bash", "-c", string(suites)+`
+command_step() { :; }
+failed() { echo "$1"; }
+find_assets() { :; }
+start_seed() { :; }
+go_test() { mapfile -t args < <(printf '%s\n' "${@:2}" | grep -v ^-) && go list -C "$1" -e -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' "${args[@]}"; }
+ginkgo() { realpath "${!#}"; }
+for suite in "${default_suites[@]}"; do "$suite"; done`)
+		command.Dir, command.Stderr = root, GinkgoWriter
+		out, err := command.Output()
+		Expect(err).NotTo(HaveOccurred())
+
+		Expect(strings.Fields(string(out))).To(ConsistOf(foldersWithTests(root)))
+	})
+})
+
+func foldersWithTests(root string) []string {
+	GinkgoHelper()
+
+	var folders []string
+
+	Expect(filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != root && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata"):
+			return filepath.SkipDir
+		case strings.HasSuffix(path, "_test.go") && !slices.Contains(folders, filepath.Dir(path)):
+			folders = append(folders, filepath.Dir(path))
+		}
+
+		return nil
+	})).To(Succeed())
+
+	return folders
+}
