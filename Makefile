@@ -55,7 +55,7 @@ test-e2e: ## Run the end-to-end tests on the local seed
 	@$(TEST) e2e
 
 .PHONY: test-long
-test-long: ## Run the long random and repeated tests for hours; not part of `make test`
+test-long: ## Run other random seeds and long repetitions; not part of `make test`
 	@$(TEST) long
 
 .PHONY: test-update-golden

@@ -28,7 +28,7 @@ go_test() {
 	local gotestsum
 	# Not by `go tool`: it repeats a signal that gotestsum got, and a second one ends gotestsum at once.
 	gotestsum=$(go tool -modfile="$PWD/hack/tools/go.mod" -n gotestsum)
-	(cd "$1" && exec "$gotestsum" --format=pkgname --format-hide-empty-pkg --format-icons=text --jsonfile="$report" -- "${@:2}")
+	(cd "$1" && exec "$gotestsum" --format="${format:-pkgname}" --format-hide-empty-pkg --format-icons=text --jsonfile="$report" -- "${@:2}")
 	count $?
 }
 

@@ -6,6 +6,7 @@
 # The suites: a variable that says what runs, and a function with the steps. See run.sh for the kinds of steps.
 
 default_suites=(check unit integration e2e) # of `make test`
+long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
 check() {
@@ -37,15 +38,19 @@ e2e_runs="end-to-end tests on the local seed (starts it if it does not run)"
 e2e() {
 	start_seed || return
 	# Ginkgo orders the files of the suite by this seed. With it, the migration test, which replaces the operator, runs last.
-	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!soak' ./test/e2e
+	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ./test/e2e
 }
 
-long_runs="random clusters, random crashes and long repetitions; on request only"
+long_runs="other random seeds, and long repetitions on the local seed; on request only"
 long() {
-	SIMULATIONS=1000 go_test . -count=1 -timeout=2h ./pkg/planner
-	find_assets && CRASH_SEED=random go_test . -count=1 -timeout=2h ./test/integration/clusters
+	local format=standard-verbose # the output of passed tests contains the seeds, which repeat a run
+	SIMULATIONS=$long_simulations go_test . -count=1 -timeout=2h ./pkg/planner
+	API_SEED=random go_test . -count=1 ./pkg/apis/druid/v1alpha1
+	find_assets && for ((i = 0; i < long_crash_rounds; i++)); do
+		CRASH_SEED=random go_test . -count=1 -timeout=20m ./test/integration/clusters
+	done
 	start_seed || return
-	ginkgo --procs=4 --timeout=6h --label-filter=soak ./test/e2e
+	ginkgo --procs=4 --timeout=6h --label-filter=long ./test/e2e
 }
 
 # list_packages PATTERN EXCLUDED sets packages to those of the pattern, without those that the expression matches. A package that

@@ -16,7 +16,7 @@ import (
 // soakRounds is how often the test deletes the pod, which takes about a quarter of an hour.
 const soakRounds = 30
 
-var _ = Describe("The repeated loss of a pod", Label("soak"), func() {
+var _ = Describe("The repeated loss of a pod", Label("long"), func() {
 	It("loses no acknowledged key", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "soak-lost-pod")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))

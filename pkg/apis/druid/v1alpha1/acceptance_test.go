@@ -59,7 +59,7 @@ var _ = Describe("CustomResourceDefinitions compared to those of the etcd-druid 
 	DescribeTable("accept the same objects and changes, but for a list of differences",
 		func(name string, corpus corpus, expected ...string) {
 			c := newComparison(name)
-			random := rand.New(rand.NewSource(acceptanceSeed))
+			random := rand.New(rand.NewSource(randomSeed(acceptanceSeed)))
 			for _, object := range corpus.cases {
 				c.creation(object)
 			}
