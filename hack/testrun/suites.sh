@@ -38,7 +38,7 @@ e2e_runs="end-to-end tests on the local seed (starts it if it does not run)"
 e2e() {
 	start_seed || return
 	# Ginkgo orders the files of the suite by this seed. With it, the migration test, which replaces the operator, runs last.
-	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ./test/e2e
+	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
 }
 
 long_runs="other random seeds, and long repetitions on the local seed; on request only"
