@@ -92,11 +92,14 @@ for suite in "$@"; do
 done
 
 # The tests and tee are in a process group of their own, so that a signal reaches all processes of a test as SIGINT.
+group=
+interrupt() { [[ -z $group || ! -e $interrupted ]] || kill -INT -- -"$group"; }
+trap 'touch "$interrupted"; interrupt' INT TERM
 set -m
 run_suites "$@" </dev/null 2>&1 | tee -i "$logs/output.log" &
 set +m
 group=$(jobs -p %%)
-trap 'touch "$interrupted"; kill -INT -- -"$group"' INT TERM
+interrupt # if the signal arrived before the group was known
 while kill -0 $! 2>/dev/null; do wait $!; done
 
 [[ $(tail -n 1 "$logs/output.log") =~ ^[1-9][0-9]*\ passed,\ 0\ failed$ ]]

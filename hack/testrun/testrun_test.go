@@ -87,7 +87,7 @@ var _ = Describe("run.sh", func() {
 
 	It("continues after a failed step and ends with the counts", func() {
 		Expect(start("default_suites=(a b)\na_runs=first b_runs=second c_runs=third\na() { command_step false; command_step true; }\nb() { command_step true; }\nc() { command_step false; }\n").Wait()).NotTo(Succeed())
-		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m00s   1 passed, 1 failed\nb +0m00s   1 passed, 0 failed\nall +0m\d\ds   2 passed, 1 failed\n\n2 passed, 1 failed\n$`))
+		Expect(string(out.Contents())).To(MatchRegexp(`(?s)=== a: first.*=== b: second.*\n--- FAIL: a: false: exit code 1\n\na +0m\d\ds   1 passed, 1 failed\nb +0m\d\ds   1 passed, 0 failed\nall +0m\d\ds   2 passed, 1 failed\n\n2 passed, 1 failed\n$`))
 	})
 
 	It("runs the suites that are named, and succeeds if all tests do", func() {
