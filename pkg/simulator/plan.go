@@ -107,7 +107,7 @@ type simulation struct {
 	lines    []Line
 }
 
-// requested returns the wanted Etcd as it would be stored, with the annotation that requests its rollout.
+// requested returns the wanted Etcd as it would be stored, with the annotation that requests its rollout, and without the one that suspends it.
 func requested(stored, wanted *druidv1alpha1.Etcd) *druidv1alpha1.Etcd {
 	etcd := wanted.DeepCopy()
 	etcd.Generation = 1
@@ -117,6 +117,7 @@ func requested(stored, wanted *druidv1alpha1.Etcd) *druidv1alpha1.Etcd {
 			etcd.Generation++
 		}
 	}
+	delete(etcd.Annotations, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 
 	return etcd

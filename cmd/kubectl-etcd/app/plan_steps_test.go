@@ -81,6 +81,13 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			changed: func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" },
 			steps:   []any{step("delete pod main-0", "which a single member cannot avoid"), "end: " + done},
 		}),
+		Entry("for another label, although the reconciliation is suspended", planCase{
+			changed: func(etcd *druidv1alpha1.Etcd) {
+				etcd.Spec.Labels["role"] = "other"
+				annotate("druid.gardener.cloud/suspend-etcd-spec-reconcile", "")(etcd)
+			},
+			steps: []any{step("delete pod main-0", "which a single member cannot avoid"), "end: " + done},
+		}),
 		Entry("for a hibernation without a store", planCase{
 			changed: hibernate,
 			steps:   []any{"end: spec.replicas is 0 and no pod runs; the data is kept"},
