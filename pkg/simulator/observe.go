@@ -43,11 +43,12 @@ func (c *Cluster) Refresh() {
 	c.Objects.Etcd = c.responses()
 }
 
-// isQueried is false for a single member, unless a restore is requested: the observer does not query it.
+// isQueried is false for a single member, unless a restore is requested: the observer does not query it. The members that run count too, whatever
+// the newest spec says.
 func (c *Cluster) isQueried() bool {
 	_, restores := c.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 
-	return c.Etcd.Spec.Replicas != 1 || restores
+	return c.Etcd.Spec.Replicas != 1 || len(c.Members) > 1 || restores
 }
 
 // responses returns what the members respond.

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package target_test
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
+	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
+)
+
+const (
+	suspended = "druid.gardener.cloud/suspend-etcd-spec-reconcile"
+	operation = "druid.gardener.cloud/operation"
+)
+
+var (
+	now      = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	config   = target.Config{Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "new"}}, LocalStoreRoots: backupstore.LocalRoots{"/var/buckets"}}
+	accepted = func(generation int64) *state.Accepted {
+		return &state.Accepted{Generation: generation, Defaults: state.Defaults{Images: state.Images{EtcdWrapper: "old"}}, Spec: &fixture.Etcd(fixture.WithReplicas(3)).Spec}
+	}
+	// running is the observation of a cluster whose generation 1 was accepted.
+	running = func() etcdcluster.Observation {
+		return etcdcluster.Observation{
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-test", AppliesStatefulSet: true},
+			StatefulSet:     etcdcluster.StatefulSet{Exists: true, Name: "test"},
+			State:           state.State{Accepted: accepted(1)},
+		}
+	}
+	problemOf = func(err error) string {
+		GinkgoHelper()
+		if err == nil {
+			return ""
+		}
+		problem := plan.AsProblem(err)
+		Expect(problem).NotTo(BeNil())
+
+		return string(problem.Kind) + " " + problem.Reason + string(problem.Code) + ": " + problem.Error()
+	}
+	generation = func(generation int64) func(*druidv1alpha1.Etcd) {
+		return func(etcd *druidv1alpha1.Etcd) {
+			etcd.Generation, etcd.Status.ObservedGeneration = generation, new(int64(1))
+		}
+	}
+	invalid = func(etcd *druidv1alpha1.Etcd) {
+		fixture.WithStore("S3")(etcd)
+		etcd.Spec.Backup.Store.EndpointOverride = new("https://user:password@host")
+	}
+)
+
+var _ = Describe("Admit", func() {
+	DescribeTable("decides whether the newest generation is rolled out, and with what",
+		func(o etcdcluster.Observation, autoReconcile bool, problem, image string, options ...func(*druidv1alpha1.Etcd)) {
+			c := config
+			c.AutoReconcile = autoReconcile
+			t := target.ForNewest(fixture.Etcd(options...))
+			Expect(t.Problem()).NotTo(HaveOccurred())
+			Expect(problemOf(t.Admit(o, c))).To(HavePrefix(problem))
+			if image == "" {
+				Expect(t.Accepted).To(BeNil())
+
+				return
+			}
+			Expect(t.Accepted.Defaults.Images.EtcdWrapper).To(Equal(image))
+			Expect(t.Accepted.Generation).To(Equal(t.Stored.Generation))
+			Expect(t.Accepted.Spec).To(HaveValue(Equal(t.Canonical.Spec)))
+		},
+		Entry("of a new Etcd", etcdcluster.Observation{}, false, "", "new"),
+		Entry("of an accepted generation, with the defaults of then", running(), false, "", "old", generation(1)),
+		Entry("of a later generation without a request", running(), false, "Skipped OperationAnnotationMissing", "", generation(2)),
+		Entry("of a later generation with a request", running(), false, "", "new", generation(2), fixture.WithAnnotation(operation, "reconcile")),
+		Entry("of a later generation with auto-reconcile", running(), true, "", "new", generation(2)),
+		Entry("of an accepted generation with a request, with the defaults of now", running(), false, "", "new", generation(1), fixture.WithAnnotation(operation, "reconcile")),
+		Entry("of a suspended Etcd, first of all", running(), false, "Skipped Suspended", "", generation(2), invalid, fixture.WithAnnotation(suspended, "")),
+		Entry("of an invalid spec, only once it is requested", running(), false, "Skipped OperationAnnotationMissing", "", generation(2), invalid),
+		Entry("of an invalid spec that is requested", running(), true, "Refused ERR_INVALID_SPEC: spec.backup.store.endpointOverride", "new", generation(2), invalid),
+	)
+})
+
+var _ = Describe("ForLastAccepted", func() {
+	newest := func() *target.Target {
+		return target.ForNewest(fixture.Etcd(generation(2), fixture.WithAnnotation(operation, "reconcile"), fixture.WithAnnotation("druid.gardener.cloud/restore", "from-store"),
+			fixture.WithAnnotation("druid.gardener.cloud/rotate-ca", "start"), fixture.WithAnnotation("resources.druid.gardener.cloud/allow-unhealthy-pod-eviction", "")))
+	}
+
+	It("returns the accepted spec, with the annotations that describe the Etcd", func() {
+		t := target.ForLastAccepted(newest(), running(), true)
+		Expect(t.Source).To(Equal(target.LastAccepted))
+		Expect(t.Stored.Generation).To(BeEquivalentTo(1))
+		Expect(t.Etcd.Spec.Replicas).To(BeEquivalentTo(3))
+		Expect(t.Stored.Annotations).To(And(HaveLen(2), HaveKey("resources.druid.gardener.cloud/allow-unhealthy-pod-eviction"), HaveKey("druid.gardener.cloud/rotate-ca")))
+	})
+
+	DescribeTable("returns nothing", func(change func(*etcdcluster.Observation)) {
+		o := running()
+		change(&o)
+		Expect(target.ForLastAccepted(newest(), o, true)).To(BeNil())
+	},
+		Entry("without a ManagedResource", func(o *etcdcluster.Observation) { o.ManagedResource.Exists = false }),
+		Entry("while the ManagedResource is deleted", func(o *etcdcluster.Observation) { o.ManagedResource.Deleting = true }),
+		Entry("while the Etcd is handed back", func(o *etcdcluster.Observation) { o.State.HandBack = -1 }),
+		Entry("without a recorded spec", func(o *etcdcluster.Observation) { o.State.Accepted.Spec = nil }),
+		Entry("when a user has removed the record of the store", func(o *etcdcluster.Observation) {
+			o.State.Accepted.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "p"}
+		}),
+	)
+
+	DescribeTable("knows whether the accepted generation was completed", func(recorded bool, lastOperation string, blocked, expected bool) {
+		o, etcd := running(), newest()
+		o.State.Accepted.Completed = recorded
+		etcd.Stored.Status.LastOperation = &druidv1alpha1.LastOperation{State: druidv1alpha1.LastOperationState(lastOperation)}
+		Expect(target.ForLastAccepted(etcd, o, blocked).IsCompleted()).To(Equal(expected))
+	},
+		Entry("from the record", true, "Error", true, true),
+		Entry("from the last operation, before that reports the newest generation", false, "Succeeded", true, true),
+		Entry("not from an operation that failed", false, "Error", true, false),
+	)
+})
+
+var _ = Describe("CheckOwnership", func() {
+	DescribeTable("refuses objects that do not belong to the Etcd", func(change func(*etcdcluster.Observation), expected string) {
+		o := running()
+		change(&o)
+		err := target.ForNewest(fixture.Etcd()).CheckOwnership(o)
+		if expected == "" {
+			Expect(err).NotTo(HaveOccurred())
+
+			return
+		}
+		Expect(err).To(MatchError(ContainSubstring(expected)))
+		Expect(plan.AsProblem(err)).To(And(HaveField("Kind", plan.ProblemRefused), HaveField("Foreign", true)))
+	},
+		Entry("not its own StatefulSet", func(o *etcdcluster.Observation) { o.StatefulSet.OwnerUID = "uid" }, ""),
+		Entry("not a StatefulSet that its ManagedResource applies", func(*etcdcluster.Observation) {}, ""),
+		Entry("a StatefulSet without an owner", func(o *etcdcluster.Observation) { o.ManagedResource.AppliesStatefulSet = false }, "StatefulSet test in namespace test-ns"),
+		Entry("a StatefulSet of another owner", func(o *etcdcluster.Observation) { o.StatefulSet.OwnerUID, o.StatefulSet.Foreign = "other", true }, "StatefulSet test"),
+		Entry("a claim", func(o *etcdcluster.Observation) { o.ForeignClaims = []etcdcluster.Claim{{Name: "test-test-0"}} }, "PersistentVolumeClaim test-test-0"),
+	)
+})
+
+var _ = Describe("ResolveStore", func() {
+	recorded := func(hostPath string) func(*etcdcluster.Observation) {
+		return func(o *etcdcluster.Observation) {
+			o.State.Store = &state.Store{Provider: "Local", Container: "test-bucket", Prefix: "test-ns/test", HostPath: hostPath}
+		}
+	}
+	mounted := func(folder string) func(*etcdcluster.Observation) {
+		return func(o *etcdcluster.Observation) { o.StatefulSet.LocalStore = folder }
+	}
+	secret := func(hostPath string) func(*etcdcluster.Observation) {
+		return func(o *etcdcluster.Observation) { o.LocalStore.HostPath = hostPath }
+	}
+
+	DescribeTable("finds the directory of a Local store", func(source target.Source, hostPath, problem string, changes ...func(*etcdcluster.Observation)) {
+		o := running()
+		for _, change := range changes {
+			change(&o)
+		}
+		t := target.ForNewest(fixture.Etcd(fixture.WithLocalStore()))
+		t.Source = source
+		Expect(problemOf(t.ResolveStore(o, config))).To(HavePrefix(problem))
+		Expect(t.StoreResolution).NotTo(BeNil())
+		if problem != "" {
+			Expect(t.Store).To(BeNil())
+
+			return
+		}
+		Expect(t.Store.HostPath).To(Equal(hostPath))
+	},
+		Entry("that its Secret names", target.Newest, "/var/buckets", "", secret("/var/buckets")),
+		Entry("not one that the configuration does not list", target.Newest, "", "Refused ERR_RESOLVE_STORE: spec.backup.store", secret("/etc")),
+		Entry("not another than the recorded one", target.Newest, "", "Refused ERR_RESOLVE_STORE: spec.backup.store: snapshots went to directory \"/old\"", secret("/var/buckets"), recorded("/old")),
+		Entry("not without the Secret", target.Newest, "", "Failed ERR_RESOLVE_STORE: reading Secret x", func(o *etcdcluster.Observation) { o.LocalStore.Error = "reading Secret x: no" }),
+		Entry("of the accepted generation, that the StatefulSet mounts", target.LastAccepted, "/old", "", recorded("/old"), mounted("/old/test-bucket")),
+		Entry("of the accepted generation, not one that nothing mounts", target.LastAccepted, "", "Refused ERR_RESOLVE_STORE", recorded("/old")),
+		Entry("not if the record cannot be read", target.Newest, "", "Refused ERR_RESOLVE_STORE: the annotation", func(o *etcdcluster.Observation) { o.State.StoreError = "no JSON" }),
+	)
+
+	It("resolves nothing without a store", func() {
+		t := target.ForNewest(fixture.Etcd())
+		Expect(t.ResolveStore(running(), config)).To(Succeed())
+		Expect(t.Store).To(BeNil())
+	})
+})
+
+var _ = Describe("ResolveTLS", func() {
+	It("fails without the facts that it depends on", func() {
+		o := running()
+		o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionSecrets, Message: "no"}}
+		Expect(problemOf(target.ForNewest(fixture.Etcd()).ResolveTLS(o, now))).To(Equal("Failed ERR_OBSERVE: reading Secrets: no"))
+	})
+
+	It("begins a rotation that is requested, until it is recorded", func() {
+		etcd := fixture.Etcd(fixture.WithAnnotation("druid.gardener.cloud/rotate-ca", "start"))
+		etcd.Spec.Etcd.EnableTLS = new(true)
+		t, o := target.ForNewest(etcd), running()
+		o.State.TLS, o.State.Rotation = state.TLSModes{Client: state.ModeManaged, Peer: state.ModeManaged}, &state.Rotation{}
+		o.Issued = []etcdcluster.IssuedSecret{{Name: "test-client-ca-1", ConfigName: secrets.ConfigNamesFor("test").ClientCA, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(1e5 * time.Hour)}}
+		o.StatefulSet.TLS = etcdcluster.MountedTLS{ClientCA: "test-client-ca-1", Server: "test-server-1", PeerCA: "test-peer-ca-1", Peer: "test-peer-1"}
+		Expect(t.ResolveTLS(o, now)).To(Succeed())
+		Expect(t.TLS).To(Equal(o.State.TLS))
+		Expect(t.Rotation).To(And(HaveField("Stage", state.StagePrepareBundle), HaveField("StartedAt", BeTemporally("==", now))))
+		Expect(t.BeginsRotation(o)).To(BeTrue())
+
+		o.State.Rotation = &t.Rotation
+		Expect(t.ResolveTLS(o, now.Add(time.Hour))).To(Succeed())
+		Expect(t.BeginsRotation(o)).To(BeFalse())
+	})
+})
