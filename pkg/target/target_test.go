@@ -45,7 +45,7 @@ var (
 			return ""
 		}
 		problem := plan.AsProblem(err)
-		Expect(problem).NotTo(BeNil())
+		Expect(problem != nil).To(BeTrue(), err.Error())
 
 		return string(problem.Kind) + " " + problem.Reason + string(problem.Code) + ": " + problem.Error()
 	}
