@@ -117,10 +117,17 @@ func (p *pass) readBackupEntries(ctx context.Context) error {
 		return nil
 	}
 	list := &extensionsv1alpha1.BackupEntryList{}
-	if err := p.Reader.List(ctx, list, client.MatchingFields{BackupEntryIndex: p.etcd.Namespace}); err != nil {
+	var options []client.ListOption
+	if !p.Unindexed {
+		options = append(options, client.MatchingFields{BackupEntryIndex: p.etcd.Namespace})
+	}
+	if err := p.Reader.List(ctx, list, options...); err != nil {
 		return fmt.Errorf("listing BackupEntries: %w", err)
 	}
 	for i := range list.Items {
+		if !slices.Contains(IndexBackupEntry(&list.Items[i]), p.etcd.Namespace) {
+			continue
+		}
 		p.seen.Gardener.BackupEntries = append(p.seen.Gardener.BackupEntries, backupEntryFor(&list.Items[i]))
 	}
 	if name := backupstore.NamedEntry(*p.etcd.Spec.Backup.Store, p.etcd.Namespace); name != "" && p.seen.Gardener.Entry(name) == nil {

@@ -51,6 +51,10 @@ var _ = Describe("Observer of Gardener", func() {
 		seen := (&observer.Observer{Reader: c, APIReader: c, Gardener: gardener, Garden: gardener}).Observe(ctx, etcd, observer.Request{Gardener: true})
 		Expect(seen.Failures).To(BeEmpty())
 
+		unindexed := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+		listed := (&observer.Observer{Reader: unindexed, APIReader: unindexed, Gardener: gardener, Garden: gardener, Unindexed: true}).Observe(ctx, etcd, observer.Request{Gardener: true})
+		Expect(listed).To(Equal(seen), "an API server has no index")
+
 		return seen
 	}
 	entry := func(name string) *extensionsv1alpha1.BackupEntry {

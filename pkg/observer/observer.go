@@ -43,6 +43,8 @@ type Observer struct {
 	Gardener bool
 	// Garden is true where the definition of Gardens is installed; else there are none.
 	Garden bool
+	// Unindexed is true if Reader has no BackupEntryIndex, as an API server. All BackupEntries are listed then.
+	Unindexed bool
 	// Etcd connects to members. Nil: members are never asked.
 	Etcd etcdclient.Connector
 	// MembersTimeout bounds the time that asking all members takes together. 0: 4s.

@@ -141,7 +141,7 @@ func explain(err error) error {
 // observer reads with the rights of the person, and talks to members through the API server.
 func (s *session) observer(ctx context.Context) *observer.Observer {
 	return &observer.Observer{
-		Reader: s, APIReader: s,
+		Reader: s, APIReader: s, Unindexed: true,
 		Gardener: s.hasKind(extensionsv1alpha1.SchemeGroupVersion.WithKind(extensionsv1alpha1.BackupEntryResource)),
 		Garden:   s.hasKind(operatorv1alpha1.SchemeGroupVersion.WithKind("Garden")),
 		Etcd:     etcdclient.NewPoolThrough(s.dialer(ctx), callTimeout, s.clock),
