@@ -42,8 +42,8 @@ func (in Input) clusters() (map[uint64][]string, []string) {
 	for _, member := range etcdcluster.MembersFor(in.Etcd, in.Observation) {
 		fresh := member.Lease != nil && in.Now.Sub(member.Lease.RenewTime) <= in.Thresholds.Unknown
 		switch {
-		case member.Answer != nil && member.Answer.Reachable:
-			clusters[member.Answer.ClusterID] = append(clusters[member.Answer.ClusterID], member.Name)
+		case member.Endpoint != nil && member.Endpoint.Reachable:
+			clusters[member.Endpoint.ClusterID] = append(clusters[member.Endpoint.ClusterID], member.Name)
 		case member.HeartbeatError != "":
 			unreadable = append(unreadable, "Lease "+member.Name+": "+member.HeartbeatError)
 		case fresh && member.Heartbeat != nil && member.Heartbeat.ClusterID != 0:

@@ -45,8 +45,8 @@ func healthy(change func(*conditions.Input)) conditions.Input {
 		o.Pods = append(o.Pods, etcdcluster.Pod{
 			Name: name, Ordinal: ordinal, RevisionHash: "a", Ready: true, ContainersReady: true, CreationTime: noon.Add(-24 * time.Hour),
 		})
-		o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{
-			Ordinal: ordinal, Reachable: true, Serves: true, MemberID: uint64(ordinal) + 1, ClusterID: 7, LeaderID: 1, Revision: 100,
+		o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{
+			Ordinal: ordinal, Reachable: true, Healthy: true, MemberID: uint64(ordinal) + 1, ClusterID: 7, LeaderID: 1, Revision: 100,
 		})
 		o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-" + name, Ordinal: ordinal, Exists: true, Bound: true})
 	}
@@ -59,7 +59,7 @@ func healthy(change func(*conditions.Input)) conditions.Input {
 }
 
 func withoutResponses(in *conditions.Input) {
-	in.Observation.Etcd = etcdcluster.EtcdAnswers{}
+	in.Observation.Etcd = etcdcluster.EtcdResponses{}
 }
 
 // statusAndReason returns the status and the reason of a condition. Two dashes: there is no condition.

@@ -33,7 +33,7 @@ func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition 
 
 // FinalSnapshotPending returns the condition while the operator waits for a full snapshot. It has the error of the previous
 // attempt.
-func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotCalls) *druidv1alpha1.Condition {
+func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotAttempts) *druidv1alpha1.Condition {
 	status, reason, message := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonSnapshotPending, "A full snapshot is being taken: "+decision.Reason
 	if calls.Error != "" {
 		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed, calls.Error+" ("+decision.Reason+")"

@@ -20,7 +20,7 @@ import (
 // lease gives a member a Lease with a renewal of the given age, and removes the response of its etcd.
 func lease(ordinal int, name, holder string, age time.Duration) func(*conditions.Input) {
 	return func(in *conditions.Input) {
-		in.Observation.Etcd.Members[ordinal] = etcdcluster.MemberAnswer{Ordinal: ordinal}
+		in.Observation.Etcd.Members[ordinal] = etcdcluster.EndpointStatus{Ordinal: ordinal}
 		in.Observation.MemberLeases = append(in.Observation.MemberLeases, etcdcluster.Lease{Exists: true, Name: name, Holder: holder, RenewTime: noon.Add(-age)})
 	}
 }
@@ -76,7 +76,7 @@ var _ = DescribeTable("Ready and AllMembersReady",
 	Entry("scale-up from one to three: the first learner catches up", all(alone("main-0"), listed(etcdcluster.ListedMember{Name: "main-1", Learner: true})),
 		"True Quorate", "False NotAllMembersReady"),
 	Entry("the second voting member of three is not healthy", alone("main-0", "main-1"), "False QuorumLost", "False NotAllMembersReady"),
-	Entry("the only voting member is not healthy", all(alone("main-0"), func(in *conditions.Input) { in.Observation.Etcd.Members[0].Serves = false }),
+	Entry("the only voting member is not healthy", all(alone("main-0"), func(in *conditions.Input) { in.Observation.Etcd.Members[0].Healthy = false }),
 		"False QuorumLost", "False NotAllMembersReady"),
 	Entry("the first member joins an existing cluster, whose voting members do not count", all(alone("main-0", "theirs-0", "theirs-1", "theirs-2"), func(in *conditions.Input) {
 		in.Etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{
@@ -85,7 +85,7 @@ var _ = DescribeTable("Ready and AllMembersReady",
 	}), "True Quorate", "False NotAllMembersReady"),
 	Entry("no member was observed", withoutResponses, "Unknown NoMembersInStatus", "Unknown NoMembersInStatus"),
 	Entry("a learner does not count", func(in *conditions.Input) {
-		in.Observation.Etcd.Members[2] = etcdcluster.MemberAnswer{Ordinal: 2, Reachable: true, Learner: true}
+		in.Observation.Etcd.Members[2] = etcdcluster.EndpointStatus{Ordinal: 2, Reachable: true, Learner: true}
 	}, "True Quorate", "False NotAllMembersReady"),
 )
 

@@ -48,8 +48,8 @@ type MemberState struct {
 // without a renew time belongs to a voting member: the operator records the member ID after the promotion, before the sidecar
 // renews the Lease. Such a Lease never makes a member Ready.
 func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
-	if m.Answer != nil && m.Answer.Reachable {
-		return stateFromEtcd(*m.Answer), true
+	if m.Endpoint != nil && m.Endpoint.Reachable {
+		return stateFromEtcd(*m.Endpoint), true
 	}
 	if m.Heartbeat == nil || m.ManagedExternally && m.Lease.RenewTime.IsZero() {
 		return MemberState{}, false
@@ -63,11 +63,11 @@ func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (Member
 	return stateFromLease(m, thresholds, now), true
 }
 
-func stateFromEtcd(status etcdcluster.MemberAnswer) MemberState {
+func stateFromEtcd(status etcdcluster.EndpointStatus) MemberState {
 	switch {
 	case status.Learner:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonLearner}
-	case !status.Serves:
+	case !status.Healthy:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonNotServing}
 	default:
 		return MemberState{druidv1alpha1.EtcdMemberStatusReady, MemberReasonHealthy}
@@ -93,7 +93,7 @@ func stateFromLease(m etcdcluster.Member, thresholds Thresholds, now time.Time) 
 		renewed = m.Pod.SidecarStartedAt()
 	}
 	late := now.Sub(renewed)
-	isUnresponsive := m.Answer != nil && m.WayOpen
+	isUnresponsive := m.Endpoint != nil && m.ClusterReachable
 	switch {
 	case isUnresponsive && m.Pod != nil && !m.Pod.Ready: // the API server confirms it after a longer time
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonUnreachable}

@@ -38,26 +38,26 @@ var _ = DescribeTable("StateOf",
 	Entry("is not ready while its pod is terminating, also on an unreachable node", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
 	Entry("has the state of its Lease if it is managed externally", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
 	Entry("is ready if its etcd is healthy, independent of its Lease", func(m *etcdcluster.Member) {
-		m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Serves: true}
+		m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true, Healthy: true}
 		m.Lease.RenewTime = time.Time{}
 	}, "Ready", "Serves"),
-	Entry("is not ready if its etcd has no leader, independent of its Lease", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true} }, "NotReady", "NotServing"),
-	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Answer = &etcdcluster.MemberAnswer{Reachable: true, Learner: true} }, "NotReady", "Learner"),
-	Entry("is unknown immediately if only this member does not respond", func(m *etcdcluster.Member) { m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true }, "Unknown", "Unreachable"),
+	Entry("is not ready if its etcd has no leader, independent of its Lease", func(m *etcdcluster.Member) { m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true} }, "NotReady", "NotServing"),
+	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true, Learner: true} }, "NotReady", "Learner"),
+	Entry("is unknown immediately if only this member does not respond", func(m *etcdcluster.Member) { m.Endpoint, m.ClusterReachable = &etcdcluster.EndpointStatus{}, true }, "Unknown", "Unreachable"),
 	Entry("is not ready if only this member does not respond, and its pod is not ready", func(m *etcdcluster.Member) {
-		m.Answer, m.WayOpen, m.Pod.Ready = &etcdcluster.MemberAnswer{}, true, false
+		m.Endpoint, m.ClusterReachable, m.Pod.Ready = &etcdcluster.EndpointStatus{}, true, false
 	}, "NotReady", "Unreachable"),
 	Entry("has the state of its Lease if no member responds, because the network may be the reason", func(m *etcdcluster.Member) {
-		m.Answer = &etcdcluster.MemberAnswer{}
+		m.Endpoint = &etcdcluster.EndpointStatus{}
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
 	Entry("has the state of its Lease if its etcd was not queried, for example without an address", func(m *etcdcluster.Member) {
-		m.WayOpen = true
+		m.ClusterReachable = true
 		late(16 * time.Second)(m)
 	}, "Ready", "LeaseSucceeded"),
 	Entry("is unknown immediately if only this voting member does not respond before its sidecar renewed the Lease", func(m *etcdcluster.Member) {
 		neverRenewed(10 * time.Second)(m)
-		m.Answer, m.WayOpen = &etcdcluster.MemberAnswer{}, true
+		m.Endpoint, m.ClusterReachable = &etcdcluster.EndpointStatus{}, true
 	}, "Unknown", "Unreachable"),
 	Entry("is not ready when the pod of a voter is missing before its sidecar renewed the lease", func(m *etcdcluster.Member) {
 		neverRenewed(10 * time.Second)(m)

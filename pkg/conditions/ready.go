@@ -43,7 +43,7 @@ func Ready(in Input) *druidv1alpha1.Condition {
 func podProblems(in Input) string {
 	var sentences []string
 	for _, pod := range in.Observation.Pods {
-		if sentence := pod.Trouble(); sentence != "" {
+		if sentence := pod.WaitingReason(); sentence != "" {
 			sentences = append(sentences, sentence)
 		}
 	}

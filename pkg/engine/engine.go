@@ -164,7 +164,7 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	if err := run.Target.CheckOwnership(run.Observation); err != nil {
 		return err
 	}
-	if err := e.Executor.Maintain(ctx, run, planner.UntoldVoters(run.Target.Etcd, run.Observation)); err != nil {
+	if err := e.Executor.Maintain(ctx, run, planner.VotersWithoutLeaseHolder(run.Target.Etcd, run.Observation)); err != nil {
 		return err
 	}
 	p := e.plan(run)
@@ -248,12 +248,12 @@ func (e Engine) execute(ctx context.Context, run *Run, p plan.Plan, applied Appl
 // executePlan executes a gated plan.
 func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) error {
 	p := run.Plan
-	if p.Outcome() == plan.OutcomeGrow {
+	if p.Outcome() == plan.OutcomeScaleUp {
 		return e.addMember(ctx, run)
 	}
 	isApplied := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)
 	if isApplied {
-		run.Applied = isFinal(run.Target.Etcd, p) && p.Hindered == nil
+		run.Applied = isFinal(run.Target.Etcd, p) && p.Blocked == nil
 	}
 	if ends, err := e.Executor.RepairDrift(ctx, run, isApplied); err != nil || ends {
 		return err
@@ -268,7 +268,7 @@ func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) erro
 // addMember applies the rendering with which the next member joins.
 func (e Engine) addMember(ctx context.Context, run *Run) error {
 	gated := run.Plan
-	if applied, err := e.apply(ctx, run, gated.Grown()); err != nil && !applied.Changed {
+	if applied, err := e.apply(ctx, run, gated.ScaledUp()); err != nil && !applied.Changed {
 		return err
 	}
 
@@ -282,7 +282,7 @@ func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 			len(etcdcluster.OutdatedPods(run.Observation)))
 	}
 	switch p.Outcome() {
-	case plan.OutcomeDone, plan.OutcomeHindered:
+	case plan.OutcomeDone, plan.OutcomeBlocked:
 		return nil
 	case plan.OutcomeRefused:
 		return plan.Refused(druidv1alpha1.ErrorCodeInvalidSpec, p.Refusal)

@@ -238,7 +238,7 @@ func waitingFor(p plan.Plan) error {
 		problem.EventReason = "SecretsMissing"
 	case plan.StageQuorumLost:
 		problem.EventReason = "QuorumLost"
-	case plan.StageHold:
+	case plan.StageHalted:
 		problem.EventReason = "SplitBrain"
 	}
 
@@ -248,8 +248,8 @@ func waitingFor(p plan.Plan) error {
 // requeueAfter is when a plan that waits is computed again even if no watch reports a change.
 func requeueAfter(p plan.Plan) time.Duration {
 	period := observationPeriod(p)
-	if p.ReplanAfter > 0 {
-		return min(period, p.ReplanAfter)
+	if p.RequeueAfter > 0 {
+		return min(period, p.RequeueAfter)
 	}
 
 	return period
@@ -259,16 +259,16 @@ func requeueAfter(p plan.Plan) time.Duration {
 func observationPeriod(p plan.Plan) time.Duration {
 	switch p.Stage {
 	case plan.StageRestore:
-		if p.Lively {
+		if p.PollMembers {
 			return memberPeriod
 		}
 
 		return repairPeriod // a watch reports pods, and a node may be partitioned for days
-	case plan.StageWaitForExisting, plan.StageSnapshot, plan.StageGrowVolume:
+	case plan.StageWaitForExisting, plan.StageSnapshot, plan.StageResizeVolume:
 		return repairPeriod
-	case plan.StageGrow, plan.StagePromote, plan.StageReplacePod, plan.StageRepair, plan.StageSettle,
-		plan.StageQuorumLost, plan.StageHold:
-		if p.Lively {
+	case plan.StageScaleUp, plan.StagePromote, plan.StageReplacePod, plan.StageReplaceVolume, plan.StageWaitForMembers,
+		plan.StageQuorumLost, plan.StageHalted:
+		if p.PollMembers {
 			return memberPeriod
 		}
 		if p.ClusterSize > 1 {

@@ -68,7 +68,7 @@ func (r *Run) RequeueWithin(after time.Duration) {
 }
 
 // IsAddingMember is true while the rendering is applied with which the next member joins.
-func (r *Run) IsAddingMember() bool { return r.Plan.Growth != nil && r.Rendered.Plan.Growth == nil }
+func (r *Run) IsAddingMember() bool { return r.Plan.ScaleUp != nil && r.Rendered.Plan.ScaleUp == nil }
 
 // NextState returns the record with which the rendering is applied.
 func (r *Run) NextState() state.State {
@@ -101,7 +101,7 @@ func (r *Run) keepsPods(p plan.Plan) bool {
 
 // addBlocked adds what of the spec cannot be reconciled for now: to what is waited for, or as a refusal if nothing else is left.
 func (r *Run) addBlocked(err error) error {
-	blocked := r.Plan.Hindered
+	blocked := r.Plan.Blocked
 	if blocked == nil {
 		return err
 	}

@@ -20,7 +20,7 @@ type Client interface {
 	// Status returns the status of the endpoint and the alarms, and whether a linearizable read succeeds. The caller sets
 	// Ordinal and Endpoint. A member without a leader responds too: it is not healthy, and Error states the cause. The
 	// returned error has ErrUnreachable in its chain, or states what the member rejected.
-	Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error)
+	Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error)
 	// MemberList returns the member list of the cluster. Members of etcd 3.5 and newer use a quorum read. Older members do
 	// not. Learners of any version reject the call. Errors as for Status.
 	MemberList(ctx context.Context) ([]etcdcluster.ListedMember, error)

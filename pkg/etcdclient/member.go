@@ -37,26 +37,26 @@ type member struct {
 var _ Client = (*member)(nil)
 
 // Status implements Client.
-func (m *member) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+func (m *member) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
 	defer cancel()
 	// Not clientv3's Status: it opens a connection for each call.
 	response, err := etcdserverpb.NewMaintenanceClient(m.etcd.ActiveConnection()).Status(ctx, &etcdserverpb.StatusRequest{})
 	if err != nil {
-		return etcdcluster.MemberAnswer{}, nil, explain("status", err)
+		return etcdcluster.EndpointStatus{}, nil, explain("status", err)
 	}
 	status := statusFor(response)
 	if err := m.checkHealth(ctx, status); err != nil {
 		status.Error = err.Error()
 	} else {
-		status.Serves = true
+		status.Healthy = true
 	}
 
 	return status, alarmsFor(status.Errors), nil
 }
 
-func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
-	return etcdcluster.MemberAnswer{
+func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.EndpointStatus {
+	return etcdcluster.EndpointStatus{
 		Reachable:        true,
 		MemberID:         response.GetHeader().GetMemberId(),
 		ClusterID:        response.GetHeader().GetClusterId(),
@@ -74,7 +74,7 @@ func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.MemberAnswer {
 }
 
 // checkHealth returns the reason why the member does not complete linearizable reads. Nil: it completes them.
-func (m *member) checkHealth(ctx context.Context, status etcdcluster.MemberAnswer) error {
+func (m *member) checkHealth(ctx context.Context, status etcdcluster.EndpointStatus) error {
 	switch {
 	case status.Learner:
 		return errors.New("the member is a learner")

@@ -46,8 +46,8 @@ var _ = Describe("Pool", func() {
 		s := serve(nil)
 		status, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(status).To(Equal(etcdcluster.MemberAnswer{
-			Reachable: true, Serves: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, Version: "3.4.34", DBSize: 4096,
+		Expect(status).To(Equal(etcdcluster.EndpointStatus{
+			Reachable: true, Healthy: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, Version: "3.4.34", DBSize: 4096,
 		}))
 		Expect(alarms).To(BeEmpty())
 		Expect(s.ranges).To(HaveLen(1))
@@ -61,7 +61,7 @@ var _ = Describe("Pool", func() {
 			status, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(status.Reachable).To(BeTrue())
-			Expect(status.Serves).To(BeFalse())
+			Expect(status.Healthy).To(BeFalse())
 			Expect(status.Error).To(ContainSubstring(reason))
 		},
 		Entry("when it has no leader", func(s *server) { s.status.Leader = 0 }, "no leader"),
@@ -74,7 +74,7 @@ var _ = Describe("Pool", func() {
 		s.rangeError = status.Error(codes.PermissionDenied, "etcdserver: permission denied")
 		status, _, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(status.Serves).To(BeTrue())
+		Expect(status.Healthy).To(BeTrue())
 	})
 
 	It("finds alarms in the errors of a status", func() {

@@ -94,9 +94,9 @@ type Claim struct {
 	StorageClass string
 	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
 	Requested, Capacity int64
-	// ResizeTrouble is what keeps the volume from having what was asked for, in the words of the claim's conditions. Empty: nothing is
+	// ResizeProblem is what keeps the volume from having what was asked for, in the words of the claim's conditions. Empty: nothing is
 	// said, or it only takes its time.
-	ResizeTrouble string
+	ResizeProblem string
 	// RemountSince is since when the file system waits to be made as large as the volume, which is when a pod mounts it or, where the
 	// driver can do it in use, any moment. Zero: it does not wait.
 	RemountSince time.Time
@@ -104,8 +104,8 @@ type Claim struct {
 	// as of a quota. 0: it has refused none, or nobody has asked for a while.
 	RefusedSize int64
 	RefusedWhy  string
-	// Growable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
-	Growable *bool
+	// Expandable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
+	Expandable *bool
 	// Warnings are the messages of the newest warning events of a claim that is not bound or is to grow, sorted, each once.
 	Warnings []string
 }

@@ -4,15 +4,15 @@
 
 package etcdcluster
 
-// EtcdAnswers is what the members themselves answered. The zero value: nobody was asked.
-type EtcdAnswers struct {
-	// Asked is false when there was nobody to ask, such as while hibernating.
-	Asked bool
+// EtcdResponses is what the members themselves answered. The zero value: nobody was asked.
+type EtcdResponses struct {
+	// Queried is false when there was nobody to ask, such as while hibernating.
+	Queried bool
 	// Members are the answers of the endpoints, one for each member that was asked, sorted by ordinal.
-	Members []MemberAnswer
+	Members []EndpointStatus
 	// Existing are the answers at the client endpoints of the cluster that the Etcd joins, one an endpoint. Their ordinals say
 	// nothing. Nil: it joins none.
-	Existing []MemberAnswer
+	Existing []EndpointStatus
 	// MemberList is the cluster's own list, from a quorum read where the members' version allows one. Nil: nobody gave one.
 	MemberList []ListedMember
 	// MemberListError is why there is no list. Empty: there is one, or nobody was asked.
@@ -21,8 +21,8 @@ type EtcdAnswers struct {
 	Alarms []Alarm
 }
 
-// MemberAnswer is what the member behind one endpoint said of itself.
-type MemberAnswer struct {
+// EndpointStatus is what the member behind one endpoint said of itself.
+type EndpointStatus struct {
 	// Ordinal of the member that was asked.
 	Ordinal int
 	// Endpoint that was asked.
@@ -32,7 +32,7 @@ type MemberAnswer struct {
 	// Error is why it did not answer, or why it does not serve. Empty: none.
 	Error string
 	// Serves is true when it answered a linearizable read, which needs a leader and a quorum. Learners never do.
-	Serves bool
+	Healthy bool
 	// MemberID, ClusterID, LeaderID are etcd's ids; LeaderID is 0 while there is no leader.
 	MemberID, ClusterID, LeaderID uint64
 	// Learner is true while it has no vote.
@@ -49,8 +49,10 @@ type MemberAnswer struct {
 	Errors []string
 }
 
-// Leads is true when the member says that it is the leader itself.
-func (m MemberAnswer) Leads() bool { return m.Reachable && m.LeaderID != 0 && m.LeaderID == m.MemberID }
+// IsLeader is true when the member says that it is the leader itself.
+func (m EndpointStatus) IsLeader() bool {
+	return m.Reachable && m.LeaderID != 0 && m.LeaderID == m.MemberID
+}
 
 // ListedMember is a member in the cluster's own list.
 type ListedMember struct {
@@ -83,8 +85,8 @@ type Alarm struct {
 	Type AlarmType
 }
 
-// Answer returns what the member with the ordinal answered; nil when it was not asked.
-func (e EtcdAnswers) Answer(ordinal int) *MemberAnswer {
+// Endpoint returns what the member with the ordinal answered; nil when it was not asked.
+func (e EtcdResponses) Endpoint(ordinal int) *EndpointStatus {
 	for i := range e.Members {
 		if e.Members[i].Ordinal == ordinal {
 			return &e.Members[i]
@@ -95,7 +97,7 @@ func (e EtcdAnswers) Answer(ordinal int) *MemberAnswer {
 }
 
 // AnyReachable is true when at least one member answered, so that the way to the cluster is known to be open.
-func (e EtcdAnswers) AnyReachable() bool {
+func (e EtcdResponses) AnyReachable() bool {
 	for _, member := range e.Members {
 		if member.Reachable {
 			return true
@@ -108,7 +110,7 @@ func (e EtcdAnswers) AnyReachable() bool {
 // Leader returns the pod of the member that leads; nil when none does, or nobody was asked.
 func (o Observation) Leader() *Pod {
 	for _, member := range o.Etcd.Members {
-		if member.Leads() && member.Serves {
+		if member.IsLeader() && member.Healthy {
 			return o.PodFor(member.Ordinal)
 		}
 	}

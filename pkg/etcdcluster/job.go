@@ -21,11 +21,11 @@ import (
 // sidecar can be asked: only the one beside the leader answers, and nobody leads. What the leases tell was true when they were
 // written; since then the bucket may have been emptied or its credentials may have expired.
 
-// RehearsalDeadline is how long the Job may take. A database of gigabytes, with many delta snapshots, takes an hour.
-const RehearsalDeadline = 3 * time.Hour
+// RestoreVerificationDeadline is how long the Job may take. A database of gigabytes, with many delta snapshots, takes an hour.
+const RestoreVerificationDeadline = 3 * time.Hour
 
-// Rehearsal is what was seen of the Job that rehearses a restore. The zero value: there is none.
-type Rehearsal struct {
+// RestoreVerification is what was seen of the Job that rehearses a restore. The zero value: there is none.
+type RestoreVerification struct {
 	// Exists is false when there is no such Job; all else is zero then.
 	Exists bool
 	// Name and UID of the Job.
@@ -45,16 +45,16 @@ type Rehearsal struct {
 	Message string
 }
 
-// RehearsalFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
-func RehearsalFor(job *batchv1.Job, pods []corev1.Pod) Rehearsal {
-	seen := Rehearsal{
+// RestoreVerificationFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
+func RestoreVerificationFor(job *batchv1.Job, pods []corev1.Pod) RestoreVerification {
+	verification := RestoreVerification{
 		Exists: true, Name: job.Name, UID: job.UID, Deleting: job.DeletionTimestamp != nil,
 		Store:    job.Annotations[druidv1alpha1.LeaseAnnotationStore],
 		Recorded: job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
 	}
 	for _, owner := range job.OwnerReferences {
 		if owner.Controller != nil && *owner.Controller {
-			seen.OwnerUID = owner.UID
+			verification.OwnerUID = owner.UID
 		}
 	}
 	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return OwnerUID(pod) != job.UID })
@@ -65,24 +65,24 @@ func RehearsalFor(job *batchv1.Job, pods []corev1.Pod) Rehearsal {
 		}
 		switch condition.Type {
 		case batchv1.JobComplete:
-			seen.Succeeded = true
+			verification.Succeeded = true
 
-			return seen
+			return verification
 		case batchv1.JobFailed:
-			seen.Failed = true
-			seen.Message = rehearsalFailure(condition, pods)
+			verification.Failed = true
+			verification.Message = verificationFailure(condition, pods)
 
-			return seen
+			return verification
 		}
 	}
-	seen.Message = rehearsalTrouble(pods)
+	verification.Message = verificationProblem(pods)
 
-	return seen
+	return verification
 }
 
-func rehearsalFailure(condition batchv1.JobCondition, pods []corev1.Pod) string {
+func verificationFailure(condition batchv1.JobCondition, pods []corev1.Pod) string {
 	if condition.Reason == batchv1.JobReasonDeadlineExceeded {
-		return fmt.Sprintf("it took longer than %s", RehearsalDeadline)
+		return fmt.Sprintf("it took longer than %s", RestoreVerificationDeadline)
 	}
 	for _, pod := range pods {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -98,8 +98,8 @@ func rehearsalFailure(condition batchv1.JobCondition, pods []corev1.Pod) string 
 	return "its pod does not tell why; " + condition.Message
 }
 
-// rehearsalTrouble is what keeps the newest pod from starting. Empty: nothing, as far as it tells.
-func rehearsalTrouble(pods []corev1.Pod) string {
+// verificationProblem is what keeps the newest pod from starting. Empty: nothing, as far as it tells.
+func verificationProblem(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
 	}

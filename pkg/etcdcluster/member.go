@@ -30,10 +30,10 @@ type Member struct {
 	Heartbeat *Heartbeat
 	// HeartbeatError is why the lease's content cannot be read. Empty: it can, or there is none.
 	HeartbeatError string
-	// Answer is what the member said itself. Nil: it was not asked.
-	Answer *MemberAnswer
-	// WayOpen is true when any member of the cluster answered, so that silence of this one is its own.
-	WayOpen bool
+	// Endpoint is what the member said itself. Nil: it was not asked.
+	Endpoint *EndpointStatus
+	// ClusterReachable is true when any member of the cluster answered, so that silence of this one is its own.
+	ClusterReachable bool
 	// Listed is its entry in the cluster's own list. Nil: not in the list, or there is no list.
 	Listed *ListedMember
 }
@@ -53,8 +53,8 @@ func MembersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
 			Ordinal:           ordinal,
 			ManagedExternally: !helper.ManagesPods(etcd),
 			Pod:               o.PodFor(ordinal),
-			Answer:            o.Etcd.Answer(ordinal),
-			WayOpen:           o.Etcd.AnyReachable(),
+			Endpoint:          o.Etcd.Endpoint(ordinal),
+			ClusterReachable:  o.Etcd.AnyReachable(),
 		}
 		member.readLease(o)
 		member.Listed = o.Etcd.listed(member)
@@ -85,7 +85,7 @@ func (m *Member) readLease(o Observation) {
 	m.Heartbeat = &heartbeat
 }
 
-func (e EtcdAnswers) listed(member Member) *ListedMember {
+func (e EtcdResponses) listed(member Member) *ListedMember {
 	for i := range e.MemberList {
 		if listed := &e.MemberList[i]; listed.Name == member.Name || member.ID() != 0 && listed.ID == member.ID() {
 			return listed
@@ -96,7 +96,7 @@ func (e EtcdAnswers) listed(member Member) *ListedMember {
 }
 
 // unnamedAt is the entry of a member that has joined and not run yet: it has no name, but its peer URLs.
-func (e EtcdAnswers) unnamedAt(host string) *ListedMember {
+func (e EtcdResponses) unnamedAt(host string) *ListedMember {
 	for i := range e.MemberList {
 		if listed := &e.MemberList[i]; listed.Name == "" && listed.HasPeerHost(host) {
 			return listed
@@ -118,8 +118,8 @@ func (m ListedMember) HasPeerHost(host string) bool {
 // ID is the member's id in etcd, as it said itself, else as its lease says. 0: not known.
 func (m Member) ID() uint64 {
 	switch {
-	case m.Answer != nil && m.Answer.Reachable:
-		return m.Answer.MemberID
+	case m.Endpoint != nil && m.Endpoint.Reachable:
+		return m.Endpoint.MemberID
 	case m.Heartbeat != nil:
 		return m.Heartbeat.MemberID
 	default:
@@ -130,9 +130,9 @@ func (m Member) ID() uint64 {
 // Role is the member's role, as it said itself, else as its lease says. Empty: not known.
 func (m Member) Role() druidv1alpha1.EtcdRole {
 	switch {
-	case m.Answer != nil && m.Answer.Leads():
+	case m.Endpoint != nil && m.Endpoint.IsLeader():
 		return druidv1alpha1.EtcdRoleLeader
-	case m.Answer != nil && m.Answer.Reachable:
+	case m.Endpoint != nil && m.Endpoint.Reachable:
 		return druidv1alpha1.EtcdRoleMember
 	case m.Heartbeat != nil:
 		return m.Heartbeat.Role
@@ -141,11 +141,11 @@ func (m Member) Role() druidv1alpha1.EtcdRole {
 	}
 }
 
-// Serves is true when the member is a voter that answers linearizable reads. Where no member of the cluster can be asked,
+// IsHealthy is true when the member is a voter that answers linearizable reads. Where no member of the cluster can be asked,
 // readiness of its pod stands for that, since the probe behind it does such a read.
-func (m Member) Serves() bool {
-	if m.Answer != nil && m.WayOpen {
-		return m.Answer.Serves && !m.Answer.Learner
+func (m Member) IsHealthy() bool {
+	if m.Endpoint != nil && m.ClusterReachable {
+		return m.Endpoint.Healthy && !m.Endpoint.Learner
 	}
 
 	return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting

@@ -13,7 +13,7 @@ import (
 )
 
 // Observation is everything that one pass read about one Etcd. The zero value is a cluster of which nothing exists.
-// It holds facts only: what could not be read is a fact too, see Failures and EtcdAnswers.
+// It holds facts only: what could not be read is a fact too, see Failures and EtcdResponses.
 type Observation struct {
 	// ManagedResource is the ManagedResource that holds the rendering.
 	ManagedResource ManagedResource
@@ -38,8 +38,8 @@ type Observation struct {
 	FullSnapshotLease Lease
 	// DeltaSnapshotLease is the lease in which the sidecar records delta snapshots. Zero: it does not exist.
 	DeltaSnapshotLease Lease
-	// Rehearsal is the Job that rehearses a restore. Zero: there is none, or nobody looked.
-	Rehearsal Rehearsal
+	// RestoreVerification is the Job that rehearses a restore. Zero: there is none, or nobody looked.
+	RestoreVerification RestoreVerification
 	// Secrets are the Secrets that the pods need, whether they exist or not, sorted by name.
 	Secrets []Secret
 	// Gardener is what Gardener says about the namespace. Zero: nobody asked for it.
@@ -49,9 +49,9 @@ type Observation struct {
 	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: nobody asked for them.
 	Issued []IssuedSecret
 	// Etcd is what the members themselves answered.
-	Etcd EtcdAnswers
-	// SnapshotCalls is how the calls stand that take a full snapshot before members stop or data is discarded.
-	SnapshotCalls SnapshotCalls
+	Etcd EtcdResponses
+	// SnapshotAttempts is how the calls stand that take a full snapshot before members stop or data is discarded.
+	SnapshotAttempts SnapshotAttempts
 	// Defragmentation is the name of the EtcdOpsTask that defragments the members now. Empty: none does.
 	Defragmentation string
 	// FullSnapshotRequested is when the newest EtcdOpsTask that takes a full snapshot was created. Zero: there is none.
@@ -67,18 +67,18 @@ type Section string
 
 // The parts of an Observation that are read from the API server.
 const (
-	SectionManagedResource Section = "ManagedResource"
-	SectionStatefulSet     Section = "StatefulSet"
-	SectionPods            Section = "Pods"
-	SectionClaims          Section = "PersistentVolumeClaims"
-	SectionClaimEvents     Section = "Events"
-	SectionVolumes         Section = "PersistentVolumes and Nodes"
-	SectionStorageClasses  Section = "StorageClasses"
-	SectionLeases          Section = "Leases"
-	SectionRehearsal       Section = "Jobs"
-	SectionSecrets         Section = "Secrets"
-	SectionGardener        Section = "BackupEntries and Clusters"
-	SectionTasks           Section = "EtcdOpsTasks"
+	SectionManagedResource     Section = "ManagedResource"
+	SectionStatefulSet         Section = "StatefulSet"
+	SectionPods                Section = "Pods"
+	SectionClaims              Section = "PersistentVolumeClaims"
+	SectionClaimEvents         Section = "Events"
+	SectionVolumes             Section = "PersistentVolumes and Nodes"
+	SectionStorageClasses      Section = "StorageClasses"
+	SectionLeases              Section = "Leases"
+	SectionRestoreVerification Section = "Jobs"
+	SectionSecrets             Section = "Secrets"
+	SectionGardener            Section = "BackupEntries and Clusters"
+	SectionTasks               Section = "EtcdOpsTasks"
 )
 
 // ReadFailure is a part of an Observation that could not be read.

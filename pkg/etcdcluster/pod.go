@@ -130,15 +130,15 @@ func (p Pod) IsOutdated(statefulSet StatefulSet) bool {
 	return statefulSet.GenerationObserved() && statefulSet.UpdateRevision != "" && p.RevisionHash != statefulSet.UpdateRevision
 }
 
-// Trouble says in words why the pod does not serve: the first container that waits with a reason or was terminated, or
+// WaitingReason says in words why the pod does not serve: the first container that waits with a reason or was terminated, or
 // that no node takes the pod. Empty: nothing is known to be wrong.
-func (p Pod) Trouble() string {
+func (p Pod) WaitingReason() string {
 	if p.Unschedulable != "" {
 		return "pod " + p.Name + " is not scheduled: " + p.Unschedulable
 	}
 	for _, container := range p.Containers {
-		if trouble := container.trouble(); trouble != "" {
-			return "container " + container.Name + " of pod " + p.Name + " " + trouble
+		if reason := container.waitingReason(); reason != "" {
+			return "container " + container.Name + " of pod " + p.Name + " " + reason
 		}
 	}
 
@@ -153,7 +153,7 @@ var failedPulls = map[string]bool{
 // ImagePullError names the first image of the pod that cannot be pulled, and the way out. Empty: none.
 func (p Pod) ImagePullError() string {
 	for _, container := range p.Containers {
-		if !container.isUnpulled() {
+		if !container.hasImagePullError() {
 			continue
 		}
 		field := "the operator's images"
@@ -171,8 +171,10 @@ func (p Pod) ImagePullError() string {
 	return ""
 }
 
-// isUnpulled is true for a container that waits because its image cannot be pulled.
-func (c Container) isUnpulled() bool { return c.State == ContainerWaiting && failedPulls[c.Reason] }
+// hasImagePullError is true for a container that waits because its image cannot be pulled.
+func (c Container) hasImagePullError() bool {
+	return c.State == ContainerWaiting && failedPulls[c.Reason]
+}
 
 // hasNeverRun is true for a container without a run that ended.
 func (c Container) hasNeverRun() bool { return c.Restarts == 0 && c.LastTerminationReason == "" }
@@ -180,7 +182,7 @@ func (c Container) hasNeverRun() bool { return c.Restarts == 0 && c.LastTerminat
 // ordinaryWaits are reasons of waiting that every container goes through.
 var ordinaryWaits = map[string]bool{"": true, "ContainerCreating": true, "PodInitializing": true}
 
-func (c Container) trouble() string {
+func (c Container) waitingReason() string {
 	switch {
 	case c.State == ContainerWaiting && !ordinaryWaits[c.Reason]:
 		if c.LastTerminationReason != "" {
@@ -210,7 +212,7 @@ func OutdatedPods(o Observation) []string {
 // NeverStarts is true for a pod with a container that has not run yet and whose image cannot be pulled. A container that has run may
 // have to pull its image again when it restarts, and succeed.
 func (p Pod) NeverStarts() bool {
-	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.isUnpulled() && c.hasNeverRun() })
+	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.hasImagePullError() && c.hasNeverRun() })
 }
 
 // IsRunning is true for a pod whose etcd container runs, ready or not.
@@ -240,9 +242,9 @@ func (p Pod) SidecarStartedAt() time.Time {
 // IsNodeUnreachable is true for a pod of which only the API server says that it is not ready: its node is cut off.
 func IsNodeUnreachable(pod Pod) bool { return !pod.Ready && pod.ContainersReady }
 
-// ServedClientPort is the port at which clients are served: that of the StatefulSet as soon as a pod was made with it, since the
+// ActiveClientPort is the port at which clients are served: that of the StatefulSet as soon as a pod was made with it, since the
 // Service leads to no other one then, else that of the pod that was made last. 0: nothing is there that would tell.
-func (o Observation) ServedClientPort() int32 {
+func (o Observation) ActiveClientPort() int32 {
 	rendered, youngest := o.StatefulSet.ClientPort, Pod{}
 	for _, pod := range o.Pods {
 		switch {

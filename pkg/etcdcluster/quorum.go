@@ -23,7 +23,7 @@ func ToleranceOf(healthy, size int) int { return max(healthy-QuorumOf(size), 0) 
 func HealthyVoters(members []Member) int {
 	healthy := 0
 	for _, member := range members {
-		if member.Serves() {
+		if member.IsHealthy() {
 			healthy++
 		}
 	}

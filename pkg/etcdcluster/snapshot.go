@@ -14,16 +14,16 @@ import (
 // take it may take longer than this, each time anew.
 const snapshotValidity = 5 * time.Minute
 
-// SnapshotCalls is how the calls to the sidecar stand that take the full snapshot, for the Etcd's current generation.
-type SnapshotCalls struct {
+// SnapshotAttempts is how the calls to the sidecar stand that take the full snapshot, for the Etcd's current generation.
+type SnapshotAttempts struct {
 	// Running is true while one is under way.
 	Running bool
 	// Verified is the snapshot that was taken and verified. Nil: none.
 	Verified *state.VerifiedSnapshot
 	// Failures counts the attempts that failed, since the last one that did not.
 	Failures int
-	// Late counts the snapshots that were verified, and too old before anybody acted upon them. Verified is not among them.
-	Late int
+	// Expired counts the snapshots that were verified, and too old before anybody acted upon them. Verified is not among them.
+	Expired int
 	// Error is what the last attempt failed with. Empty: it did not fail.
 	Error string
 	// EndedAt is when the last attempt ended. Zero: none did.
@@ -50,39 +50,39 @@ type SnapshotCall struct {
 // count as a failure: only a pause follows.
 const interrupted = "the operator was stopped during the attempt"
 
-// SnapshotCallsFor returns the attempts for a generation of the Etcd: those that are recorded, and the one that has ended or was interrupted
+// SnapshotAttemptsFor returns the attempts for a generation of the Etcd: those that are recorded, and the one that has ended or was interrupted
 // since.
-func SnapshotCallsFor(generation int64, recorded state.SnapshotAttempts, call SnapshotCall) SnapshotCalls {
-	calls := SnapshotCalls{}
+func SnapshotAttemptsFor(generation int64, recorded state.SnapshotAttempts, call SnapshotCall) SnapshotAttempts {
+	attempts := SnapshotAttempts{}
 	if recorded.Generation == generation {
-		calls = SnapshotCalls{
-			Verified: recorded.Verified, Failures: recorded.Failures, Late: recorded.Expired, Error: recorded.Error, EndedAt: recorded.EndedAt,
+		attempts = SnapshotAttempts{
+			Verified: recorded.Verified, Failures: recorded.Failures, Expired: recorded.Expired, Error: recorded.Error, EndedAt: recorded.EndedAt,
 		}
 	}
 	switch {
-	case call.Generation == generation && call.EndedAt.After(calls.EndedAt):
-		calls = calls.Ended(call.Verified, call.Err, call.EndedAt)
-		calls.Unrecorded = true
+	case call.Generation == generation && call.EndedAt.After(attempts.EndedAt):
+		attempts = attempts.Ended(call.Verified, call.Err, call.EndedAt)
+		attempts.Unrecorded = true
 	case recorded.Generation == generation && recorded.StartedAt.After(recorded.EndedAt) && !call.Running:
-		calls.Error, calls.EndedAt, calls.Unrecorded = interrupted, recorded.StartedAt, true
+		attempts.Error, attempts.EndedAt, attempts.Unrecorded = interrupted, recorded.StartedAt, true
 	}
-	calls.Running = call.Running
+	attempts.Running = call.Running
 
-	return calls
+	return attempts
 }
 
 // Record returns what is recorded of the attempts for a generation, the last of which began at a time.
-func (c SnapshotCalls) Record(generation int64, startedAt time.Time) state.SnapshotAttempts {
+func (c SnapshotAttempts) Record(generation int64, startedAt time.Time) state.SnapshotAttempts {
 	return state.SnapshotAttempts{
-		Generation: generation, StartedAt: startedAt, EndedAt: c.EndedAt, Failures: c.Failures, Expired: c.Late, Error: c.Error, Verified: c.Verified,
+		Generation: generation, StartedAt: startedAt, EndedAt: c.EndedAt, Failures: c.Failures, Expired: c.Expired, Error: c.Error, Verified: c.Verified,
 	}
 }
 
 // Ended returns how the calls stand after one more ended at a time, with a snapshot or else an error.
-func (c SnapshotCalls) Ended(verified *state.VerifiedSnapshot, err error, at time.Time) SnapshotCalls {
-	next := SnapshotCalls{Verified: verified, Late: c.Late, EndedAt: at}
+func (c SnapshotAttempts) Ended(verified *state.VerifiedSnapshot, err error, at time.Time) SnapshotAttempts {
+	next := SnapshotAttempts{Verified: verified, Expired: c.Expired, EndedAt: at}
 	if c.Verified != nil {
-		next.Late++ // another one would not have been taken
+		next.Expired++ // another one would not have been taken
 	}
 	if err != nil {
 		next.Failures, next.Error = c.Failures+1, err.Error()
@@ -92,15 +92,15 @@ func (c SnapshotCalls) Ended(verified *state.VerifiedSnapshot, err error, at tim
 }
 
 // IsFresh is true while the snapshot that was verified is good enough to act upon.
-func (c SnapshotCalls) IsFresh(now time.Time) bool {
+func (c SnapshotAttempts) IsFresh(now time.Time) bool {
 	return c.Verified != nil && now.Sub(c.EndedAt) < snapshotValidity
 }
 
-// Attempts counts the attempts that have led to nothing, where Verified is not good enough any more.
-func (c SnapshotCalls) Attempts() int {
+// Unsuccessful counts the attempts that have led to nothing, where Verified is not good enough any more.
+func (c SnapshotAttempts) Unsuccessful() int {
 	if c.Verified != nil {
-		return c.Failures + c.Late + 1
+		return c.Failures + c.Expired + 1
 	}
 
-	return c.Failures + c.Late
+	return c.Failures + c.Expired
 }

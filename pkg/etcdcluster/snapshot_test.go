@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-var _ = Describe("SnapshotCallsFor", func() {
+var _ = Describe("SnapshotAttemptsFor", func() {
 	var (
 		start    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		end      = start.Add(time.Minute)
@@ -25,29 +25,29 @@ var _ = Describe("SnapshotCallsFor", func() {
 	)
 
 	DescribeTable("combines the record with the calls of this process",
-		func(recorded state.SnapshotAttempts, call etcdcluster.SnapshotCall, expected etcdcluster.SnapshotCalls) {
-			calls := etcdcluster.SnapshotCallsFor(3, recorded, call)
-			Expect(calls).To(Equal(expected))
+		func(recorded state.SnapshotAttempts, call etcdcluster.SnapshotCall, expected etcdcluster.SnapshotAttempts) {
+			attempts := etcdcluster.SnapshotAttemptsFor(3, recorded, call)
+			Expect(attempts).To(Equal(expected))
 
-			again := etcdcluster.SnapshotCallsFor(3, calls.Record(3, recorded.StartedAt), call)
+			again := etcdcluster.SnapshotAttemptsFor(3, attempts.Record(3, recorded.StartedAt), call)
 			expected.Unrecorded = false
 			Expect(again).To(Equal(expected), "once it is recorded")
 		},
-		Entry("of which there are none", state.SnapshotAttempts{}, etcdcluster.SnapshotCall{}, etcdcluster.SnapshotCalls{}),
-		Entry("after a restart", failed, etcdcluster.SnapshotCall{}, etcdcluster.SnapshotCalls{Failures: 1, Late: 2, Error: "no answer", EndedAt: end}),
+		Entry("of which there are none", state.SnapshotAttempts{}, etcdcluster.SnapshotCall{}, etcdcluster.SnapshotAttempts{}),
+		Entry("after a restart", failed, etcdcluster.SnapshotCall{}, etcdcluster.SnapshotAttempts{Failures: 1, Expired: 2, Error: "no answer", EndedAt: end}),
 		Entry("while one runs", running, etcdcluster.SnapshotCall{Running: true, Generation: 3, Err: errors.New("no answer"), EndedAt: end},
-			etcdcluster.SnapshotCalls{Running: true, Failures: 1, Late: 2, Error: "no answer", EndedAt: end}),
+			etcdcluster.SnapshotAttempts{Running: true, Failures: 1, Expired: 2, Error: "no answer", EndedAt: end}),
 		Entry("after one has failed", running, etcdcluster.SnapshotCall{Generation: 3, Err: errors.New("timeout"), EndedAt: end.Add(time.Hour)},
-			etcdcluster.SnapshotCalls{Failures: 2, Late: 2, Error: "timeout", EndedAt: end.Add(time.Hour), Unrecorded: true}),
+			etcdcluster.SnapshotAttempts{Failures: 2, Expired: 2, Error: "timeout", EndedAt: end.Add(time.Hour), Unrecorded: true}),
 		Entry("after one has succeeded", running, etcdcluster.SnapshotCall{Generation: 3, Verified: verified, EndedAt: end.Add(time.Hour)},
-			etcdcluster.SnapshotCalls{Late: 2, Verified: verified, EndedAt: end.Add(time.Hour), Unrecorded: true}),
+			etcdcluster.SnapshotAttempts{Expired: 2, Verified: verified, EndedAt: end.Add(time.Hour), Unrecorded: true}),
 		Entry("after the operator was stopped during one", running, etcdcluster.SnapshotCall{},
-			etcdcluster.SnapshotCalls{Failures: 1, Late: 2, Error: "the operator was stopped during the attempt", EndedAt: end.Add(time.Minute), Unrecorded: true}),
+			etcdcluster.SnapshotAttempts{Failures: 1, Expired: 2, Error: "the operator was stopped during the attempt", EndedAt: end.Add(time.Minute), Unrecorded: true}),
 	)
 
 	It("begins again with another generation", func() {
-		Expect(etcdcluster.SnapshotCallsFor(4, failed, etcdcluster.SnapshotCall{Running: true, Generation: 3, EndedAt: end.Add(time.Hour)})).To(
-			Equal(etcdcluster.SnapshotCalls{Running: true}))
-		Expect(etcdcluster.SnapshotCallsFor(4, running, etcdcluster.SnapshotCall{})).To(Equal(etcdcluster.SnapshotCalls{}))
+		Expect(etcdcluster.SnapshotAttemptsFor(4, failed, etcdcluster.SnapshotCall{Running: true, Generation: 3, EndedAt: end.Add(time.Hour)})).To(
+			Equal(etcdcluster.SnapshotAttempts{Running: true}))
+		Expect(etcdcluster.SnapshotAttemptsFor(4, running, etcdcluster.SnapshotCall{})).To(Equal(etcdcluster.SnapshotAttempts{}))
 	})
 })

@@ -100,8 +100,8 @@ func (o Observation) IsElsewhere(lease Lease) bool {
 }
 
 // IsInOtherStore is false where nobody knows one place or the other.
-func IsInOtherStore(lease Lease, place string) bool {
-	return lease.Store != "" && place != "" && lease.Store != place
+func IsInOtherStore(lease Lease, location string) bool {
+	return lease.Store != "" && location != "" && lease.Store != location
 }
 
 // AllUseStoreOf is true when there are pods, and all of them have the store of the StatefulSet: nobody writes to another one.

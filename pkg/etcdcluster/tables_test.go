@@ -71,8 +71,8 @@ var _ = Describe("MembersFor", func() {
 		members := etcdcluster.MembersFor(etcd, etcdcluster.Observation{
 			Pods:         []etcdcluster.Pod{{Name: "main-1", Ordinal: 1}},
 			MemberLeases: []etcdcluster.Lease{{Name: "main-0", Holder: "ff:Leader"}, {Name: "seed-main-0", Holder: "a:b:Leader"}, {Name: "seed-main-1", Holder: "?"}},
-			Etcd: etcdcluster.EtcdAnswers{
-				Members:    []etcdcluster.MemberAnswer{{Ordinal: 1, Reachable: true, MemberID: 11, LeaderID: 10}},
+			Etcd: etcdcluster.EtcdResponses{
+				Members:    []etcdcluster.EndpointStatus{{Ordinal: 1, Reachable: true, MemberID: 11, LeaderID: 10}},
 				MemberList: []etcdcluster.ListedMember{{ID: 10, Name: "seed-main-0"}, {ID: 11, Learner: true}},
 			},
 		})
@@ -88,15 +88,15 @@ var _ = Describe("MembersFor", func() {
 })
 
 var _ = DescribeTable("Serves",
-	func(member etcdcluster.Member, serves bool) {
-		Expect(member.Serves()).To(Equal(serves))
-		Expect(etcdcluster.HealthyVoters([]etcdcluster.Member{member, {}})).To(Equal(map[bool]int{true: 1}[serves]))
+	func(member etcdcluster.Member, healthy bool) {
+		Expect(member.IsHealthy()).To(Equal(healthy))
+		Expect(etcdcluster.HealthyVoters([]etcdcluster.Member{member, {}})).To(Equal(map[bool]int{true: 1}[healthy]))
 	},
-	Entry("a voter that answers reads", etcdcluster.Member{WayOpen: true, Answer: &etcdcluster.MemberAnswer{Reachable: true, Serves: true}}, true),
+	Entry("a voter that answers reads", etcdcluster.Member{ClusterReachable: true, Endpoint: &etcdcluster.EndpointStatus{Reachable: true, Healthy: true}}, true),
 	Entry("a voter that answers no reads, though its pod is ready",
-		etcdcluster.Member{WayOpen: true, Answer: &etcdcluster.MemberAnswer{Reachable: true}, Pod: &etcdcluster.Pod{Ready: true}}, false),
-	Entry("a learner", etcdcluster.Member{WayOpen: true, Answer: &etcdcluster.MemberAnswer{Reachable: true, Serves: true, Learner: true}}, false),
-	Entry("a ready pod, where nobody can be asked", etcdcluster.Member{Answer: &etcdcluster.MemberAnswer{}, Pod: &etcdcluster.Pod{Ready: true}}, true),
+		etcdcluster.Member{ClusterReachable: true, Endpoint: &etcdcluster.EndpointStatus{Reachable: true}, Pod: &etcdcluster.Pod{Ready: true}}, false),
+	Entry("a learner", etcdcluster.Member{ClusterReachable: true, Endpoint: &etcdcluster.EndpointStatus{Reachable: true, Healthy: true, Learner: true}}, false),
+	Entry("a ready pod, where nobody can be asked", etcdcluster.Member{Endpoint: &etcdcluster.EndpointStatus{}, Pod: &etcdcluster.Pod{Ready: true}}, true),
 	Entry("a pod that is not ready, where nobody can be asked", etcdcluster.Member{Pod: &etcdcluster.Pod{}}, false),
 	Entry("a pod that is being deleted", etcdcluster.Member{Pod: &etcdcluster.Pod{Ready: true, Deleting: true}}, false),
 	Entry("nothing", etcdcluster.Member{}, false),

@@ -50,7 +50,7 @@ type silentClient struct {
 	*silent
 }
 
-func (s silentClient) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+func (s silentClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	s.lock.Lock()
 	s.active++
 	s.peak = max(s.peak, s.active)
@@ -62,7 +62,7 @@ func (s silentClient) Status(ctx context.Context) (etcdcluster.MemberAnswer, []e
 	}()
 	<-ctx.Done()
 
-	return etcdcluster.MemberAnswer{}, nil, ctx.Err()
+	return etcdcluster.EndpointStatus{}, nil, ctx.Err()
 }
 
 var _ = Describe("A hostile Etcd", func() {
@@ -93,7 +93,7 @@ var _ = Describe("A hostile Etcd", func() {
 		}).Build()
 		o := &observer.Observer{Reader: c, APIReader: c, Etcd: members, MembersTimeout: timeout}
 
-		return o.Observe(ctx, etcd, observer.Request{AskEtcd: true, AskExisting: true})
+		return o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true})
 	}
 
 	It("is not dialled, and no Secret that it names is read, where its spec is invalid", func(ctx SpecContext) {

@@ -117,7 +117,7 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 		case condition.Type == corev1.PersistentVolumeClaimFileSystemResizePending:
 			claim.RemountSince = condition.LastTransitionTime.Time
 		case condition.Type == corev1.PersistentVolumeClaimControllerResizeError, condition.Type == corev1.PersistentVolumeClaimNodeResizeError:
-			claim.ResizeTrouble = condition.Message
+			claim.ResizeProblem = condition.Message
 		}
 	}
 	if class := object.Spec.StorageClassName; class != nil {

@@ -32,7 +32,7 @@ type endpoint struct {
 
 // asked is what came back from one endpoint.
 type asked struct {
-	answer etcdcluster.MemberAnswer
+	answer etcdcluster.EndpointStatus
 	alarms []etcdcluster.Alarm
 	client etcdclient.Client
 }
@@ -52,7 +52,7 @@ func (p *pass) askEtcd(ctx context.Context) {
 
 	all := p.askAll(ctx, slices.Concat(endpoints, existing))
 	results := all[:len(endpoints)]
-	p.seen.Etcd = etcdcluster.EtcdAnswers{Asked: true}
+	p.seen.Etcd = etcdcluster.EtcdResponses{Queried: true}
 	for _, result := range all[len(endpoints):] {
 		p.seen.Etcd.Existing = append(p.seen.Etcd.Existing, result.answer)
 	}
@@ -166,7 +166,7 @@ func (p *pass) target(ctx context.Context, endpoint endpoint) (etcdclient.Target
 func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
 	target, err := p.target(ctx, endpoint)
 	silent := func(err error) asked {
-		return asked{answer: etcdcluster.MemberAnswer{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
+		return asked{answer: etcdcluster.EndpointStatus{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
 	}
 	if err != nil {
 		return silent(err)
@@ -203,7 +203,7 @@ func (p *pass) addAlarms(alarms []etcdcluster.Alarm) {
 func (p *pass) readMemberList(ctx context.Context, results []asked) {
 	p.seen.Etcd.MemberListError = "no member serves"
 	for _, result := range results {
-		if !result.answer.Serves {
+		if !result.answer.Healthy {
 			continue
 		}
 		began := time.Now()

@@ -66,10 +66,10 @@ type Observer struct {
 type Request struct {
 	// Secrets that pods need beside those that the spec names, such as the credentials of a store that was looked up.
 	Secrets []helper.SecretUse
-	// AskEtcd asks the members themselves.
-	AskEtcd bool
-	// AskExisting asks, with AskEtcd, at the client endpoints of the cluster that the Etcd joins too.
-	AskExisting bool
+	// QueryEtcd asks the members themselves.
+	QueryEtcd bool
+	// QueryExisting asks, with QueryEtcd, at the client endpoints of the cluster that the Etcd joins too.
+	QueryExisting bool
 	// ClientTLS are the Secrets with which members are asked. Nil: those that each member mounts itself.
 	ClientTLS *etcdcluster.ClientSecrets
 	// Volumes reads the volumes, and the nodes to which they are bound, of members that do not serve.
@@ -78,8 +78,8 @@ type Request struct {
 	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
-	// Rehearsal reads the Job that rehearses a restore.
-	Rehearsal bool
+	// RestoreVerification reads the Job that rehearses a restore.
+	RestoreVerification bool
 	// Tasks reads what EtcdOpsTasks do to the Etcd.
 	Tasks bool
 	// Gardener reads what Gardener says about the namespace, and the Secrets that are issued for the Etcd.
@@ -93,7 +93,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	ctx, cancel := context.WithTimeout(ctx, observationTimeout)
 	defer cancel()
 	pass := &pass{
-		Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.AskExisting, isInvalid: len(validation.ValidateEtcd(etcd)) > 0,
+		Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.QueryExisting, isInvalid: len(validation.ValidateEtcd(etcd)) > 0,
 	}
 	pass.readManagedResource(ctx)
 	pass.readStatefulSet(ctx)
@@ -107,13 +107,13 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 		pass.readGardener(ctx)
 		pass.readLocalStore(ctx)
 	}
-	if request.AskEtcd && o.Etcd != nil {
+	if request.QueryEtcd && o.Etcd != nil {
 		pass.askEtcd(ctx)
 	}
 	if request.Volumes {
 		pass.readVolumes(ctx)
 	}
-	if request.Rehearsal {
+	if request.RestoreVerification {
 		pass.readRehearsal(ctx)
 	}
 	if request.StorageClasses {

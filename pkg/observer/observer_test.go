@@ -82,7 +82,7 @@ var _ = Describe("Observer", func() {
 	})
 
 	It("sees nothing where there is nothing, and asks nobody", func() {
-		seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true, Events: true})
+		seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true, Events: true})
 		Expect(seen).To(Equal(etcdcluster.Observation{
 			ManagedResource: etcdcluster.ManagedResource{Name: "druid-main"},
 			Claims:          []etcdcluster.Claim{{Name: "main-main-0"}},
@@ -249,7 +249,7 @@ var _ = Describe("Observer", func() {
 		Expect(seen[0].RevisionHash).To(Equal("main-1"))
 		Expect(seen[0].ResourceVersion).To(Equal("999"))
 		Expect(seen[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
-		Expect(seen[0].Trouble()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+		Expect(seen[0].WaitingReason()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})
 
 	It("reads claims by exact name, and warnings only of those that are not bound", func() {
@@ -355,13 +355,13 @@ var _ = Describe("Observer", func() {
 		It("is asked member by member, at the addresses of pods", func() {
 			members.Stop(1)
 			members.Raise(etcdcluster.Alarm{MemberID: 2, Type: "NOSPACE"})
-			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd
-			Expect(seen.Asked).To(BeTrue())
+			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
+			Expect(seen.Queried).To(BeTrue())
 			Expect(seen.Members).To(HaveLen(3))
 			Expect(seen.Members[0].Reachable).To(BeFalse())
 			Expect(seen.Members[0].Error).NotTo(BeEmpty())
-			Expect(seen.Members[1].Leads()).To(BeTrue())
-			Expect(seen.Members[2].Serves).To(BeTrue())
+			Expect(seen.Members[1].IsLeader()).To(BeTrue())
+			Expect(seen.Members[2].Healthy).To(BeTrue())
 			Expect(seen.MemberList).To(HaveLen(3))
 			Expect(seen.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
 		})
@@ -375,8 +375,8 @@ var _ = Describe("Observer", func() {
 				}
 			}
 			o := newObserver()
-			seen := o.Observe(ctx, etcd, observer.Request{AskEtcd: true})
-			Expect(seen.Etcd.Members).To(HaveEach(HaveField("Serves", true)))
+			seen := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
+			Expect(seen.Etcd.Members).To(HaveEach(HaveField("Healthy", true)))
 			Expect(seen.Pods[0].PeerPort).To(Equal(int32(2380)))
 			member, err := o.Member(ctx, etcd, seen.Pods[0])
 			Expect(err).NotTo(HaveOccurred())
@@ -395,25 +395,25 @@ var _ = Describe("Observer", func() {
 			o := newObserver()
 			forgetful := &forgetful{Cluster: members}
 			o.Etcd = forgetful
-			o.Observe(ctx, etcd, observer.Request{AskEtcd: true})
+			o.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
 			Expect(forgetful.forgotten).To(Equal([]string{"10.0.0.2:2379"}))
 		})
 
 		It("is not asked where the pod is being deleted", func() {
 			going := objects[1].(*corev1.Pod)
 			going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"test"}
-			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true})
+			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true})
 			Expect(seen.Pods[1].Deleting).To(BeTrue())
-			Expect(seen.Etcd.Answer(1)).To(BeNil())
+			Expect(seen.Etcd.Endpoint(1)).To(BeNil())
 			Expect(seen.Etcd.Members).To(HaveLen(2))
 		})
 
 		It("gives no list without a quorum", func() {
 			members.Stop(1)
 			members.Stop(2)
-			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd
+			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
 			Expect(seen.Members[2].Reachable).To(BeTrue())
-			Expect(seen.Members[2].Serves).To(BeFalse())
+			Expect(seen.Members[2].Healthy).To(BeFalse())
 			Expect(seen.MemberList).To(BeNil())
 			Expect(seen.MemberListError).To(Equal("no member serves"))
 		})
@@ -424,21 +424,21 @@ var _ = Describe("Observer", func() {
 			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{ClientEndpoints: []string{"http://old.example.com:2379"}}
 			o := newObserver()
 			o.Etcd = existing
-			Expect(o.Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd.Existing).To(BeNil())
-			seen := o.Observe(ctx, etcd, observer.Request{AskEtcd: true, AskExisting: true}).Etcd
+			Expect(o.Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd.Existing).To(BeNil())
+			seen := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true}).Etcd
 			Expect(seen.Existing).To(HaveLen(1))
-			Expect(seen.Existing[0]).To(And(HaveField("Serves", true), HaveField("MemberID", BeEquivalentTo(0x01)), HaveField("Endpoint", "old.example.com:2379")))
+			Expect(seen.Existing[0]).To(And(HaveField("Healthy", true), HaveField("MemberID", BeEquivalentTo(0x01)), HaveField("Endpoint", "old.example.com:2379")))
 			Expect(seen.Members).To(HaveLen(3), "our members are apart")
 		})
 
 		It("is not asked when nobody wants to know", func() {
-			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Etcd.Asked).To(BeFalse())
+			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Etcd.Queried).To(BeFalse())
 			Expect(members.Calls()).To(BeZero())
 		})
 
 		It("is silent for a pod whose client certificate cannot be read", func() {
 			objects[0].(*corev1.Pod).Spec.Volumes = []corev1.Volume{{Name: "etcd-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}}}
-			seen := newObserver().Observe(ctx, etcd, observer.Request{AskEtcd: true}).Etcd
+			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
 			Expect(seen.Members[0].Reachable).To(BeFalse())
 			Expect(seen.Members[0].Error).To(ContainSubstring("Secret gone"))
 		})

@@ -22,7 +22,7 @@ func (p *pass) readRehearsal(ctx context.Context) {
 	job := &batchv1.Job{}
 	if err := p.Reader.Get(ctx, p.key(helper.RestoreVerificationJobName(p.etcd)), job); err != nil {
 		if !apierrors.IsNotFound(err) {
-			p.failed(etcdcluster.SectionRehearsal, err)
+			p.failed(etcdcluster.SectionRestoreVerification, err)
 		}
 
 		return
@@ -32,9 +32,9 @@ func (p *pass) readRehearsal(ctx context.Context) {
 	}
 	pods := &corev1.PodList{}
 	if err := p.Reader.List(ctx, pods, append(p.ours(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRestoreVerificationJob})...); err != nil {
-		p.failed(etcdcluster.SectionRehearsal, err)
+		p.failed(etcdcluster.SectionRestoreVerification, err)
 
 		return
 	}
-	p.seen.Rehearsal = etcdcluster.RehearsalFor(job, pods.Items)
+	p.seen.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods.Items)
 }

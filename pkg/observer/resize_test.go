@@ -99,12 +99,12 @@ var _ = Describe("Dry runs of larger volumes", func() {
 	It("say nothing if they end in another error", func() {
 		dryRuns.response = errors.New("a webhook does not support dry runs")
 		Expect(claim().RefusedSize).To(BeZero())
-		Expect(claim().Growable).To(HaveValue(BeTrue()))
+		Expect(claim().Expandable).To(HaveValue(BeTrue()))
 	})
 
 	It("are not sent by an observer that must not write", func() {
 		o.DryRun = nil
-		Expect(claim().Growable).To(HaveValue(BeTrue()))
+		Expect(claim().Expandable).To(HaveValue(BeTrue()))
 		Expect(dryRuns.sent).To(BeEmpty())
 	})
 })

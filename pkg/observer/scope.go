@@ -20,7 +20,7 @@ func RequestFor(etcd *druidv1alpha1.Etcd) Request {
 	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
 
 	return Request{
-		Gardener: true, AskEtcd: isMultiMember || isStopping || joins || restores, AskExisting: joins, Volumes: isMultiMember,
-		StorageClasses: helper.ManagesPods(etcd), Rehearsal: restores, Tasks: true,
+		Gardener: true, QueryEtcd: isMultiMember || isStopping || joins || restores, QueryExisting: joins, Volumes: isMultiMember,
+		StorageClasses: helper.ManagesPods(etcd), RestoreVerification: restores, Tasks: true,
 	}
 }

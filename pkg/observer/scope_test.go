@@ -23,17 +23,17 @@ var _ = Describe("RequestFor", func() {
 			Expect(observer.RequestFor(etcd)).To(Equal(expected))
 		},
 		Entry("of one member", func(*druidv1alpha1.Etcd) {}, func(*observer.Request) {}),
-		Entry("of several members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.AskEtcd, r.Volumes = true, true }),
-		Entry("of several members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.AskEtcd, r.Volumes = true, true }),
+		Entry("of several members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
+		Entry("of several members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
 		Entry("of a cluster that hibernates", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 0 }, func(*observer.Request) {}),
 		Entry("of a cluster that hibernates with a backup store", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Replicas, e.Spec.Backup.Store = 0, &druidv1alpha1.StoreSpec{}
-		}, func(r *observer.Request) { r.AskEtcd = true }),
+		}, func(r *observer.Request) { r.QueryEtcd = true }),
 		Entry("of a cluster that is to be restored", func(e *druidv1alpha1.Etcd) {
 			e.Annotations = map[string]string{druidv1alpha1.RestoreAnnotation: druidv1alpha1.RestoreFromStore}
-		}, func(r *observer.Request) { r.AskEtcd, r.Rehearsal = true, true }),
+		}, func(r *observer.Request) { r.QueryEtcd, r.RestoreVerification = true, true }),
 		Entry("of members that join an existing cluster", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{}
-		}, func(r *observer.Request) { r.AskEtcd, r.AskExisting = true, true }),
+		}, func(r *observer.Request) { r.QueryEtcd, r.QueryExisting = true, true }),
 	)
 })

@@ -37,7 +37,7 @@ func (p *pass) readStorageClasses(ctx context.Context) {
 			}
 			growable[claim.StorageClass] = is
 		}
-		claim.Growable = new(is)
+		claim.Expandable = new(is)
 		if is {
 			p.tryResize(ctx, claim, wanted.Value())
 		}

@@ -35,7 +35,7 @@ func (p *pass) readVolumes(ctx context.Context) {
 // seemsToServe is true when the member's pod is ready and stays, and the member did not stay silent while others answered: of a node
 // that is gone nobody says any more that its pods are not ready, and members of pods that are on their way out are not asked.
 func (p *pass) seemsToServe(ordinal int) bool {
-	pod, answer := p.seen.PodFor(ordinal), p.seen.Etcd.Answer(ordinal)
+	pod, answer := p.seen.PodFor(ordinal), p.seen.Etcd.Endpoint(ordinal)
 	isSilent := answer != nil && !answer.Reachable && p.seen.Etcd.AnyReachable()
 
 	return pod != nil && pod.Ready && !pod.Deleting && !isSilent

@@ -67,7 +67,7 @@ var _ = Describe("Volumes", func() {
 			o.Etcd = answers
 		}
 
-		return o.Observe(ctx, etcd, observer.Request{Volumes: true, StorageClasses: true, AskEtcd: true})
+		return o.Observe(ctx, etcd, observer.Request{Volumes: true, StorageClasses: true, QueryEtcd: true})
 	}
 	without := func(gone client.Object) {
 		var left []client.Object
@@ -162,7 +162,7 @@ var _ = Describe("Volumes", func() {
 		}
 		seen := observe().Claims[0]
 		Expect(seen.Capacity).To(BeEquivalentTo(1 << 30))
-		Expect(seen.ResizeTrouble).To(Equal("out of disks"))
+		Expect(seen.ResizeProblem).To(Equal("out of disks"))
 		Expect(seen.RemountSince).To(BeTemporally("==", since.Time))
 	})
 
@@ -174,7 +174,7 @@ var _ = Describe("Volumes", func() {
 			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, AllowVolumeExpansion: new(true)}
 			objects = append(objects, class)
 			change(claim, class)
-			Expect(observe().Claims[0].Growable).To(Equal(growable))
+			Expect(observe().Claims[0].Expandable).To(Equal(growable))
 		},
 		Entry("by its class", func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass) {}, new(true)),
 		Entry("not where its class forbids it", func(_ *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) {

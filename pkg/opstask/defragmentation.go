@@ -40,9 +40,9 @@ func DefragmentationFor(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, don
 	for i := range members {
 		member := &members[i]
 		switch {
-		case member.Answer == nil || !member.Answer.Serves || member.Answer.Learner || member.Pod == nil || member.Pod.Deleting:
+		case member.Endpoint == nil || !member.Endpoint.Healthy || member.Endpoint.Learner || member.Pod == nil || member.Pod.Deleting:
 			return Defragmentation{WaitsFor: fmt.Sprintf("member %s to be healthy", member.Name)}
-		case member.Answer.Leads():
+		case member.Endpoint.IsLeader():
 			leader = member
 		default:
 			followers = append(followers, member)

@@ -24,7 +24,7 @@ var _ = Describe("Defragmentation", func() {
 		var o etcdcluster.Observation
 		for i := range count {
 			o.Pods = append(o.Pods, etcdcluster.Pod{Name: fmt.Sprintf("test-%d", i), Ordinal: i, Ready: true})
-			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: i, Reachable: true, Serves: true, MemberID: uint64(10 + i), LeaderID: leader})
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: i, Reachable: true, Healthy: true, MemberID: uint64(10 + i), LeaderID: leader})
 		}
 
 		return o
@@ -73,7 +73,7 @@ var _ = Describe("Defragmentation", func() {
 			change(&o)
 			Expect(describe(opstask.DefragmentationFor(fixture.Etcd(fixture.WithReplicas(3)), o, nil))).To(Equal("waits for " + waits))
 		},
-		Entry("for an unhealthy member", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Serves = false }, "member test-2 to be healthy"),
+		Entry("for an unhealthy member", func(o *etcdcluster.Observation) { o.Etcd.Members[2].Healthy = false }, "member test-2 to be healthy"),
 		Entry("for a learner", func(o *etcdcluster.Observation) { o.Etcd.Members[1].Learner = true }, "member test-1 to be healthy"),
 		Entry("for a member without a status", func(o *etcdcluster.Observation) { o.Etcd.Members = o.Etcd.Members[:2] }, "member test-2 to be healthy"),
 		Entry("for a pod that is being deleted", func(o *etcdcluster.Observation) { o.Pods[1].Deleting = true }, "member test-1 to be healthy"),

@@ -99,7 +99,7 @@ func SnapshotMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *etcdcl
 	members := etcdcluster.MembersFor(etcd, o)
 	for i := range members {
 		member := &members[i]
-		if member.Pod == nil || member.Pod.Deleting || !member.Serves() {
+		if member.Pod == nil || member.Pod.Deleting || !member.IsHealthy() {
 			continue
 		}
 		if found == nil || member.Role() == druidv1alpha1.EtcdRoleLeader {

@@ -25,8 +25,8 @@ import (
 // more, which corrects them when it starts.
 const PeerURLTimeout = time.Minute
 
-// besideTime is how long a change of peer URLs waits for a member that starts next to a quorum, although its sidecar has renewed the lease.
-const besideTime = time.Minute
+// registrationTime is how long a change of peer URLs waits for a member that starts next to a quorum, although its sidecar has renewed the lease.
+const registrationTime = time.Minute
 
 // PinnedTLS says whether the members have to talk to each other with TLS or without it, whatever the spec says: as most of them
 // know each other. Those of several that do not run cannot be told of each other's new URLs, and started otherwise they would
@@ -45,12 +45,12 @@ func PinnedTLS(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	case isServed:
 		return nil
 	default:
-		return boundByLeases(etcd, o, rendered, now)
+		return pinnedByLeases(etcd, o, rendered, now)
 	}
 }
 
-// boundByLeases is PinnedTLS while no quorum serves.
-func boundByLeases(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, rendered bool, now time.Time) *bool {
+// pinnedByLeases is PinnedTLS while no quorum serves.
+func pinnedByLeases(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, rendered bool, now time.Time) *bool {
 	size := int(etcdcluster.LastSize(o))
 	known, withTLS := countKnown(etcd, o, size)
 	differ := 0 < withTLS && withTLS < known
@@ -97,17 +97,17 @@ func WithPinnedPort(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now tim
 	if port == 0 || port == helper.PeerPort(etcd) {
 		return etcd
 	}
-	bound := etcd.DeepCopy()
-	bound.Spec.Etcd.ServerPort = &port
+	pinned := etcd.DeepCopy()
+	pinned.Spec.Etcd.ServerPort = &port
 
-	return bound
+	return pinned
 }
 
 // countKnown counts the members of which a lease tells how others know them, and those that are known with TLS.
 func countKnown(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, size int) (known, withTLS int) {
 	for ordinal := range size {
 		for _, lease := range o.MemberLeases {
-			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil || isOutlived(o, ordinal, lease) || hasNoVolume(o, ordinal) {
+			if lease.Name != helper.MemberName(etcd, ordinal) || lease.TLSEnabled == nil || isLeaseStale(o, ordinal, lease) || hasNoVolume(o, ordinal) {
 				continue
 			}
 			known++
@@ -186,7 +186,7 @@ func IsRegistering(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcd
 	case pod.Ready:
 		return !hasRegistered && now.Sub(etcdcluster.Later(pod.ReadyChangedAt, pod.SidecarStartedAt())) < PeerURLTimeout
 	default:
-		return age < besideTime || !hasRegistered && age < etcdcluster.MemberStartTimeout
+		return age < registrationTime || !hasRegistered && age < etcdcluster.MemberStartTimeout
 	}
 }
 
@@ -202,14 +202,14 @@ func hasNoVolume(o etcdcluster.Observation, ordinal int) bool {
 	return claim != nil && !claim.Exists
 }
 
-// isOutlived is true for the lease of a first member that tells of the pod before the one that runs, while a cluster begins to grow from
+// isLeaseStale is true for the lease of a first member that tells of the pod before the one that runs, while a cluster begins to grow from
 // it: it was restarted with other peer URLs, its sidecar writes the lease after ten seconds for the first time, and the next member joins
 // before that.
-func isOutlived(o etcdcluster.Observation, ordinal int, lease etcdcluster.Lease) bool {
+func isLeaseStale(o etcdcluster.Observation, ordinal int, lease etcdcluster.Lease) bool {
 	rendered, pod := o.State.Replicas, o.PodFor(ordinal)
-	grows := rendered != nil && *rendered > 0 && *rendered <= 2 && *rendered < etcdcluster.LastSize(o)
+	isScalingUp := rendered != nil && *rendered > 0 && *rendered <= 2 && *rendered < etcdcluster.LastSize(o)
 
-	return grows && ordinal == 0 && pod != nil && pod.PeerTLS != *lease.TLSEnabled
+	return isScalingUp && ordinal == 0 && pod != nil && pod.PeerTLS != *lease.TLSEnabled
 }
 
 // URLs are the URLs by which other members are to know this one once it is as the spec says, with TLS or without.

@@ -27,7 +27,7 @@ type Plan struct {
 	Restore state.RestorePhase
 	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
 	// has left it there. What is rendered then is told by Grown.
-	Growth *Growth
+	ScaleUp *Size
 	// FinalSnapshot is to be remembered with the rendering: how the last full snapshot before the members stopped came out. Nil:
 	// the members run, or there is no store.
 	FinalSnapshot *state.FinalSnapshot
@@ -35,15 +35,15 @@ type Plan struct {
 	Reason string
 	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
 	WaitsFor string
-	// ReplanAfter is how long until the plan may change by the passing of time alone, without a new observation. 0: it does not.
-	ReplanAfter time.Duration
-	// Lively is true while members are defragmented, for several members while a pod of theirs is young, and while a claim goes that
+	// RequeueAfter is how long until the plan may change by the passing of time alone, without a new observation. 0: it does not.
+	RequeueAfter time.Duration
+	// PollMembers is true while members are defragmented, for several members while a pod of theirs is young, and while a claim goes that
 	// nobody uses: what no watch tells, such as votes and leaders, changes from one second to the next.
-	Lively bool
+	PollMembers bool
 	// Refusal is set when the spec cannot be carried out and its author has to act.
 	Refusal *Refusal
-	// Hindered is set when a part of the spec cannot be carried out for now, though all else is. It is found by Against.
-	Hindered *Refusal
+	// Blocked is set when a part of the spec cannot be carried out for now, though all else is. It is found by Against.
+	Blocked *Refusal
 }
 
 // Stage names what is being done to a cluster.
@@ -57,8 +57,8 @@ const (
 	StageRefused Stage = "Refused"
 	// StageWaitForSecrets waits for Secrets that pods need.
 	StageWaitForSecrets Stage = "WaitForSecrets"
-	// StageWaitForPredecessor waits for what an earlier Etcd of the same name left to be gone.
-	StageWaitForPredecessor Stage = "WaitForPredecessor"
+	// StageWaitForPreviousOwner waits for what an earlier Etcd of the same name left to be gone.
+	StageWaitForPreviousOwner Stage = "WaitForPredecessor"
 	// StageWaitForExisting waits for the cluster that the members are to join.
 	StageWaitForExisting Stage = "WaitForExisting"
 	// StageCreate makes a cluster that never ran.
@@ -69,38 +69,38 @@ const (
 	StageHibernate Stage = "Hibernate"
 	// StageHibernated is the end of StageHibernate.
 	StageHibernated Stage = "Hibernated"
-	// StageWake starts the members of a hibernated cluster.
-	StageWake Stage = "Wake"
+	// StageWakeUp starts the members of a hibernated cluster.
+	StageWakeUp Stage = "Wake"
 	// StageApply waits for the resource manager to apply the newest rendering to a running cluster.
 	StageApply Stage = "Apply"
 	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
 	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
-	// StageGrowVolume lets volumes grow in place, and waits for them to have grown.
-	StageGrowVolume Stage = "GrowVolume"
+	// StageResizeVolume lets volumes grow in place, and waits for them to have grown.
+	StageResizeVolume Stage = "GrowVolume"
 	// StageReplacePod replaces pods that were made from an older template.
 	StageReplacePod Stage = "ReplacePod"
-	// StageGrow lets the next member join a running cluster.
-	StageGrow Stage = "Grow"
+	// StageScaleUp lets the next member join a running cluster.
+	StageScaleUp Stage = "Grow"
 	// StagePromote gives a learner that has caught up its vote.
 	StagePromote Stage = "Promote"
-	// StageRepair gives a member whose volume is lost for good a new one.
-	StageRepair Stage = "Repair"
+	// StageReplaceVolume gives a member whose volume is lost for good a new one.
+	StageReplaceVolume Stage = "Repair"
 	// StageRestore replaces a cluster of which nobody serves by what its store holds, since its owner asked for it.
 	StageRestore Stage = "Restore"
 	// StageQuorumLost waits for members without which nothing can be read or written. Nothing is attempted.
 	StageQuorumLost Stage = "QuorumLost"
-	// StageHold stands still: what was seen must not be acted upon.
-	StageHold Stage = "Hold"
-	// StageSettle waits for members that were started to serve.
-	StageSettle Stage = "Settle"
+	// StageHalted stands still: what was seen must not be acted upon.
+	StageHalted Stage = "Hold"
+	// StageWaitForMembers waits for members that were started to serve.
+	StageWaitForMembers Stage = "Settle"
 	// StageExternallyManaged renders for members that somebody else runs.
 	StageExternallyManaged Stage = "ExternallyManaged"
 	// StageDone means that the observed cluster is the desired one.
 	StageDone Stage = "Done"
 )
 
-// Growth is the rendering with which the next member joins.
-type Growth struct {
+// Size is the rendering with which the next member joins.
+type Size struct {
 	// Replicas and ClusterSize as in a Plan.
 	Replicas, ClusterSize int32
 }
@@ -125,20 +125,20 @@ const (
 	OutcomeDone Outcome = "Done"
 	// OutcomeStep means that Step is to be done now.
 	OutcomeStep Outcome = "Step"
-	// OutcomeGrow means that the next member joins: the rendering of Grown is to be written now.
-	OutcomeGrow Outcome = "Grow"
+	// OutcomeScaleUp means that the next member joins: the rendering of Grown is to be written now.
+	OutcomeScaleUp Outcome = "Grow"
 	// OutcomeWaiting means to wait for WaitsFor.
 	OutcomeWaiting Outcome = "Waiting"
-	// OutcomeHindered means that nothing is left to do but what cannot be done for now, see Hindered.
-	OutcomeHindered Outcome = "Hindered"
+	// OutcomeBlocked means that nothing is left to do but what cannot be done for now, see Hindered.
+	OutcomeBlocked Outcome = "Hindered"
 	// OutcomeRefused means that the author of the spec has to act, see Refusal.
 	OutcomeRefused Outcome = "Refused"
 )
 
-// Grown is the plan with which the next member joins. It is the plan itself where none may.
-func (p Plan) Grown() Plan {
-	if p.Growth != nil {
-		p.Replicas, p.ClusterSize, p.Growth = p.Growth.Replicas, p.Growth.ClusterSize, nil
+// ScaledUp is the plan with which the next member joins. It is the plan itself where none may.
+func (p Plan) ScaledUp() Plan {
+	if p.ScaleUp != nil {
+		p.Replicas, p.ClusterSize, p.ScaleUp = p.ScaleUp.Replicas, p.ScaleUp.ClusterSize, nil
 	}
 
 	return p
@@ -151,12 +151,12 @@ func (p Plan) Outcome() Outcome {
 		return OutcomeRefused
 	case p.Step != nil:
 		return OutcomeStep
-	case p.Growth != nil:
-		return OutcomeGrow
+	case p.ScaleUp != nil:
+		return OutcomeScaleUp
 	case p.WaitsFor != "":
 		return OutcomeWaiting
-	case p.Hindered != nil:
-		return OutcomeHindered
+	case p.Blocked != nil:
+		return OutcomeBlocked
 	default:
 		return OutcomeDone
 	}

@@ -32,12 +32,12 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 
 		return waiting(p, "StatefulSet "+o.StatefulSet.Name+" to be gone, so that it can be made anew")
 	}
-	if grows, is := growVolume(p, rendering, o); is {
-		return grows
+	if resized, is := resizeVolume(p, rendering, o); is {
+		return resized
 	}
-	p.Hindered = hindersGrowth(o, rendering)
+	p.Blocked = blockedResize(o, rendering)
 	if differences := Outstanding(o, rendering); len(differences) > 0 {
-		p.Stage, p.WaitsFor, p.Step, p.Growth = plan.StageRecreateStatefulSet, "", nil, nil
+		p.Stage, p.WaitsFor, p.Step, p.ScaleUp = plan.StageRecreateStatefulSet, "", nil, nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
 		if !managedResource.GenerationObserved && managedResource.Applied.Status != "False" {
 			// Not under the hands of the resource manager: it could bring the old one back.
@@ -56,9 +56,9 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
 	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum
 	switch {
-	case !isShown && isBelievedDone(o.ManagedResource):
+	case !isShown && isReportedApplied(o.ManagedResource):
 		return requesting(applying(p), o.ManagedResource, "; the StatefulSet shows another one although the newest was applied")
-	case p.Stage == plan.StageRepair && p.Step != nil && o.ManagedResource.IsRefused():
+	case p.Stage == plan.StageReplaceVolume && p.Step != nil && o.ManagedResource.IsRefused():
 		return p
 	case !isShown, !o.ManagedResource.IsApplied():
 		return waiting(applying(p), applied(o.ManagedResource))
@@ -71,7 +71,7 @@ func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obs
 
 // gateWithoutStatefulSet waits for the StatefulSet, and asks for it where the resource manager believes to be done.
 func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
-	if isBelievedDone(o.ManagedResource) {
+	if isReportedApplied(o.ManagedResource) {
 		return requesting(p, o.ManagedResource, "; the StatefulSet is gone although it was applied")
 	}
 
@@ -81,7 +81,7 @@ func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 // applying is the plan while the resource manager applies: stages that are about pods have not begun yet.
 func applying(p plan.Plan) plan.Plan {
 	switch p.Stage {
-	case plan.StageReplacePod, plan.StageSettle, plan.StageGrow, plan.StagePromote, plan.StageGrowVolume, plan.StageDone:
+	case plan.StageReplacePod, plan.StageWaitForMembers, plan.StageScaleUp, plan.StagePromote, plan.StageResizeVolume, plan.StageDone:
 		p.Stage, p.Reason = plan.StageApply, "the newest rendering is on its way into the cluster"
 	case plan.StageHibernated:
 		p.Stage = plan.StageHibernate
@@ -91,22 +91,22 @@ func applying(p plan.Plan) plan.Plan {
 }
 
 func waiting(p plan.Plan, waitsFor string) plan.Plan {
-	p.Step, p.Growth, p.WaitsFor = nil, nil, waitsFor
+	p.Step, p.ScaleUp, p.WaitsFor = nil, nil, waitsFor
 
 	return p
 }
 
 // requesting asks the resource manager to apply again what it has applied already.
 func requesting(p plan.Plan, managedResource etcdcluster.ManagedResource, why string) plan.Plan {
-	p.WaitsFor, p.Growth = "", nil
+	p.WaitsFor, p.ScaleUp = "", nil
 	p.Step = plan.RequestReconcile{Meta: plan.Meta{Object: managedResource.Name, UID: managedResource.UID}}
 	p.Reason += why
 
 	return p
 }
 
-// isBelievedDone is true when the resource manager has applied everything and would not look again for long.
-func isBelievedDone(m etcdcluster.ManagedResource) bool {
+// isReportedApplied is true when the resource manager has applied everything and would not look again for long.
+func isReportedApplied(m etcdcluster.ManagedResource) bool {
 	return m.IsApplied() && !m.ReconcileRequested
 }
 

@@ -118,13 +118,13 @@ var _ = Describe("Against", func() {
 
 	It("does not let a volume that is lost wait for what cannot be applied, but for what is being applied", func() {
 		repair := plan.Plan{Stage: "Repair", Render: true, Step: plan.ReplaceClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}}
-		against := func(applied etcdcluster.ConditionFact) plan.Plan {
+		gated := func(applied etcdcluster.ConditionFact) plan.Plan {
 			return planner.Gate(repair, rendered, observed(func(o *etcdcluster.Observation) {
 				o.StatefulSet.Rendering.Checksum, o.ManagedResource.GenerationObserved, o.ManagedResource.Applied = "old", false, applied
 			}))
 		}
-		Expect(against(etcdcluster.ConditionFact{Status: "False", Message: "no permission"}).Step).To(Equal(repair.Step))
-		Expect(against(etcdcluster.ConditionFact{Status: "Progressing"}).Step).To(BeNil())
+		Expect(gated(etcdcluster.ConditionFact{Status: "False", Message: "no permission"}).Step).To(Equal(repair.Step))
+		Expect(gated(etcdcluster.ConditionFact{Status: "Progressing"}).Step).To(BeNil())
 	})
 
 	It("leaves a plan alone that renders nothing", func() {

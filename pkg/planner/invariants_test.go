@@ -117,8 +117,8 @@ func (s *scenario) checkFinalSnapshot(p plan.Plan) {
 	if p.Replicas > 0 || p.Restore != "" || s.Written() == nil || s.Written().Replicas == 0 || !helper.IsStoreConfigured(s.Etcd) {
 		return
 	}
-	calls := s.Objects.SnapshotCalls
-	if p.FinalSnapshot == nil || calls.Verified == nil && calls.Failures < 3 || calls.Running {
+	attempts := s.Objects.SnapshotAttempts
+	if p.FinalSnapshot == nil || attempts.Verified == nil && attempts.Failures < 3 || attempts.Running {
 		s.violated("the members are stopped without a snapshot")
 	}
 }
@@ -232,7 +232,7 @@ func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	if healthy, all := s.Voters(); !etcdcluster.IsQuorate(healthy, all) || s.Leader == 0 {
 		s.violated("claim %s is deleted without a quorum", step.Object)
 	}
-	if helper.IsStoreConfigured(s.Etcd) && !volume.Lost && s.Objects.SnapshotCalls.Verified == nil {
+	if helper.IsStoreConfigured(s.Etcd) && !volume.Lost && s.Objects.SnapshotAttempts.Verified == nil {
 		s.violated("claim %s is deleted without a snapshot", step.Object)
 	}
 }
@@ -255,7 +255,7 @@ func (s *scenario) checkDeleteClaim(step plan.DeleteClaim) {
 	if volume == nil || volume.Member == 0 || volume.Lost || s.Node(volume.Node).Gone {
 		return
 	}
-	if !s.Objects.Rehearsal.Succeeded && !s.invariants.isUnverified {
+	if !s.Objects.RestoreVerification.Succeeded && !s.invariants.isUnverified {
 		s.violated("%s is deleted, and no Job has verified the restore", step.Object)
 	}
 }

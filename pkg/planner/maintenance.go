@@ -13,10 +13,10 @@ import (
 
 // StoreMove is how far a cluster has come on its way to another store. Most of the time there is none, and nothing is to be done.
 type StoreMove struct {
-	// Place is the store that is to be used, in words for people.
-	Place string
-	// Over is true when no member writes to any other store any more.
-	Over bool
+	// Location is the store that is to be used, in words for people.
+	Location string
+	// Completed is true when no member writes to any other store any more.
+	Completed bool
 
 	owner types.UID
 	o     etcdcluster.Observation
@@ -27,18 +27,18 @@ type LeaseAct string
 
 // The acts.
 const (
-	// LeaseKept leaves it as it is: it tells of the store that is used, or of one that is used still, or is not ours.
-	LeaseKept LeaseAct = ""
-	// LeaseNamed notes on a Lease of before of which store it tells.
-	LeaseNamed LeaseAct = "Named"
-	// LeaseForgotten makes it anew: what it tells of lies in a store that nobody uses any more.
-	LeaseForgotten LeaseAct = "Forgotten"
+	// LeaseUnchanged leaves it as it is: it tells of the store that is used, or of one that is used still, or is not ours.
+	LeaseUnchanged LeaseAct = ""
+	// LeaseStoreRecorded notes on a Lease of before of which store it tells.
+	LeaseStoreRecorded LeaseAct = "Named"
+	// LeaseReset makes it anew: what it tells of lies in a store that nobody uses any more.
+	LeaseReset LeaseAct = "Forgotten"
 )
 
 // StoreMoveTo says how a move stands of the Etcd with this UID to the store at place, where this is the rendering with it.
-func StoreMoveTo(place string, owner types.UID, rendered etcdcluster.Rendering, o etcdcluster.Observation) StoreMove {
+func StoreMoveTo(location string, owner types.UID, rendered etcdcluster.Rendering, o etcdcluster.Observation) StoreMove {
 	return StoreMove{
-		Place: place, Over: o.AllUseStoreOf(o.StatefulSet) && o.StatefulSet.Rendering.Checksum == rendered.Checksum, owner: owner, o: o,
+		Location: location, Completed: o.AllUseStoreOf(o.StatefulSet) && o.StatefulSet.Rendering.Checksum == rendered.Checksum, owner: owner, o: o,
 	}
 }
 
@@ -47,13 +47,13 @@ func StoreMoveTo(place string, owner types.UID, rendered etcdcluster.Rendering, 
 func (m StoreMove) ActOn(lease etcdcluster.Lease) LeaseAct {
 	switch {
 	case !lease.Exists || lease.OwnerUID != m.owner:
-		return LeaseKept
+		return LeaseUnchanged
 	case lease.Store == "":
-		return LeaseNamed
-	case lease.Store != m.Place && m.Over:
-		return LeaseForgotten
+		return LeaseStoreRecorded
+	case lease.Store != m.Location && m.Completed:
+		return LeaseReset
 	default:
-		return LeaseKept
+		return LeaseUnchanged
 	}
 }
 
@@ -61,20 +61,20 @@ func (m StoreMove) ActOn(lease etcdcluster.Lease) LeaseAct {
 func (m StoreMove) WantsSnapshot() bool {
 	before := m.o.DeltaSnapshotLease.Store
 
-	return m.Over && before != "" && before != m.Place
+	return m.Completed && before != "" && before != m.Location
 }
 
-// UntoldVoters are the members of a canonical Etcd that have a vote, as the cluster's own list says, while their leases tell of none yet.
+// VotersWithoutLeaseHolder are the members of a canonical Etcd that have a vote, as the cluster's own list says, while their leases tell of none yet.
 // All of them are listed.
-func UntoldVoters(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) []etcdcluster.Member {
-	var untold []etcdcluster.Member
+func VotersWithoutLeaseHolder(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) []etcdcluster.Member {
+	var voters []etcdcluster.Member
 	for _, member := range etcdcluster.MembersOf(etcd, o, etcdcluster.RenderedReplicas(o)) {
 		if member.Pod != nil && member.Lease != nil && member.Lease.Holder == "" && member.Listed != nil && !member.Listed.Learner {
-			untold = append(untold, member)
+			voters = append(voters, member)
 		}
 	}
 
-	return untold
+	return voters
 }
 
 // WantsSnapshotForLease is true if the Lease of full snapshots of the Etcd with this UID was recreated while the members were running:

@@ -13,24 +13,24 @@ import (
 )
 
 var _ = DescribeTable("A move to another store, of the lease of a cluster",
-	func(lease etcdcluster.Lease, isOver bool, expected planner.LeaseAct) {
+	func(lease etcdcluster.Lease, isCompleted bool, expected planner.LeaseAct) {
 		move := planner.StoreMoveTo("new", "etcd-uid", etcdcluster.Rendering{}, etcdcluster.Observation{})
-		move.Over = isOver
+		move.Completed = isCompleted
 		Expect(move.ActOn(lease)).To(Equal(expected))
 	},
-	Entry("leaves alone one that is not there", etcdcluster.Lease{OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseKept),
-	Entry("leaves alone one of another Etcd of the same name", etcdcluster.Lease{Exists: true, OwnerUID: "another", Store: "old"}, true, planner.LeaseKept),
-	Entry("notes the store on one of before", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid"}, false, planner.LeaseNamed),
-	Entry("believes in the old store while a member may write there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, false, planner.LeaseKept),
-	Entry("forgets the old store when nobody writes there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseForgotten),
-	Entry("leaves alone one of the new store", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "new"}, true, planner.LeaseKept),
+	Entry("leaves alone one that is not there", etcdcluster.Lease{OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseUnchanged),
+	Entry("leaves alone one of another Etcd of the same name", etcdcluster.Lease{Exists: true, OwnerUID: "another", Store: "old"}, true, planner.LeaseUnchanged),
+	Entry("notes the store on one of before", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid"}, false, planner.LeaseStoreRecorded),
+	Entry("believes in the old store while a member may write there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, false, planner.LeaseUnchanged),
+	Entry("forgets the old store when nobody writes there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseReset),
+	Entry("leaves alone one of the new store", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "new"}, true, planner.LeaseUnchanged),
 )
 
 var _ = DescribeTable("A move to another store wants a full snapshot there",
-	func(told string, isOver, expected bool) {
-		o := etcdcluster.Observation{DeltaSnapshotLease: etcdcluster.Lease{Exists: true, Store: told}}
+	func(recorded string, isCompleted, expected bool) {
+		o := etcdcluster.Observation{DeltaSnapshotLease: etcdcluster.Lease{Exists: true, Store: recorded}}
 		move := planner.StoreMoveTo("new", "etcd-uid", etcdcluster.Rendering{}, o)
-		move.Over = isOver
+		move.Completed = isCompleted
 		Expect(move.WantsSnapshot()).To(Equal(expected))
 	},
 	Entry("once all members use it", "old", true, true),

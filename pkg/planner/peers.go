@@ -24,9 +24,9 @@ func (v view) holdPeers(p plan.Plan) (plan.Plan, bool) {
 		if member.Pod == nil || !peers.IsRegistering(v.etcd, v.o, *member.Pod, v.now) {
 			continue
 		}
-		p.Stage, p.Render = plan.StageSettle, false
+		p.Stage, p.Render = plan.StageWaitForMembers, false
 		p.WaitsFor = cmp.Or(awaitedOfPod(v.etcd, member), "the heartbeat of member "+member.Name)
-		p.Reason = v.arithmetic() + "; the spec is applied when the sidecars of all members have registered their current peer URLs"
+		p.Reason = v.quorumStatus() + "; the spec is applied when the sidecars of all members have registered their current peer URLs"
 
 		return p, true
 	}
@@ -53,12 +53,12 @@ func (v view) awaitedURLs(m etcdcluster.Member) string {
 // it never would.
 func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
-		if !v.isSeen() || !isUp(member) || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isSettled(member) {
+		if !v.isMemberListKnown() || !isUp(member) || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isPeerURLStable(member) {
 			continue
 		}
-		p.Stage = plan.StageSettle
-		p.Reason = v.arithmetic() + "; " + member.Name + " is known by URLs that it does not have"
-		p.Step = toBeKnownBy(member, peers.OwnURLs(v.etcd, member))
+		p.Stage = plan.StageWaitForMembers
+		p.Reason = v.quorumStatus() + "; " + member.Name + " is known by URLs that it does not have"
+		p.Step = registerPeerURLs(member, peers.OwnURLs(v.etcd, member))
 
 		return p, true
 	}
@@ -68,32 +68,32 @@ func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 
 // isUp is true for a member that serves, or whose etcd runs at least, in a pod that stays.
 func isUp(m etcdcluster.Member) bool {
-	return m.Pod != nil && !m.Pod.Deleting && (m.Serves() || etcdcluster.IsRunning(*m.Pod))
+	return m.Pod != nil && !m.Pod.Deleting && (m.IsHealthy() || etcdcluster.IsRunning(*m.Pod))
 }
 
-// isSettled is true for a member that has been as it is for so long that its sidecar will not correct its peer URLs any more.
-func (v view) isSettled(m etcdcluster.Member) bool {
+// isPeerURLStable is true for a member that has been as it is for so long that its sidecar will not correct its peer URLs any more.
+func (v view) isPeerURLStable(m etcdcluster.Member) bool {
 	return v.now.Sub(etcdcluster.Later(m.Pod.ReadyChangedAt, m.Pod.CreationTime)) >= peers.PeerURLTimeout
 }
 
-// hasBeaten is true for a member whose sidecar has renewed its lease since the sidecar started. Before that it corrects the peer URLs to
+// hasHeartbeatSinceStart is true for a member whose sidecar has renewed its lease since the sidecar started. Before that it corrects the peer URLs to
 // those of its own configuration, once, and stops etcd where they were others.
-func (v view) hasBeaten(m etcdcluster.Member) bool {
+func (v view) hasHeartbeatSinceStart(m etcdcluster.Member) bool {
 	return m.Lease != nil && etcdcluster.HasHeartbeatSinceStart(*m.Pod, *m.Lease)
 }
 
-// toBeToldBefore is the step by which others know a member that loses its certificates by the URLs that it will have, and what they are.
+// updatePeerURLsFirst is the step by which others know a member that loses its certificates by the URLs that it will have, and what they are.
 // Nil: they know it so, or nothing changes.
-func (v view) toBeToldBefore(m etcdcluster.Member) (plan.Step, string) {
+func (v view) updatePeerURLsFirst(m etcdcluster.Member) (plan.Step, string) {
 	urls := peers.URLs(v.etcd, m, false)
-	if !v.isSeen() || !v.losesPeerTLS(m) || m.Listed == nil || peers.IsRegisteredWith(m, urls) {
+	if !v.isMemberListKnown() || !v.losesPeerTLS(m) || m.Listed == nil || peers.IsRegisteredWith(m, urls) {
 		return nil, ""
 	}
 
-	return toBeKnownBy(m, urls), fmt.Sprintf(", once the others know it by %s", strings.Join(urls, ", "))
+	return registerPeerURLs(m, urls), fmt.Sprintf(", once the others know it by %s", strings.Join(urls, ", "))
 }
 
-// toBeKnownBy is for a member that the cluster lists: it need not answer itself.
-func toBeKnownBy(m etcdcluster.Member, urls []string) plan.Step {
+// registerPeerURLs is for a member that the cluster lists: it need not answer itself.
+func registerPeerURLs(m etcdcluster.Member, urls []string) plan.Step {
 	return plan.UpdatePeerURLs{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, Member: m.Listed.ID, URLs: urls}
 }

@@ -128,7 +128,7 @@ func (s *randomScenario) expectConverged() {
 	p = planner.Gate(p, s.manifestFor(p).Rendering, s.Objects)
 	alive, all := s.Voters()
 	whole := int(s.Etcd.Spec.Replicas)
-	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeHindered || p.Stage == plan.StageGrowVolume)
+	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeBlocked || p.Stage == plan.StageResizeVolume)
 	if len(s.violations()) > 0 || !isDone || alive != whole || all != whole {
 		Fail(fmt.Sprintf("simulation %d (repeat it with SIMULATION=%d): %s; at the end %s, %d of %d alive, waits for %s\n%s",
 			s.number, s.number, strings.Join(s.violations(), "; "), p.Stage, alive, all, p.WaitsFor, strings.Join(s.trace, "\n")))

@@ -14,12 +14,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// holdStill stops before members that do not belong together.
-func (v view) holdStill(p plan.Plan) (plan.Plan, bool) {
+// haltOnClusterIDMismatch stops before members that do not belong together.
+func (v view) haltOnClusterIDMismatch(p plan.Plan) (plan.Plan, bool) {
 	clusters := map[uint64][]string{}
 	for _, member := range v.members {
-		if member.Answer != nil && member.Answer.ClusterID != 0 {
-			clusters[member.Answer.ClusterID] = append(clusters[member.Answer.ClusterID], member.Name)
+		if member.Endpoint != nil && member.Endpoint.ClusterID != 0 {
+			clusters[member.Endpoint.ClusterID] = append(clusters[member.Endpoint.ClusterID], member.Name)
 		}
 	}
 	if len(clusters) < 2 {
@@ -30,7 +30,7 @@ func (v view) holdStill(p plan.Plan) (plan.Plan, bool) {
 		sentences = append(sentences, strings.Join(names, " and ")+" of cluster "+etcdcluster.FormatID(id))
 	}
 	slices.Sort(sentences)
-	p.Stage, p.Render = plan.StageHold, false
+	p.Stage, p.Render = plan.StageHalted, false
 	p.Reason = "the members are not one cluster, so that nothing of it is touched"
 	p.WaitsFor = "them to be one: " + strings.Join(sentences, ", ")
 
@@ -43,25 +43,25 @@ func (v view) withoutQuorum(p plan.Plan) (plan.Plan, bool) {
 	if v.isQuorate() {
 		return p, false
 	}
-	if v.anyServes() {
-		p.Stage = plan.StageSettle
-		p.Reason = v.arithmetic() + ", but a member serves, which takes a quorum: members are hidden from sight, and nothing is touched"
+	if v.isAnyHealthy() {
+		p.Stage = plan.StageWaitForMembers
+		p.Reason = v.quorumStatus() + ", but a member serves, which takes a quorum: members are hidden from sight, and nothing is touched"
 		p.WaitsFor = v.missing()
 
 		return p, true
 	}
 	if member := v.replaceable(v.isDead); member != nil {
 		p.Stage = plan.StageReplacePod
-		p.Reason = fmt.Sprintf("%s; nobody serves, so that replacing %s takes nothing away", v.arithmetic(), member.Pod.Name)
+		p.Reason = fmt.Sprintf("%s; nobody serves, so that replacing %s takes nothing away", v.quorumStatus(), member.Pod.Name)
 		if waits := heldByStore(p, v.etcd, v.o, *member.Pod, v.now); waits != nil && len(v.members) == 1 {
 			return *waits, true
 		}
-		p.Step = toBeDeleted(*member.Pod)
+		p.Step = deletePod(*member.Pod)
 
 		return p, true
 	}
 
-	if decided, is := v.lostForGood(p); is {
+	if decided, is := v.quorumUnrecoverable(p); is {
 		return decided, true
 	}
 
@@ -69,12 +69,12 @@ func (v view) withoutQuorum(p plan.Plan) (plan.Plan, bool) {
 }
 
 func (v view) quorumLost(p plan.Plan) plan.Plan {
-	p.Stage = plan.StageSettle
-	p.Reason = v.arithmetic() + "; the members start"
+	p.Stage = plan.StageWaitForMembers
+	p.Reason = v.quorumStatus() + "; the members start"
 	p.WaitsFor = v.missing()
-	unpulled := v.unpulled()
-	if unpulled != "" && v.neverFormed() {
-		p.Reason = v.arithmetic() + "; the cluster never formed: " + unpulled
+	pullError := v.imagePullError()
+	if pullError != "" && v.neverFormed() {
+		p.Reason = v.quorumStatus() + "; the cluster never formed: " + pullError
 
 		return p
 	}
@@ -84,16 +84,16 @@ func (v view) quorumLost(p plan.Plan) plan.Plan {
 		}
 	}
 	p.Stage = plan.StageQuorumLost
-	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; nothing is attempted", v.arithmetic(), etcdcluster.QuorumOf(v.size))
-	if unpulled != "" {
-		p.Reason += ": " + unpulled
+	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; nothing is attempted", v.quorumStatus(), etcdcluster.QuorumOf(v.size))
+	if pullError != "" {
+		p.Reason += ": " + pullError
 	}
 
 	return p
 }
 
-// unpulled names the first image that cannot be pulled, and the way out. Empty: all can.
-func (v view) unpulled() string {
+// imagePullError names the first image that cannot be pulled, and the way out. Empty: all can.
+func (v view) imagePullError() string {
 	for _, member := range v.members {
 		if member.Pod == nil {
 			continue
@@ -111,9 +111,9 @@ func (v view) neverFormed() bool {
 	return !slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Lease != nil && m.Lease.Holder != "" })
 }
 
-// lostForGood stops where so many volumes are lost for good that the others are no quorum, whoever comes back. While the
+// quorumUnrecoverable stops where so many volumes are lost for good that the others are no quorum, whoever comes back. While the
 // cluster grows nobody knows which of the members had a vote.
-func (v view) lostForGood(p plan.Plan) (plan.Plan, bool) {
+func (v view) quorumUnrecoverable(p plan.Plan) (plan.Plan, bool) {
 	var lost, left []string
 	for _, member := range v.members {
 		if loss := v.o.VolumeLostReason(member.Ordinal); loss != "" {
@@ -122,7 +122,7 @@ func (v view) lostForGood(p plan.Plan) (plan.Plan, bool) {
 			left = append(left, member.Name)
 		}
 	}
-	if len(lost) == 0 || v.hasBegunToGrow() || etcdcluster.IsQuorate(len(left), v.size) {
+	if len(lost) == 0 || v.hasScaleUpBegun() || etcdcluster.IsQuorate(len(left), v.size) {
 		return p, false
 	}
 	survivors := "no member"
@@ -130,14 +130,14 @@ func (v view) lostForGood(p plan.Plan) (plan.Plan, bool) {
 		survivors = "the data of " + strings.Join(left, " and ")
 	}
 	p.Stage = plan.StageQuorumLost
-	p.Reason = fmt.Sprintf("%s, and the quorum of %d is lost for good: %s; nothing is attempted", v.arithmetic(), etcdcluster.QuorumOf(v.size), strings.Join(lost, "; "))
+	p.Reason = fmt.Sprintf("%s, and the quorum of %d is lost for good: %s; nothing is attempted", v.quorumStatus(), etcdcluster.QuorumOf(v.size), strings.Join(lost, "; "))
 	p.WaitsFor = fmt.Sprintf("what is left to be saved by hand (%s), or %s", survivors, recovery(v.etcd, v.o))
 
 	return p, true
 }
 
 func newestSnapshots(o etcdcluster.Observation) string {
-	tell := func(lease etcdcluster.Lease) string {
+	timeOf := func(lease etcdcluster.Lease) string {
 		if lease.RenewTime.IsZero() {
 			return "none"
 		}
@@ -145,5 +145,5 @@ func newestSnapshots(o etcdcluster.Observation) string {
 		return lease.RenewTime.UTC().Format(time.RFC3339)
 	}
 
-	return fmt.Sprintf(" (newest full snapshot: %s, newest delta snapshot: %s)", tell(o.FullSnapshotLease), tell(o.DeltaSnapshotLease))
+	return fmt.Sprintf(" (newest full snapshot: %s, newest delta snapshot: %s)", timeOf(o.FullSnapshotLease), timeOf(o.DeltaSnapshotLease))
 }

@@ -40,7 +40,7 @@ func (s *scenario) reconcileSingle() bool {
 // reconcileMembers reconciles a cluster of any number of members. True: it changed something.
 func (s *scenario) reconcileMembers() bool {
 	s.CreateMemberLeases()
-	for _, member := range planner.UntoldVoters(s.Etcd, s.Observe()) {
+	for _, member := range planner.VotersWithoutLeaseHolder(s.Etcd, s.Observe()) {
 		s.SetLeaseHolder(member.Name, member.Listed.ID)
 	}
 	s.Objects.PeerChangePending = s.peerTLS() != (helper.PeerTLS(s.Etcd) != nil) || s.effective() != s.Etcd
@@ -51,7 +51,7 @@ func (s *scenario) reconcileMembers() bool {
 	}
 	p = planner.Gate(p, s.manifestFor(p).Rendering, o)
 	s.noteOf(p)
-	p = p.Grown()
+	p = p.ScaledUp()
 	manifest := s.manifestFor(p)
 	switch {
 	case p.Render && s.isNew(manifest):
@@ -124,7 +124,7 @@ func (s *scenario) consumeAnnotation() {
 		return
 	}
 	s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
-	s.Objects.Rehearsal.Recorded = s.Objects.Rehearsal.Failed
+	s.Objects.RestoreVerification.Recorded = s.Objects.RestoreVerification.Failed
 	s.invariants.isUnverified = value == druidv1alpha1.RestoreFromStoreUnverified
 	delete(s.Etcd.Annotations, druidv1alpha1.RestoreAnnotation)
 }
@@ -136,17 +136,17 @@ func (s *scenario) noteOf(p plan.Plan) {
 		line += " | refused: " + p.Refusal.Error()
 	case plan.OutcomeStep:
 		line += " | step: " + plan.Trace(p.Step)
-	case plan.OutcomeGrow:
-		line += fmt.Sprintf(" | grows to replicas=%d size=%d", p.Growth.Replicas, p.Growth.ClusterSize)
+	case plan.OutcomeScaleUp:
+		line += fmt.Sprintf(" | grows to replicas=%d size=%d", p.ScaleUp.Replicas, p.ScaleUp.ClusterSize)
 	case plan.OutcomeWaiting:
 		line += " | waits for " + p.WaitsFor
-	case plan.OutcomeHindered:
+	case plan.OutcomeBlocked:
 		line += " | done but for what cannot be"
 	case plan.OutcomeDone:
 		line += " | done"
 	}
-	if p.Hindered != nil {
-		line += " | hindered: " + p.Hindered.Error()
+	if p.Blocked != nil {
+		line += " | hindered: " + p.Blocked.Error()
 	}
 	s.note("%s", line)
 }

@@ -19,57 +19,57 @@ import (
 // sentence. Neither: nobody asks, too little is known, it has to be seen for a while yet that nobody serves, or that the store holds
 // what would be restored.
 func EvaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (begins bool, ignored string) {
-	verdict := evaluateRestore(etcd, o, now)
+	evaluation := evaluateRestore(etcd, o, now)
 
-	return verdict.begins, verdict.ignored
+	return evaluation.begins, evaluation.ignored
 }
 
-// restoreVerdict is what becomes of a restore that is asked for. Zero: nobody asks, or too little is known.
-type restoreVerdict struct {
+// restoreEvaluation is what becomes of a restore that is asked for. Zero: nobody asks, or too little is known.
+type restoreEvaluation struct {
 	begins bool
-	// rehearses is true where it begins once a Job has shown that the store can be restored from.
-	rehearses bool
+	// verifies is true where it begins once a Job has shown that the store can be restored from.
+	verifies bool
 	// ignored says why there is none. Empty: it is not ignored.
 	ignored string
 	// waitsFor is which member may be about to serve. Empty: none.
 	waitsFor string
 }
 
-func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) restoreVerdict {
-	value, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) restoreEvaluation {
+	value, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	switch {
-	case !asked || !knowsForRestore(o):
-		return restoreVerdict{}
+	case !isRequested || !knowsForRestore(o):
+		return restoreEvaluation{}
 	case value != druidv1alpha1.RestoreFromStore && value != druidv1alpha1.RestoreFromStoreUnverified:
-		return restoreVerdict{ignored: fmt.Sprintf("the only values are %q and %q", druidv1alpha1.RestoreFromStore, druidv1alpha1.RestoreFromStoreUnverified)}
+		return restoreEvaluation{ignored: fmt.Sprintf("the only values are %q and %q", druidv1alpha1.RestoreFromStore, druidv1alpha1.RestoreFromStoreUnverified)}
 	case !helper.ManagesPods(etcd):
-		return restoreVerdict{ignored: "the members are run by somebody else"}
+		return restoreEvaluation{ignored: "the members are run by somebody else"}
 	case !helper.IsStoreConfigured(etcd):
-		return restoreVerdict{ignored: "spec.backup.store is not set, so that there is nothing to restore from"}
+		return restoreEvaluation{ignored: "spec.backup.store is not set, so that there is nothing to restore from"}
 	case helper.IsHibernated(etcd):
-		return restoreVerdict{} // when it wakes
+		return restoreEvaluation{} // when it wakes
 	}
-	if served := mayServe(etcd, o); served != "" {
-		return restoreVerdict{ignored: served}
+	if served := possiblyHealthyMember(etcd, o); served != "" {
+		return restoreEvaluation{ignored: served}
 	}
-	claim := remainingData(o)
+	claim := intactClaim(o)
 	isVerified := claim == "" || value == druidv1alpha1.RestoreFromStoreUnverified
 	if !isVerified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
-		return restoreVerdict{ignored: fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
+		return restoreEvaluation{ignored: fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
 	}
-	if member := unrest(etcd, o, now); member != "" {
-		return restoreVerdict{waitsFor: member}
+	if member := mayBecomeReady(etcd, o, now); member != "" {
+		return restoreEvaluation{waitsFor: member}
 	}
 	if isVerified || isBeingRestored(o) {
-		return restoreVerdict{begins: true}
+		return restoreEvaluation{begins: true}
 	}
 
 	return evaluateRestoreVerification(etcd, o, claim)
 }
 
-// unrest says which member may be about to serve, empty when none is: pods restart, are made anew, and lose their leader for a
+// mayBecomeReady says which member may be about to serve, empty when none is: pods restart, are made anew, and lose their leader for a
 // moment. All that run must have been there for as long as members take to start, and not have been ready for a while.
-func unrest(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
+func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
 	for _, member := range etcdcluster.MembersOf(etcd, o, o.StatefulSet.SpecReplicas) {
 		switch pod := member.Pod; {
 		case pod == nil:
@@ -101,11 +101,11 @@ func outOfServiceHint(pod etcdcluster.Pod) string {
 	return fmt.Sprintf(" (if node %s does not come back, taint it node.kubernetes.io/out-of-service)", pod.Node)
 }
 
-// mayServe says which member serves, or may serve where nobody sees it; empty when none does.
-func mayServe(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
+// possiblyHealthyMember says which member serves, or may serve where nobody sees it; empty when none does.
+func possiblyHealthyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	for _, member := range etcdcluster.MembersOf(etcd, o, max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o))) {
 		pod := member.Pod
-		if member.Serves() || pod != nil && pod.Ready && !pod.Deleting {
+		if member.IsHealthy() || pod != nil && pod.Ready && !pod.Deleting {
 			return fmt.Sprintf("member %s serves: a cluster that serves is not replaced by its snapshots", member.Name)
 		}
 		if pod != nil && !pod.Deleting && pod.ContainersReady {
@@ -126,7 +126,7 @@ func recovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 }
 
 func knowsForRestore(o etcdcluster.Observation) bool {
-	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionLeases, etcdcluster.SectionRehearsal} {
+	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionLeases, etcdcluster.SectionRestoreVerification} {
 		if o.Failure(section) != "" {
 			return false
 		}
@@ -135,8 +135,8 @@ func knowsForRestore(o etcdcluster.Observation) bool {
 	return true
 }
 
-// remainingData is the name of a claim whose volume is not lost; empty when there is none.
-func remainingData(o etcdcluster.Observation) string {
+// intactClaim is the name of a claim whose volume is not lost; empty when there is none.
+func intactClaim(o etcdcluster.Observation) string {
 	for _, claim := range o.Claims {
 		if claim.Exists && !claim.Lost && o.VolumeLostReason(claim.Ordinal) == "" {
 			return claim.Name
@@ -150,13 +150,13 @@ func remainingData(o etcdcluster.Observation) string {
 // look for the cluster that it was part of.
 func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
 	phase := o.State.Restore
-	verdict := evaluateRestore(etcd, o, now)
+	evaluation := evaluateRestore(etcd, o, now)
 	switch {
 	case phase == state.RestoreDiscard:
 		return planDiscard(etcd, o), true
-	case verdict.rehearses:
-		return planRehearsal(etcd, o), true
-	case verdict.begins:
+	case evaluation.verifies:
+		return planRestoreVerification(etcd, o), true
+	case evaluation.begins:
 		return plan.Plan{
 			Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard,
 			Reason:   "a restore from the store is asked for, and nobody serves; all members are stopped first" + newestSnapshots(o),
@@ -189,7 +189,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 		}
 		p.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are discarded", claim.Name)
 		if claim.Deleting {
-			p.Lively = true // nobody uses it any more
+			p.PollMembers = true // nobody uses it any more
 			p.WaitsFor = "claim " + claim.Name + " to be gone"
 		} else {
 			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
@@ -212,7 +212,7 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 		}
 	}
 	p.Reason = "nothing is left of the cluster; its first member restores from the store"
-	if _, asked := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; asked {
+	if _, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
 		p.WaitsFor = "the annotation " + druidv1alpha1.RestoreAnnotation + " to be taken"
 
 		return p
@@ -252,7 +252,7 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 }
 
 // isFor is true for a Job that tells of the store which is used now, for somebody who has not been told yet.
-func isFor(r etcdcluster.Rehearsal, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+func isFor(r etcdcluster.RestoreVerification, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	isSameStore := o.StoreLocation == "" || r.Store == o.StoreLocation
 
 	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
@@ -266,16 +266,16 @@ func isBeingRestored(o etcdcluster.Observation) bool {
 }
 
 // evaluateRestoreVerification says what follows from the Job for a claim that has data.
-func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim string) restoreVerdict {
-	rehearsal := o.Rehearsal
+func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim string) restoreEvaluation {
+	job := o.RestoreVerification
 	switch {
-	case !isFor(rehearsal, etcd, o) || !rehearsal.Failed && !rehearsal.Succeeded:
-		return restoreVerdict{rehearses: true}
-	case rehearsal.Failed:
-		return restoreVerdict{ignored: fmt.Sprintf("Job %s could not restore from the store: %s. Claim %s still has data, and nothing is discarded for a store that cannot be restored from; mend the store and ask again; %s",
-			rehearsal.Name, rehearsal.Message, claim, unverifiedHint())}
+	case !isFor(job, etcd, o) || !job.Failed && !job.Succeeded:
+		return restoreEvaluation{verifies: true}
+	case job.Failed:
+		return restoreEvaluation{ignored: fmt.Sprintf("Job %s could not restore from the store: %s. Claim %s still has data, and nothing is discarded for a store that cannot be restored from; mend the store and ask again; %s",
+			job.Name, job.Message, claim, unverifiedHint())}
 	default:
-		return restoreVerdict{begins: true}
+		return restoreEvaluation{begins: true}
 	}
 }
 
@@ -283,26 +283,26 @@ func unverifiedHint() string {
 	return fmt.Sprintf("if you have looked into the store yourself, or that data is worth nothing, ask with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
 }
 
-// planRehearsal has the Job made, and waits for it. Nothing else is touched.
-func planRehearsal(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
-	count, rehearsal := etcdcluster.RenderedReplicas(o), o.Rehearsal
+// planRestoreVerification has the Job made, and waits for it. Nothing else is touched.
+func planRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
+	count, job := etcdcluster.RenderedReplicas(o), o.RestoreVerification
 	p := plan.Plan{
 		// Without a rendering there is no ServiceAccount for the Job.
 		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.State.Size, count),
 		Restore: o.State.Restore,
-		Reason:  fmt.Sprintf("a restore is asked for, and claim %s still has data: nothing is discarded before the newest snapshots were restored beside it%s", remainingData(o), newestSnapshots(o)),
+		Reason:  fmt.Sprintf("a restore is asked for, and claim %s still has data: nothing is discarded before the newest snapshots were restored beside it%s", intactClaim(o), newestSnapshots(o)),
 	}
 	switch {
-	case !rehearsal.Exists:
+	case !job.Exists:
 		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: helper.RestoreVerificationJobName(etcd), UID: etcd.UID}}
-	case rehearsal.Deleting:
-		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", rehearsal.Name)
-	case !isFor(rehearsal, etcd, o):
-		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: rehearsal.Name, UID: rehearsal.UID}}
+	case job.Deleting:
+		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", job.Name)
+	case !isFor(job, etcd, o):
+		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
 	default:
-		p.WaitsFor = fmt.Sprintf("Job %s to restore from the store", rehearsal.Name)
-		if rehearsal.Message != "" {
-			p.WaitsFor += ": " + rehearsal.Message + " (" + unverifiedHint() + ")"
+		p.WaitsFor = fmt.Sprintf("Job %s to restore from the store", job.Name)
+		if job.Message != "" {
+			p.WaitsFor += ": " + job.Message + " (" + unverifiedHint() + ")"
 		}
 	}
 

@@ -76,9 +76,9 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.Objects.State.Restore = "discard"
 		p := func() plan.Plan { return planner.For(s.Etcd, s.Objects, s.Now()) }
-		Expect(p()).To(And(HaveField("WaitsFor", ContainSubstring("pod main-0")), HaveField("Lively", false)))
+		Expect(p()).To(And(HaveField("WaitsFor", ContainSubstring("pod main-0")), HaveField("PollMembers", false)))
 		s.Objects.Pods, s.Objects.Claims[0].Deleting = nil, true
-		Expect(p()).To(And(HaveField("WaitsFor", "claim main-main-0 to be gone"), HaveField("Lively", true)))
+		Expect(p()).To(And(HaveField("WaitsFor", "claim main-main-0 to be gone"), HaveField("PollMembers", true)))
 	})
 
 	It("begins anew when it is asked for again while the first member restores, and takes no leftover for data", func() {
@@ -129,14 +129,14 @@ var _ = Describe("Traces of a restore", func() {
 	})
 
 	DescribeTable("looks into the store anew where the Job that did",
-		func(change func(*etcdcluster.Rehearsal), isVerifiedAgain bool) {
+		func(change func(*etcdcluster.RestoreVerification), isVerifiedAgain bool) {
 			s := created(3, withStore)
 			s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 			s.run()
 			requestRestore(s)
 			s.Objects.StoreLocation = "the store"
-			s.Objects.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
-			change(&s.Objects.Rehearsal)
+			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
+			change(&s.Objects.RestoreVerification)
 			p := planner.For(s.Etcd, s.Objects, s.Now())
 			if !isVerifiedAgain {
 				Expect(p.Restore).To(BeEquivalentTo("discard"))
@@ -146,10 +146,10 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(p.Restore).To(BeEmpty())
 			Expect(p.Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-rehearsal", UID: "job"}}))
 		},
-		Entry("is of this Etcd and store: it does not", func(*etcdcluster.Rehearsal) {}, false),
-		Entry("looked into another store", func(r *etcdcluster.Rehearsal) { r.Store = "another" }, true),
-		Entry("was told of already", func(r *etcdcluster.Rehearsal) { r.Succeeded, r.Failed, r.Recorded = false, true, true }, true),
-		Entry("was of an earlier Etcd of the name", func(r *etcdcluster.Rehearsal) { r.OwnerUID = "other" }, true),
+		Entry("is of this Etcd and store: it does not", func(*etcdcluster.RestoreVerification) {}, false),
+		Entry("looked into another store", func(r *etcdcluster.RestoreVerification) { r.Store = "another" }, true),
+		Entry("was told of already", func(r *etcdcluster.RestoreVerification) { r.Succeeded, r.Failed, r.Recorded = false, true, true }, true),
+		Entry("was of an earlier Etcd of the name", func(r *etcdcluster.RestoreVerification) { r.OwnerUID = "other" }, true),
 	)
 
 	It("says what keeps the Job from looking into the store, and the way out", func() {
@@ -157,7 +157,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
 		requestRestore(s)
-		s.Objects.Rehearsal = etcdcluster.Rehearsal{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-rehearsal-x has no node: 0/3 nodes"}
+		s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-rehearsal-x has no node: 0/3 nodes"}
 		p := planner.For(s.Etcd, s.Objects, s.Now())
 		Expect(p.Render).To(BeFalse())
 		Expect(p.WaitsFor).To(Equal("Job main-rehearsal to restore from the store: pod main-rehearsal-x has no node: 0/3 nodes (if you have looked into the store yourself, or that data is worth nothing, ask with druid.gardener.cloud/restore=from-store-unverified)"))

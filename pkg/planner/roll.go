@@ -26,16 +26,16 @@ func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 		return v.replaceOnly(p)
 	}
 	if member := v.replaceable(func(etcdcluster.Pod) bool { return true }); member != nil {
-		p.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.arithmetic(), member.Pod.Name, v.arithmetic())
-		if told, once := v.toBeToldBefore(*member); told != nil {
-			p.Reason, p.Step = p.Reason+once, told
+		p.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.quorumStatus(), member.Pod.Name, v.quorumStatus())
+		if update, once := v.updatePeerURLsFirst(*member); update != nil {
+			p.Reason, p.Step = p.Reason+once, update
 		} else {
-			p.Step = toBeDeleted(*member.Pod)
+			p.Step = deletePod(*member.Pod)
 		}
 
 		return p, true
 	}
-	if v.isGrowing() && v.hasBegunToGrow() {
+	if v.isScalingUp() && v.hasScaleUpBegun() {
 		return p, false // with all voters there, replacing costs less
 	}
 	candidate := v.candidate()
@@ -43,24 +43,24 @@ func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 		return p, false
 	}
 
-	return v.replaceServing(p, *candidate), true
+	return v.replaceHealthy(p, *candidate), true
 }
 
 // replaceOnly replaces the outdated pod of the first member before another member joins. If its peer URLs change too, the operator
 // registers them first. Otherwise the sidecar would register them after the start, and stop etcd a second time.
 func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
 	only := v.members[0]
-	if !v.isOutdated(only) || v.hasBegunToGrow() {
+	if !v.isOutdated(only) || v.hasScaleUpBegun() {
 		return p, false
 	}
 	p = replaceSinglePod(v.etcd, v.o, p, v.now)
-	if v.isGrowing() && p.ClusterSize > 1 && only.Serves() {
+	if v.isScalingUp() && p.ClusterSize > 1 && only.IsHealthy() {
 		p.Reason += fmt.Sprintf("; %s restarts once, with the size of the cluster, before the others join", only.Name)
 	}
 	urls := peers.URLs(v.etcd, only, v.o.StatefulSet.TLS.PeerCA != "")
-	if p.Step != nil && only.Serves() && v.isSeen() && len(v.o.Etcd.MemberList) == 1 && only.Listed != nil && !peers.IsRegisteredWith(only, urls) {
+	if p.Step != nil && only.IsHealthy() && v.isMemberListKnown() && len(v.o.Etcd.MemberList) == 1 && only.Listed != nil && !peers.IsRegisteredWith(only, urls) {
 		p.Reason += fmt.Sprintf(", once it is known by %s, by which nobody dials it: so it starts once", strings.Join(urls, ", "))
-		p.Step = toBeKnownBy(only, urls)
+		p.Step = registerPeerURLs(only, urls)
 	}
 
 	return p, true
@@ -72,8 +72,8 @@ func (v view) candidate() *etcdcluster.Member {
 	var leader *etcdcluster.Member
 	for i := range v.members {
 		switch member := &v.members[i]; {
-		case !v.isCuredByReplacing(*member):
-		case member.Answer.Leads():
+		case !v.isRepairedByReplacing(*member):
+		case member.Endpoint.IsLeader():
 			leader = member
 		default:
 			return member
@@ -88,7 +88,7 @@ func (v view) candidate() *etcdcluster.Member {
 		case v.losesPeerTLS(*member) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
 			return member // two that nobody can dial could not dial each other
 		case !v.isOutdated(*member):
-		case member.Answer != nil && member.Answer.Leads():
+		case member.Endpoint != nil && member.Endpoint.IsLeader():
 			leader = member
 		default:
 			return member
@@ -98,24 +98,24 @@ func (v view) candidate() *etcdcluster.Member {
 	return leader
 }
 
-// isCuredByReplacing is true for a member that serves and whose outdated pod is not ready: what keeps it from that may be mended in
+// isRepairedByReplacing is true for a member that serves and whose outdated pod is not ready: what keeps it from that may be mended in
 // the newest template, and nothing else.
-func (v view) isCuredByReplacing(m etcdcluster.Member) bool {
-	return v.isOutdated(m) && m.Serves() && !m.Pod.Ready && !etcdcluster.IsNodeUnreachable(*m.Pod)
+func (v view) isRepairedByReplacing(m etcdcluster.Member) bool {
+	return v.isOutdated(m) && m.IsHealthy() && !m.Pod.Ready && !etcdcluster.IsNodeUnreachable(*m.Pod)
 }
 
 // isNoReasonToWait is true for a member that waits for the same cure as the candidate: two of them would wait for each other.
 func (v view) isNoReasonToWait(other, candidate etcdcluster.Member) bool {
 	if other.Ordinal == candidate.Ordinal {
-		return candidate.Serves() // of itself that is enough: what it still waits for may be what replacing it cures
+		return candidate.IsHealthy() // of itself that is enough: what it still waits for may be what replacing it cures
 	}
 
-	return v.isCuredByReplacing(candidate) && v.isCuredByReplacing(other) && v.awaitedOfMember(other) == ""
+	return v.isRepairedByReplacing(candidate) && v.isRepairedByReplacing(other) && v.awaitedOfMember(other) == ""
 }
 
-// isSparedByBudget is true where the PodDisruptionBudget refuses the eviction of every pod, one that is not ready among them, until
+// isProtectedByPDB is true where the PodDisruptionBudget refuses the eviction of every pod, one that is not ready among them, until
 // more are ready: there a pod that is not ready would never be replaced.
-func (v view) isSparedByBudget(m etcdcluster.Member) bool {
+func (v view) isProtectedByPDB(m etcdcluster.Member) bool {
 	ready := 0
 	for _, member := range v.members {
 		if member.Pod != nil && member.Pod.Ready && !member.Pod.Deleting {
@@ -126,17 +126,17 @@ func (v view) isSparedByBudget(m etcdcluster.Member) bool {
 	return !m.Pod.Ready && !etcdcluster.IsQuorate(ready, len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
 
-// replaceServing evicts a pod that serves, as far as the quorum allows.
-func (v view) replaceServing(p plan.Plan, m etcdcluster.Member) plan.Plan {
+// replaceHealthy evicts a pod that serves, as far as the quorum allows.
+func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 	after := v.healthy
-	if m.Serves() {
+	if m.IsHealthy() {
 		after--
 	}
 	p.Reason = replacing(m.Pod.Name, v.healthy, after, v.size)
 	if defragmented := notWhileDefragmenting(v.o, p); defragmented != nil {
 		return *defragmented
 	}
-	if !v.isSeen() {
+	if !v.isMemberListKnown() {
 		p.Reason += ": not without knowing the members"
 		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
 
@@ -156,23 +156,23 @@ func (v view) replaceServing(p plan.Plan, m etcdcluster.Member) plan.Plan {
 
 		return p
 	}
-	if m.Answer != nil && m.Answer.Leads() {
+	if m.Endpoint != nil && m.Endpoint.IsLeader() {
 		return v.moveLeader(p, m)
 	}
-	if told, once := v.toBeToldBefore(m); told != nil && !v.isSettled(m) && !v.hasBeaten(m) {
+	if update, once := v.updatePeerURLsFirst(m); update != nil && !v.isPeerURLStable(m) && !v.hasHeartbeatSinceStart(m) {
 		p.Reason += ": not before its sidecar has settled its peer URLs, which it would set back"
 		p.WaitsFor = "the heartbeat of member " + m.Name
 
 		return p
-	} else if told != nil {
-		p.Reason, p.Step = p.Reason+": allowed"+once, told
+	} else if update != nil {
+		p.Reason, p.Step = p.Reason+": allowed"+once, update
 
 		return p
 	}
 	p.Reason += ": allowed"
-	if v.isSparedByBudget(m) {
+	if v.isProtectedByPDB(m) {
 		p.Reason += "; the PodDisruptionBudget allows no eviction while fewer than a quorum of pods are ready, so that the pod is deleted"
-		p.Step = toBeDeleted(*m.Pod)
+		p.Step = deletePod(*m.Pod)
 
 		return p
 	}
@@ -186,7 +186,7 @@ func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	var successor *etcdcluster.Member
 	for i := range v.members {
 		member := &v.members[i]
-		if member.Ordinal == leader.Ordinal || !member.Serves() {
+		if member.Ordinal == leader.Ordinal || !member.IsHealthy() {
 			continue
 		}
 		if successor == nil || v.isOutdated(*successor) && !v.isOutdated(*member) {
@@ -212,7 +212,7 @@ func notWhileDefragmenting(o etcdcluster.Observation, p plan.Plan) *plan.Plan {
 	}
 	p.Reason += ": not while members are defragmented"
 	p.WaitsFor = "EtcdOpsTask " + o.Defragmentation + " to end"
-	p.Lively = true
+	p.PollMembers = true
 
 	return &p
 }
@@ -238,8 +238,8 @@ func heldByNode(p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
 // speaks against a restart, or the pod has not been ready for unreadyHoldTime or never started because of its image: it is replaced
 // without the store, or else a corrected spec would never be rolled out.
 func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) *plan.Plan {
-	hold := StoreHold(etcd, o, pod, now)
-	if hold == "" || pod.NeverStarts() {
+	unavailable := StoreUnavailable(etcd, o, pod, now)
+	if unavailable == "" || pod.NeverStarts() {
 		return nil
 	}
 	anyway := "To replace the pod without waiting, delete it"
@@ -248,16 +248,16 @@ func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observatio
 		if !now.Before(until) {
 			return nil
 		}
-		p.ReplanAfter = until.Sub(now)
+		p.RequeueAfter = until.Sub(now)
 		anyway = fmt.Sprintf("If the pod is not ready by %s, the operator replaces it without waiting", until.UTC().Format(time.RFC3339))
 	}
 	p.Step = nil
-	p.WaitsFor = fmt.Sprintf("a new snapshot in the store: %s. Pod %s cannot start again without the store. %s", hold, pod.Name, anyway)
+	p.WaitsFor = fmt.Sprintf("a new snapshot in the store: %s. Pod %s cannot start again without the store. %s", unavailable, pod.Name, anyway)
 
 	return &p
 }
 
-func toBeDeleted(p etcdcluster.Pod) plan.Step {
+func deletePod(p etcdcluster.Pod) plan.Step {
 	return plan.DeletePod{Meta: plan.Meta{Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
 }
 
@@ -297,7 +297,7 @@ func (v view) renderedAlone() *etcdcluster.Member {
 // quorum, or with it where the third member does not start. The quorum is back when the pod is; a second cluster would remain.
 func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 	first := v.renderedAlone()
-	if first == nil || !first.Serves() || !v.isSeen() {
+	if first == nil || !first.IsHealthy() || !v.isMemberListKnown() {
 		return p, false
 	}
 	decided := p
@@ -306,14 +306,14 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 	case v.size == 1:
 		decided = replaceSinglePod(v.etcd, v.o, decided, v.now)
 	case etcdcluster.IsQuorate(v.healthy-1, v.size):
-		decided = v.replaceServing(decided, *first)
+		decided = v.replaceHealthy(decided, *first)
 	case v.healthy < v.size || v.o.Defragmentation != "" || !v.isThirdOverdue():
 		return p, false
 	default:
 		decided.Reason = fmt.Sprintf("%s; replacing %s leaves %d of %d, fewer than the quorum of %d, until it is back: allowed, since %s does not start",
-			v.arithmetic(), first.Pod.Name, v.healthy-1, v.size, etcdcluster.QuorumOf(v.size), v.members[len(v.members)-1].Name)
+			v.quorumStatus(), first.Pod.Name, v.healthy-1, v.size, etcdcluster.QuorumOf(v.size), v.members[len(v.members)-1].Name)
 		if heldByNode(decided, *first.Pod) == nil && heldByStore(decided, v.etcd, v.o, *first.Pod, v.now) == nil {
-			decided.Step = toBeDeleted(*first.Pod)
+			decided.Step = deletePod(*first.Pod)
 		}
 	}
 	if decided.Step == nil && v.size > 1 {
@@ -329,7 +329,7 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 // while it does not answer.
 func (v view) isThirdOverdue() bool {
 	last := v.members[len(v.members)-1]
-	if len(v.members) <= v.size || last.Serves() || last.Listed != nil && last.Pod != nil && etcdcluster.IsRunning(*last.Pod) {
+	if len(v.members) <= v.size || last.IsHealthy() || last.Listed != nil && last.Pod != nil && etcdcluster.IsRunning(*last.Pod) {
 		return false
 	}
 	started := v.now
@@ -342,11 +342,11 @@ func (v view) isThirdOverdue() bool {
 	return v.now.Sub(started) >= etcdcluster.MemberStartTimeout
 }
 
-// StoreHold says why the single member of a canonical Etcd must not be restarted now: it depends on a store, and the newest snapshot is
+// StoreUnavailable says why the single member of a canonical Etcd must not be restarted now: it depends on a store, and the newest snapshot is
 // too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes from the Leases that
 // the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to change, since the
 // restart may be the cure.
-func StoreHold(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
+func StoreUnavailable(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
 	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
 		return ""
 	}

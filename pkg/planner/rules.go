@@ -37,7 +37,7 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 	if p, is := planRestore(etcd, o, now); is {
 		return p
 	}
-	if p, waits := waitForClaimsLeft(etcd, o); waits {
+	if p, waits := waitForOrphanedClaims(etcd, o); waits {
 		return withRestore(p, etcd, o, now)
 	}
 	if p, waits := waitForExisting(etcd, o); waits {
@@ -55,7 +55,7 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	o.Claims = slices.Clone(o.Claims)
 	for i := range o.Claims {
-		o.Claims[i].Growable = nil
+		o.Claims[i].Expandable = nil
 	}
 
 	return For(etcd, o, now)
@@ -71,15 +71,15 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 		return p
 	}
 	v := viewOf(etcd, o, count, now)
-	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), Lively: v.isLively(), Reason: v.arithmetic()}
-	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.settle} {
+	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), PollMembers: v.hasNewPod(), Reason: v.quorumStatus()}
+	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.haltOnClusterIDMismatch, v.withoutQuorum, v.replaceLostVolumes, v.waitForMembers} {
 		if decided, is := decide(p); is {
 			p = decided
 
 			break
 		}
 	}
-	if p.Stage != plan.StageRepair && p.Stage != plan.StageSnapshot {
+	if p.Stage != plan.StageReplaceVolume && p.Stage != plan.StageSnapshot {
 		p.Step = nil
 	}
 
@@ -113,7 +113,7 @@ func guardFacts(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan,
 	}
 	if owner := o.StatefulSet.OwnerUID; o.StatefulSet.Exists && owner != "" && owner != etcd.UID {
 		return plan.Plan{
-			Stage: plan.StageWaitForPredecessor, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
+			Stage: plan.StageWaitForPreviousOwner, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
 			WaitsFor: fmt.Sprintf("StatefulSet %s, owned by an object with UID %s, to be gone", o.StatefulSet.Name, owner),
 		}, true
 	}
@@ -143,7 +143,7 @@ func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 		p.Stage = plan.StageCreate
 		p.Reason = "0 of 1 members exist; the first is created"
 	case !o.StatefulSet.Exists || o.StatefulSet.SpecReplicas == 0:
-		p.Stage = plan.StageWake
+		p.Stage = plan.StageWakeUp
 		p.Reason = "0 of 1 members run; the member is started on the data that it has"
 	default:
 		return planSinglePod(etcd, o, p, now)
@@ -169,20 +169,20 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 	healthy := etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o))
 	switch {
 	case pod == nil || pod.Deleting:
-		p.Stage = plan.StageSettle
+		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
 		p.WaitsFor = podToServe(etcd, pod)
 	case pod.IsOutdated(o.StatefulSet):
 		return replaceSinglePod(etcd, o, p, now)
 	case !pod.Ready:
-		p.Stage = plan.StageSettle
+		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the newest rendering", healthy)
 		p.WaitsFor = podToServe(etcd, pod)
 	default:
 		p.Stage = plan.StageDone
 		p.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the newest rendering", healthy)
 
-		return growSingleVolume(etcd, o, p, now)
+		return resizeSingleVolume(etcd, o, p, now)
 	}
 
 	return p
@@ -205,7 +205,7 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pla
 	} else if defragmented := notWhileDefragmenting(o, p); defragmented != nil {
 		return *defragmented
 	}
-	p.Step = toBeDeleted(*pod)
+	p.Step = deletePod(*pod)
 
 	return p
 }
@@ -217,8 +217,8 @@ func podToServe(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	if pod.Deleting {
 		return "pod " + pod.Name + ", which is being deleted, to be gone and made anew"
 	}
-	if trouble := pod.Trouble(); trouble != "" {
-		return "pod " + pod.Name + " to serve: " + trouble + prefixHint(etcd, pod)
+	if reason := pod.WaitingReason(); reason != "" {
+		return "pod " + pod.Name + " to serve: " + reason + prefixHint(etcd, pod)
 	}
 
 	return "pod " + pod.Name + " to serve" + prefixHint(etcd, pod)
@@ -232,7 +232,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return planStart(etcd, o)
 	}
 	v := viewOf(etcd, o, count, now)
-	p := plan.Plan{Render: true, Replicas: count, ClusterSize: v.clusterSize(), Lively: v.isLively()}
+	p := plan.Plan{Render: true, Replicas: count, ClusterSize: v.clusterSize(), PollMembers: v.hasNewPod()}
 	if !o.StatefulSet.Exists {
 		p.Stage = plan.StageRecreateStatefulSet
 		p.Reason = fmt.Sprintf("the StatefulSet was taken from under %d pods and has to come back", len(o.Pods))
@@ -241,7 +241,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return p
 	}
 	held, isHeld := v.holdPeers(p)
-	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.holdStill, v.withoutQuorum, v.repair, v.replaceAlone, v.promote} {
+	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.haltOnClusterIDMismatch, v.withoutQuorum, v.replaceLostVolumes, v.replaceAlone, v.promote} {
 		if decided, is := decide(p); is {
 			decided.Render = decided.Render && !isHeld
 
@@ -251,11 +251,11 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if isHeld {
 		return held
 	}
-	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.correctURLs, v.makeRoom, v.replace, v.settle} {
+	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.correctURLs, v.startPendingLearner, v.replace, v.waitForMembers} {
 		if decided, is := decide(p); is {
 			return decided
 		}
 	}
 
-	return v.growVolumes(v.grow(p))
+	return v.resizeVolumes(v.scaleUp(p))
 }

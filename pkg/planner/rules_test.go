@@ -31,9 +31,9 @@ var _ = Describe("PlanFor", func() {
 	})
 
 	DescribeTable("refuses sizes, naming the field and the way out",
-		func(replicas, remembered int, message string) {
+		func(replicas, recorded int, message string) {
 			etcd.Spec.Replicas = int32(replicas)
-			p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{}, State: state.State{Size: int32(remembered)}}, now)
+			p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{}, State: state.State{Size: int32(recorded)}}, now)
 			Expect(string(p.Outcome())).To(Equal("Refused"))
 			Expect(p.Render).To(BeFalse())
 			Expect(p.Refusal).To(MatchError(message))
@@ -216,7 +216,7 @@ var _ = Describe("PlanFor", func() {
 				o := observed(change)
 				o.ManagedResource = etcdcluster.ManagedResource{Exists: true}
 				o.State = state.State{Size: 1, Replicas: new(int32(1))}
-				o.Etcd = etcdcluster.EtcdAnswers{Asked: true, Members: []etcdcluster.MemberAnswer{{Error: "timeout"}}, MemberListError: "timeout"}
+				o.Etcd = etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{{Error: "timeout"}}, MemberListError: "timeout"}
 				p := planner.For(etcd, o, now)
 				Expect(string(p.Stage)).To(Equal("ReplacePod"), p.Reason)
 				Expect(p.Step != nil).To(Equal(replaced), p.WaitsFor)

@@ -18,22 +18,22 @@ import (
 // promote gives a learner its vote as soon as it has caught up. Its sidecar would do so too, half a minute later: before its
 // first attempt it asks the learner for the list of members until it gives up, and learners refuse that.
 func (v view) promote(p plan.Plan) (plan.Plan, bool) {
-	if !v.isSeen() || v.healthy < v.size {
+	if !v.isMemberListKnown() || v.healthy < v.size {
 		return p, false
 	}
-	var leader *etcdcluster.MemberAnswer
+	var leader *etcdcluster.EndpointStatus
 	for _, member := range v.members {
-		if member.Answer != nil && member.Answer.Leads() {
-			leader = member.Answer
+		if member.Endpoint != nil && member.Endpoint.IsLeader() {
+			leader = member.Endpoint
 		}
 	}
 	for _, member := range v.members {
-		if leader == nil || !isRunningLearner(member) || !hasCaughtUp(*member.Answer, *leader) {
+		if leader == nil || !isRunningLearner(member) || !hasCaughtUp(*member.Endpoint, *leader) {
 			continue
 		}
 		p.Stage = plan.StagePromote
-		p.Reason = fmt.Sprintf("%s; %s has caught up, and with its vote %d of %d are: allowed", v.arithmetic(), member.Name, v.healthy+1, v.size+1)
-		p.Step = plan.PromoteMember{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}, Member: member.Answer.MemberID}
+		p.Reason = fmt.Sprintf("%s; %s has caught up, and with its vote %d of %d are: allowed", v.quorumStatus(), member.Name, v.healthy+1, v.size+1)
+		p.Step = plan.PromoteMember{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}, Member: member.Endpoint.MemberID}
 
 		return p, true
 	}
@@ -43,27 +43,27 @@ func (v view) promote(p plan.Plan) (plan.Plan, bool) {
 
 // isRunningLearner is true for a learner that answers, and that the cluster knows as one.
 func isRunningLearner(m etcdcluster.Member) bool {
-	return m.Pod != nil && !m.Pod.Deleting && m.Answer != nil && m.Answer.Reachable && m.Answer.Learner &&
-		m.Listed != nil && m.Listed.Learner && m.Listed.ID == m.Answer.MemberID
+	return m.Pod != nil && !m.Pod.Deleting && m.Endpoint != nil && m.Endpoint.Reachable && m.Endpoint.Learner &&
+		m.Listed != nil && m.Listed.Learner && m.Listed.ID == m.Endpoint.MemberID
 }
 
 // hasCaughtUp is true when a learner has applied nine tenths of what the leader has, which is when etcd lets it vote.
-func hasCaughtUp(learner, leader etcdcluster.MemberAnswer) bool {
+func hasCaughtUp(learner, leader etcdcluster.EndpointStatus) bool {
 	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
 }
 
-// makeRoom runs the next member where it has joined already and others have lost their place, such as in a cluster that hibernated while
+// startPendingLearner runs the next member where it has joined already and others have lost their place, such as in a cluster that hibernated while
 // it grew: a cluster takes one learner at a time, and this one gets its vote only when it runs.
-func (v view) makeRoom(p plan.Plan) (plan.Plan, bool) {
+func (v view) startPendingLearner(p plan.Plan) (plan.Plan, bool) {
 	next := v.next()
 	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && v.isListedAs(next, m) })
 	isKeptOut := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
-	if !v.isSeen() || !v.isGrowing() || !hasJoined || !isKeptOut {
+	if !v.isMemberListKnown() || !v.isScalingUp() || !hasJoined || !isKeptOut {
 		return p, false
 	}
-	p.Stage = plan.StageGrow
-	p.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.arithmetic(), next.Name)
-	p.Growth = &plan.Growth{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
+	p.Stage = plan.StageScaleUp
+	p.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.quorumStatus(), next.Name)
+	p.ScaleUp = &plan.Size{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
 	return p, true
 }
@@ -78,28 +78,28 @@ func (v view) isListedAs(m etcdcluster.Member, listed etcdcluster.ListedMember) 
 	return listed.Name == m.Name || listed.Name == "" && listed.HasPeerHost(etcdcluster.PeerHost(v.etcd, m.Ordinal))
 }
 
-// settle waits for members that are not back.
-func (v view) settle(p plan.Plan) (plan.Plan, bool) {
+// waitForMembers waits for members that are not back.
+func (v view) waitForMembers(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		awaited := v.awaited(member)
-		if v.isGrowing() && v.isReachable() {
-			awaited = v.awaitedToGrow(member)
+		if v.isScalingUp() && v.isReachable() {
+			awaited = v.awaitedToScaleUp(member)
 		}
 		if awaited == "" {
 			continue
 		}
-		p.Stage, p.WaitsFor = plan.StageSettle, awaited
-		p.Reason = v.arithmetic() + "; the members come up by themselves"
-		if v.isGrowing() && v.hasBegunToGrow() {
-			p.Stage = plan.StageGrow
-			p.Reason = fmt.Sprintf("%s; %d of %d members have been told to join", v.arithmetic(), len(v.members), v.etcd.Spec.Replicas)
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
+		p.Reason = v.quorumStatus() + "; the members come up by themselves"
+		if v.isScalingUp() && v.hasScaleUpBegun() {
+			p.Stage = plan.StageScaleUp
+			p.Reason = fmt.Sprintf("%s; %d of %d members have been told to join", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)
 		}
 
 		return p, true
 	}
-	if !v.isSeen() {
-		p.Stage, p.WaitsFor = plan.StageSettle, "the list of members: "+v.o.Etcd.MemberListError
-		p.Reason = v.arithmetic() + "; nothing goes on without knowing the members"
+	if !v.isMemberListKnown() {
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, "the list of members: "+v.o.Etcd.MemberListError
+		p.Reason = v.quorumStatus() + "; nothing goes on without knowing the members"
 
 		return p, true
 	}
@@ -112,35 +112,35 @@ func (v view) isReachable() bool {
 	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
 }
 
-// isGrowing is true while members are missing that the spec asks for.
-func (v view) isGrowing() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
+// isResizing is true while members are missing that the spec asks for.
+func (v view) isScalingUp() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
 
-// hasBegunToGrow is true from when the second member is started until the last one is: the number of voters may be even, which
+// hasScaleUpBegun is true from when the second member is started until the last one is: the number of voters may be even, which
 // spares none.
-func (v view) hasBegunToGrow() bool { return int(v.o.State.Size) > len(v.members) }
+func (v view) hasScaleUpBegun() bool { return int(v.o.State.Size) > len(v.members) }
 
-// grow lets the next member join when all others are voters and serve. Without one missing, all is done.
-func (v view) grow(p plan.Plan) plan.Plan {
+// scaleUp lets the next member join when all others are voters and serve. Without one missing, all is done.
+func (v view) scaleUp(p plan.Plan) plan.Plan {
 	p.Stage = plan.StageDone
-	p.Reason = v.arithmetic() + ", and all members run the newest rendering"
-	if !v.isGrowing() {
+	p.Reason = v.quorumStatus() + ", and all members run the newest rendering"
+	if !v.isScalingUp() {
 		return p
 	}
-	p.Stage = plan.StageGrow
+	p.Stage = plan.StageScaleUp
 	next := v.next()
 	for _, listed := range v.o.Etcd.MemberList {
 		if listed.Learner && !v.isListedAs(next, listed) { // the next one may have been added before
-			p.Reason = v.arithmetic() + "; one joins at a time"
+			p.Reason = v.quorumStatus() + "; one joins at a time"
 			p.WaitsFor = "learner " + etcdcluster.FormatID(listed.ID) + " to get its vote or to be removed"
 
 			return p
 		}
 	}
-	p.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.arithmetic(), next.Name, etcdcluster.QuorumOf(v.size))
+	p.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.quorumStatus(), next.Name, etcdcluster.QuorumOf(v.size))
 	if len(v.members) == 1 && p.ClusterSize == 1 {
 		p.Reason += fmt.Sprintf("; %s restarts once, after the last has joined", v.members[0].Name)
 	}
-	p.Growth = &plan.Growth{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
+	p.ScaleUp = &plan.Size{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
 	return p
 }
@@ -157,10 +157,10 @@ func (v view) clusterSize() int32 {
 	if last > 1 || v.restartsLast() && !v.o.StatefulSet.HasPreStopHook {
 		return last
 	}
-	if pod := v.members[0].Pod; pod != nil && !pod.Deleting && !pod.HasPreStopHook && !v.members[0].Serves() {
+	if pod := v.members[0].Pod; pod != nil && !pod.Deleting && !pod.HasPreStopHook && !v.members[0].IsHealthy() {
 		return 1 // its sidecar may be restoring, which one with a larger size would not do
 	}
-	if v.members[0].Serves() || v.o.StatefulSet.HasPreStopHook && !v.hasFirstTimedOut() {
+	if v.members[0].IsHealthy() || v.o.StatefulSet.HasPreStopHook && !v.hasFirstTimedOut() {
 		return v.etcd.Spec.Replicas
 	}
 

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("The size that is rendered for the first member", func() {
-	grown := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
+	scaledUp := func(change ...func(*druidv1alpha1.Etcd)) *scenario {
 		GinkgoHelper()
 		s := newScenario(1, append(change, withStore)...)
 		s.run()
@@ -36,7 +36,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 	}
 
 	It("is 1 again where its data is lost while it restarts, so that its sidecar restores", func() {
-		s := grown()
+		s := scaledUp()
 		s.Store.Keys, s.idleTicks = 100, 100
 		s.runUntil(wasReplaced(s))
 		s.inject("the data of main-0 is lost", func() { s.CorruptVolume(0) })
@@ -47,7 +47,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 	})
 
 	It("stays 1 where the spec is set back to 1 before a learner was added, by way of hibernation", func() {
-		s := grown()
+		s := scaledUp()
 		s.runUntil(wasReplaced(s))
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0; s.IncrementGeneration() })
 		s.run()
@@ -58,7 +58,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 	})
 
 	It("is refused to become 1 again once a learner was added", func() {
-		s := grown()
+		s := scaledUp()
 		s.runUntil(func() bool { return len(s.Members) > 1 })
 		s.Etcd.Spec.Replicas = 1
 		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Refusal).To(HaveField("Field", "spec.replicas"))
@@ -66,7 +66,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 
 	DescribeTable("survives that the cluster hibernates while it grows",
 		func(until func(*scenario) bool) {
-			s := grown()
+			s := scaledUp()
 			s.runUntil(func() bool { return until(s) })
 			s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0; s.IncrementGeneration() })
 			s.run()
@@ -114,7 +114,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 	)
 
 	It("waits for the store, without which the first member would not start if its size were 1", func() {
-		s := grown()
+		s := scaledUp()
 		s.Store.Down = true
 		s.Objects.FullSnapshotLease.RenewTime, s.Objects.DeltaSnapshotLease.RenewTime = s.Now().Add(-time.Hour), s.Now().Add(-time.Hour)
 		s.runFor(30)
@@ -151,13 +151,13 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		if role != "ended" {
 			o.Pods[ordinal].Containers = []etcdcluster.Container{{Name: "etcd", State: etcdcluster.ContainerRunning}}
 		}
-		answer := etcdcluster.MemberAnswer{
-			Ordinal: ordinal, Reachable: true, Serves: isReady, Learner: !isReady, MemberID: id, ClusterID: 1, LeaderID: 0xa1, RaftIndex: 100, RaftAppliedIndex: 100,
+		endpoint := etcdcluster.EndpointStatus{
+			Ordinal: ordinal, Reachable: true, Healthy: isReady, Learner: !isReady, MemberID: id, ClusterID: 1, LeaderID: 0xa1, RaftIndex: 100, RaftAppliedIndex: 100,
 		}
 		if role == "ended" {
-			answer = etcdcluster.MemberAnswer{Ordinal: ordinal, Error: "connection refused"}
+			endpoint = etcdcluster.EndpointStatus{Ordinal: ordinal, Error: "connection refused"}
 		}
-		o.Etcd.Members = append(o.Etcd.Members, answer)
+		o.Etcd.Members = append(o.Etcd.Members, endpoint)
 		o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{
 			ID: id, Name: name, Learner: !isReady, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"},
 		})
@@ -173,7 +173,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 			State:             state.State{Size: 3},
 			FullSnapshotLease: etcdcluster.Lease{RenewTime: now.Add(-time.Second)},
 			StatefulSet:       etcdcluster.StatefulSet{Exists: true, Name: "main", UpdateRevision: "new", Store: "the store"},
-			Etcd:              etcdcluster.EtcdAnswers{Asked: true},
+			Etcd:              etcdcluster.EtcdResponses{Queried: true},
 		}
 		started("voter")
 		o.Pods[0].RevisionHash, o.Pods[0].ConfigChecksum = "old", "of-1"
@@ -202,7 +202,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		func(change func()) {
 			started("voter")
 			started("learner")
-			o.Etcd.Members[2] = etcdcluster.MemberAnswer{Ordinal: 2, Error: "timeout"}
+			o.Etcd.Members[2] = etcdcluster.EndpointStatus{Ordinal: 2, Error: "timeout"}
 			change()
 			Expect(planner.For(etcd, o, now).Step).To(BeNil())
 		},
@@ -238,7 +238,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 
 	It("starts the third member first, which saves the quorum", func() {
 		started("voter")
-		Expect(planner.For(etcd, o, now).Growth).To(Equal(&plan.Growth{Replicas: 3, ClusterSize: 3}))
+		Expect(planner.For(etcd, o, now).ScaleUp).To(Equal(&plan.Size{Replicas: 3, ClusterSize: 3}))
 		started("pending")
 		o.Claims[2].CreationTime = now.Add(-time.Minute)
 		Expect(planner.For(etcd, o, now)).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", Not(BeEmpty()))))
@@ -254,7 +254,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		started("voter")
 		started("pending")
 		o.Pods[1].Ready, o.Pods[1].ContainersReady = false, false
-		o.Etcd.Members[1].Serves = false
+		o.Etcd.Members[1].Healthy = false
 		Expect(planner.For(etcd, o, now).Step).To(BeNil())
 	})
 
@@ -272,6 +272,6 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 	It("is no reason to restart a first member that has the size, and another template", func() {
 		started("voter")
 		o.Pods[0].HasPreStopHook, o.Pods[1].RevisionHash = true, "old"
-		Expect(planner.For(etcd, o, now).Growth).NotTo(BeNil(), "all are replaced when the third has joined")
+		Expect(planner.For(etcd, o, now).ScaleUp).NotTo(BeNil(), "all are replaced when the third has joined")
 	})
 })

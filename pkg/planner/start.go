@@ -14,10 +14,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// waitForClaimsLeft starts nothing of an Etcd that never ran where an earlier one of its name has left claims of more members than the
+// waitForOrphanedClaims starts nothing of an Etcd that never ran where an earlier one of its name has left claims of more members than the
 // spec asks for. Any of them may have what the first does not: it may have been behind when all were stopped. A single member would go
 // on from there, without knowing of the others, and a restore from the store would not bring back what they have.
-func waitForClaimsLeft(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
+func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
 	if etcdcluster.LastSize(o) > 0 || o.StatefulSet.Exists || len(o.Pods) > 0 {
 		return plan.Plan{}, false
 	}
@@ -37,7 +37,7 @@ func waitForClaimsLeft(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (pla
 	}
 
 	return plan.Plan{
-		Stage:    plan.StageHold,
+		Stage:    plan.StageHalted,
 		Reason:   fmt.Sprintf("volumes of more members are left of an earlier cluster than the %d of spec.replicas, and may have what the others do not", etcd.Spec.Replicas),
 		WaitsFor: waitsFor,
 	}, true
@@ -51,11 +51,11 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 		return plan.Plan{}, false
 	}
 	why := "nobody was asked"
-	for _, answer := range o.Etcd.Existing {
-		if answer.Serves {
+	for _, endpoint := range o.Etcd.Existing {
+		if endpoint.Healthy {
 			return plan.Plan{}, false
 		}
-		why = answer.Endpoint + ": " + answer.Error
+		why = endpoint.Endpoint + ": " + endpoint.Error
 	}
 
 	return plan.Plan{
@@ -68,7 +68,7 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 // planStart starts what has data, all of it at once since members find each other by it, or else the first member alone:
 // several that start from nothing would each believe to have been left out of a cluster that holds snapshots.
 func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
-	known, told := knownMembers(etcd, o)
+	known, fromLeases := knownMembers(etcd, o)
 	size := max(o.State.Size, int32(known), 1) // #nosec G115 -- a handful of members
 	data := 0
 	for _, claim := range o.Claims {
@@ -89,7 +89,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 			Reason:   fmt.Sprintf("no volume is left of a cluster of %d members; nothing is started, since none could join another", size),
 			WaitsFor: recovery(etcd, o),
 		}
-	case !told && !etcdcluster.IsQuorate(data, known):
+	case !fromLeases && !etcdcluster.IsQuorate(data, known):
 		// Those without data would be enough to form a cluster of their own, for which the sidecars of the others discard theirs.
 		return plan.Plan{
 			Stage:    plan.StageQuorumLost,
@@ -98,7 +98,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		}
 	default:
 		return plan.Plan{
-			Stage: plan.StageWake, Render: true, Replicas: int32(known), ClusterSize: size, // #nosec G115 -- a handful of members
+			Stage: plan.StageWakeUp, Render: true, Replicas: int32(known), ClusterSize: size, // #nosec G115 -- a handful of members
 			Reason:   fmt.Sprintf("0 of %d members run; all that have data are started together", known),
 			WaitsFor: "a quorum of them to serve",
 		}

@@ -35,11 +35,11 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 			Members:         []druidv1alpha1.BootstrapExistingMember{{Name: "old-0", PeerURLs: []string{"http://old-0:2380"}}},
 			ClientEndpoints: []string{"http://old:2379"},
 		}
-		o = etcdcluster.Observation{Etcd: etcdcluster.EtcdAnswers{Asked: true}}
+		o = etcdcluster.Observation{Etcd: etcdcluster.EtcdResponses{Queried: true}}
 	})
 
 	p := func() plan.Plan { return planner.For(etcd, o, now) }
-	old := etcdcluster.MemberAnswer{Endpoint: "old:2379", Reachable: true, Serves: true, MemberID: 0x01, ClusterID: 1, LeaderID: 0x01}
+	old := etcdcluster.EndpointStatus{Endpoint: "old:2379", Reachable: true, Healthy: true, MemberID: 0x01, ClusterID: 1, LeaderID: 0x01}
 	// joined lets the first members of ours run, beside the one of the existing cluster.
 	joined := func(count int) {
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}
@@ -53,21 +53,21 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 				Containers: []etcdcluster.Container{{Name: "etcd", State: "Running"}}, CreationTime: now.Add(-time.Hour),
 			})
 			id := uint64(0xa1 + ordinal) // #nosec G115 -- a handful
-			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: ordinal, Reachable: true, Serves: true, MemberID: id, ClusterID: 1, LeaderID: 0x01})
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: ordinal, Reachable: true, Healthy: true, MemberID: id, ClusterID: 1, LeaderID: 0x01})
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: id, Name: name, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"}})
 		}
 	}
 
 	DescribeTable("waits for the cluster, since the first member would form one of its own",
-		func(replicas int32, answers []etcdcluster.MemberAnswer, why string) {
+		func(replicas int32, endpoints []etcdcluster.EndpointStatus, why string) {
 			etcd.Spec.Replicas = replicas
-			o.Etcd.Existing = answers
+			o.Etcd.Existing = endpoints
 			Expect(p().Stage).To(BeEquivalentTo("WaitForExisting"))
 			Expect(p().Render).To(BeFalse())
 			Expect(p().WaitsFor).To(Equal("the existing cluster to serve at http://old:2379 (" + why + ")"))
 		},
-		Entry("of several", int32(3), []etcdcluster.MemberAnswer{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
-		Entry("that is the only one", int32(1), []etcdcluster.MemberAnswer{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
+		Entry("of several", int32(3), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
+		Entry("that is the only one", int32(1), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
 		Entry("before anybody was asked", int32(3), nil, "nobody was asked"),
 	)
 
@@ -77,22 +77,22 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 	})
 
 	It("lets the first member join alone", func() {
-		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		o.Etcd.Existing = []etcdcluster.EndpointStatus{old}
 		Expect(p().Stage).To(BeEquivalentTo("Create"))
 		Expect(p().Replicas).To(BeEquivalentTo(1))
 		Expect(p().Reason).To(ContainSubstring("the first joins the existing cluster alone"))
 	})
 
 	It("counts the members of the existing cluster among the voters", func() {
-		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		o.Etcd.Existing = []etcdcluster.EndpointStatus{old}
 		joined(1)
-		Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 2, ClusterSize: 3}))
+		Expect(p().ScaleUp).To(Equal(&plan.Size{Replicas: 2, ClusterSize: 3}))
 		Expect(p().Reason).To(HavePrefix("2 of 2 healthy; main-1 joins"))
 	})
 
 	It("goes on where not all of it can be asked, since one of ours serves", func() {
 		joined(1)
-		Expect(p().Growth).NotTo(BeNil())
+		Expect(p().ScaleUp).NotTo(BeNil())
 		Expect(p().Reason).To(HavePrefix("1 of 2 healthy; main-1 joins"))
 	})
 
@@ -101,13 +101,13 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 		o.Pods[2].RevisionHash = "old"
 		Expect(p().Step).To(BeNil())
 		Expect(p().Reason).To(Equal("3 of 4 healthy; replacing main-2 leaves 2 of 4, fewer than the quorum of 3: not allowed"))
-		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		o.Etcd.Existing = []etcdcluster.EndpointStatus{old}
 		Expect(p().Step).To(HaveField("Object", "main-2"))
 		Expect(p().Reason).To(HavePrefix("4 of 4 healthy; replacing main-2 leaves 3 of 4"))
 	})
 
 	It("counts them as well where the spec names them no more", func() {
-		o.Etcd.Existing = []etcdcluster.MemberAnswer{old}
+		o.Etcd.Existing = []etcdcluster.EndpointStatus{old}
 		joined(3)
 		etcd.Spec.Etcd.BootstrapWithExistingCluster = nil
 		etcd.Status.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingClusterStatus{
@@ -120,7 +120,7 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 	It("does not take strangers for them", func() {
 		joined(1)
 		o.Etcd.MemberList[0].Name = "stranger"
-		Expect(p().Growth).To(BeNil())
+		Expect(p().ScaleUp).To(BeNil())
 	})
 })
 

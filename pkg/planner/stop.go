@@ -34,30 +34,30 @@ const (
 // finalSnapshot decides about the snapshot before something that cannot be undone. Either there is an answer, the snapshot or
 // why it goes without one, or the plan that comes back waits for it or takes it.
 func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time, p plan.Plan) (*state.FinalSnapshot, plan.Plan) {
-	answer := &state.FinalSnapshot{Generation: etcd.Generation}
+	result := &state.FinalSnapshot{Generation: etcd.Generation}
 	switch {
 	case metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation):
-		answer.Missing, answer.Message = state.SnapshotSkipped, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation+" skips it"
+		result.Missing, result.Message = state.SnapshotSkipped, "the annotation "+druidv1alpha1.SkipFinalSnapshotAnnotation+" skips it"
 
-		return answer, p
-	case neverServed(o, etcd):
-		answer.Missing, answer.Message = state.SnapshotNoData, "no member has ever served"
+		return result, p
+	case wasNeverHealthy(o, etcd):
+		result.Missing, result.Message = state.SnapshotNoData, "no member has ever served"
 
-		return answer, p
+		return result, p
 	}
-	calls := o.SnapshotCalls
-	if calls.IsFresh(now) {
-		answer.Snapshot, answer.Store = calls.Verified, o.StoreLocation
+	attempts := o.SnapshotAttempts
+	if attempts.IsFresh(now) {
+		result.Snapshot, result.Store = attempts.Verified, o.StoreLocation
 
-		return answer, p
+		return result, p
 	}
 	p.Stage = plan.StageSnapshot
-	until := calls.EndedAt.Add(pauseAfter(calls.Failures))
+	until := attempts.EndedAt.Add(pauseAfter(attempts.Failures))
 	switch {
-	case calls.Running:
+	case attempts.Running:
 		p.WaitsFor = "a full snapshot to be stored and verified"
-	case calls.Error != "" && now.Before(until):
-		p.WaitsFor = fmt.Sprintf("the next attempt to take a full snapshot, at %s: %s", until.UTC().Format(time.RFC3339), calls.Error)
+	case attempts.Error != "" && now.Before(until):
+		p.WaitsFor = fmt.Sprintf("the next attempt to take a full snapshot, at %s: %s", until.UTC().Format(time.RFC3339), attempts.Error)
 	default:
 		p.Step = plan.TakeSnapshot{Meta: plan.Meta{Object: etcd.Name, UID: etcd.UID}}
 	}
@@ -74,9 +74,9 @@ func pauseAfter(failures int) time.Duration {
 	return pause
 }
 
-// neverServed is true when it is certain that no member has ever served: there are leases, nobody has ever written one, and no
+// wasNeverHealthy is true when it is certain that no member has ever served: there are leases, nobody has ever written one, and no
 // volume is older than the Etcd. One that is was kept when an Etcd of the same name was deleted, with its leases.
-func neverServed(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
+func wasNeverHealthy(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
 	if o.Failure(etcdcluster.SectionLeases) != "" || len(o.MemberLeases) == 0 || o.FullSnapshotLease.Holder != "" || o.Etcd.AnyReachable() {
 		return false
 	}
@@ -120,24 +120,24 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	case !helper.IsStoreConfigured(etcd):
 		return nil, nil
 	}
-	calls := o.SnapshotCalls
+	attempts := o.SnapshotAttempts
 	p := plan.Plan{ClusterSize: o.State.Size, Reason: "spec.replicas is 0; a full snapshot comes before the members stop"}
-	answer, p := finalSnapshot(etcd, o, now, p)
+	result, p := finalSnapshot(etcd, o, now, p)
 	switch {
-	case answer != nil:
-		return answer, nil
-	case calls.Attempts() >= hibernationAttempts && !calls.Running && calls.Verified != nil:
+	case result != nil:
+		return result, nil
+	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running && attempts.Verified != nil:
 		// Older than it should be, and better than none.
-		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: calls.Verified, Store: o.StoreLocation}, nil
-	case calls.Attempts() >= hibernationAttempts && !calls.Running:
-		failed := fmt.Sprintf("%d attempts failed", calls.Failures)
-		if calls.Late > 0 {
-			failed += fmt.Sprintf(" after %d snapshots that were too old before they could be acted upon", calls.Late)
+		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: attempts.Verified, Store: o.StoreLocation}, nil
+	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running:
+		failed := fmt.Sprintf("%d attempts failed", attempts.Failures)
+		if attempts.Expired > 0 {
+			failed += fmt.Sprintf(" after %d snapshots that were too old before they could be acted upon", attempts.Expired)
 		}
 
-		return &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotFailed, Message: failed + ", and the volumes are kept: " + calls.Error}, nil
+		return &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotFailed, Message: failed + ", and the volumes are kept: " + attempts.Error}, nil
 	default:
-		p.Reason = fmt.Sprintf("%s (attempt %d of %d)", p.Reason, min(calls.Attempts()+1, hibernationAttempts), hibernationAttempts)
+		p.Reason = fmt.Sprintf("%s (attempt %d of %d)", p.Reason, min(attempts.Unsuccessful()+1, hibernationAttempts), hibernationAttempts)
 
 		return nil, &p
 	}
@@ -189,9 +189,9 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 		return p
 	}
 	p.Reason += butNot
-	answer, p := finalSnapshot(etcd, o, now, p)
-	p.FinalSnapshot = answer
-	if answer == nil {
+	result, p := finalSnapshot(etcd, o, now, p)
+	p.FinalSnapshot = result
+	if result == nil {
 		p.Reason += fmt.Sprintf(", and a full snapshot comes before the volumes are deleted; the annotation %s goes on without", druidv1alpha1.SkipFinalSnapshotAnnotation)
 	}
 
@@ -200,10 +200,10 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 
 func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.State.Size, Restore: o.State.Restore}
-	if untold := untoldMember(o, etcd, now); untold != "" && !isStopped(o) {
-		p.Stage, p.Render, p.Lively = plan.StageSettle, false, true
+	if awaited := memberWithoutLeaseHolder(o, etcd, now); awaited != "" && !isStopped(o) {
+		p.Stage, p.Render, p.PollMembers = plan.StageWaitForMembers, false, true
 		p.Reason = "spec.replicas is 0; the members stop when their leases tell who has to be started again"
-		p.WaitsFor = "the first heartbeat of member " + untold
+		p.WaitsFor = "the first heartbeat of member " + awaited
 
 		return p
 	}
@@ -227,14 +227,14 @@ func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	return p
 }
 
-// untoldMember is a member that has started a moment ago, of which its lease does not tell yet: those that know that it has a vote would
+// memberWithoutLeaseHolder is a member that has started a moment ago, of which its lease does not tell yet: those that know that it has a vote would
 // wait for it in vain after they were started again. The first is started in any case. Empty: none; one that does not come to it within
 // MemberStartTimeout is not waited for.
-func untoldMember(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time) string {
+func memberWithoutLeaseHolder(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time) string {
 	for _, pod := range o.Pods {
 		name := helper.MemberName(etcd, pod.Ordinal)
-		isTold := slices.ContainsFunc(o.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name && l.Holder != "" })
-		if pod.Ordinal > 0 && !isTold && !pod.Deleting && etcdcluster.HasStarted(pod) && now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout {
+		hasHolder := slices.ContainsFunc(o.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name && l.Holder != "" })
+		if pod.Ordinal > 0 && !hasHolder && !pod.Deleting && etcdcluster.HasStarted(pod) && now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout {
 			return name
 		}
 	}

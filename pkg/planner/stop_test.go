@@ -58,12 +58,12 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(p().WaitsFor).To(Equal(waitsFor))
 			Expect(p().FinalSnapshot).To(BeNil())
 		},
-		Entry("while a snapshot is being taken", func() { o.SnapshotCalls.Running = true }, "a full snapshot to be stored and verified"),
+		Entry("while a snapshot is being taken", func() { o.SnapshotAttempts.Running = true }, "a full snapshot to be stored and verified"),
 		Entry("right after an attempt failed", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1, Error: "the store is down", EndedAt: now.Add(-14 * time.Second)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1, Error: "the store is down", EndedAt: now.Add(-14 * time.Second)}
 		}, "the next attempt to take a full snapshot, at 2026-01-01T12:00:01Z: the store is down"),
 		Entry("however often attempts failed", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1000, Error: "the store is down", EndedAt: now}
 		}, "the next attempt to take a full snapshot, at 2026-01-01T12:05:00Z: the store is down"),
 		Entry("without all facts", func() {
 			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionClaims, Message: "no answer"}}
@@ -90,16 +90,16 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(p().Step).NotTo(BeNil())
 		},
 		Entry("after a pause", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1, Error: "the store is down", EndedAt: now.Add(-15 * time.Second)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1, Error: "the store is down", EndedAt: now.Add(-15 * time.Second)}
 		}),
 		Entry("after five minutes at the latest", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Failures: 1000, Error: "the store is down", EndedAt: now.Add(-5 * time.Minute)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1000, Error: "the store is down", EndedAt: now.Add(-5 * time.Minute)}
 		}),
 		Entry("where the snapshot is too old to act upon", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now.Add(-5 * time.Minute)}
 		}),
 		Entry("however often a snapshot became too old to act upon", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Late: 1000}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Expired: 1000}
 		}),
 		Entry("where the members wrote after they hibernated last", func() {
 			o.State.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
@@ -137,11 +137,11 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(p().FinalSnapshot).To(Equal(expected))
 		},
 		Entry("with a verified snapshot", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: taken, EndedAt: now}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now}
 			o.StoreLocation = "the store"
 		}, &state.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
 		Entry("with a verified snapshot that took longer than it is good for", func() {
-			o.SnapshotCalls = etcdcluster.SnapshotCalls{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
 		}, &state.FinalSnapshot{Generation: 4, Snapshot: slow}),
 		Entry("with the snapshot from before the hibernation", func() {
 			o.State.Replicas, o.Pods = new(int32(0)), nil
@@ -182,9 +182,9 @@ var _ = Describe("A hibernation", func() {
 	verified := func(name string) *state.VerifiedSnapshot {
 		return &state.VerifiedSnapshot{Name: name, Revision: 42, At: now}
 	}
-	var calls etcdcluster.SnapshotCalls
+	var attempts etcdcluster.SnapshotAttempts
 
-	BeforeEach(func() { calls = etcdcluster.SnapshotCalls{} })
+	BeforeEach(func() { attempts = etcdcluster.SnapshotAttempts{} })
 
 	p := func(now time.Time) plan.Plan {
 		etcd := &druidv1alpha1.Etcd{}
@@ -193,10 +193,10 @@ var _ = Describe("A hibernation", func() {
 
 		return planner.For(etcd, etcdcluster.Observation{
 			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Replicas: new(int32(1)), Size: 1}, StoreLocation: "the store",
-			StatefulSet:   etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
-			Pods:          []etcdcluster.Pod{{Name: "main-0", Ready: true}},
-			MemberLeases:  []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
-			SnapshotCalls: calls,
+			StatefulSet:      etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			Pods:             []etcdcluster.Pod{{Name: "main-0", Ready: true}},
+			MemberLeases:     []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+			SnapshotAttempts: attempts,
 		}, now)
 	}
 
@@ -204,24 +204,24 @@ var _ = Describe("A hibernation", func() {
 		for attempt, name := range []string{"Full-1", "Full-2", "Full-3"} {
 			Expect(p(now)).To(And(HaveField("Step", BeAssignableToTypeOf(plan.TakeSnapshot{})), HaveField("Reason", HaveSuffix("(attempt %d of 3)", attempt+1))))
 			now = now.Add(6 * time.Minute)
-			calls = calls.Ended(verified(name), nil, now)
+			attempts = attempts.Ended(verified(name), nil, now)
 			Expect(p(now).Render).To(BeTrue(), "it is good at first")
 			now = now.Add(5 * time.Minute)
 		}
 		Expect(p(now)).To(And(HaveField("Render", BeTrue()), HaveField("Replicas", BeZero()),
-			HaveField("FinalSnapshot", Equal(&state.FinalSnapshot{Generation: 4, Snapshot: calls.Verified, Store: "the store"}))))
-		Expect(calls.Verified.Name).To(Equal("Full-3"))
+			HaveField("FinalSnapshot", Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified, Store: "the store"}))))
+		Expect(attempts.Verified.Name).To(Equal("Full-3"))
 	})
 
 	It("waits for the snapshot that is being taken, however many were too old", func() {
-		calls = etcdcluster.SnapshotCalls{Running: true, Verified: verified("Full-2"), EndedAt: now.Add(-time.Hour), Late: 7}
+		attempts = etcdcluster.SnapshotAttempts{Running: true, Verified: verified("Full-2"), EndedAt: now.Add(-time.Hour), Expired: 7}
 		Expect(p(now)).To(And(HaveField("WaitsFor", "a full snapshot to be stored and verified"), HaveField("Reason", HaveSuffix("(attempt 3 of 3)"))))
 	})
 
 	It("goes on without where snapshots were too old and then none could be taken", func() {
-		calls = calls.Ended(verified("Full-1"), nil, now.Add(-time.Hour)).Ended(verified("Full-2"), nil, now.Add(-30*time.Minute))
+		attempts = attempts.Ended(verified("Full-1"), nil, now.Add(-time.Hour)).Ended(verified("Full-2"), nil, now.Add(-30*time.Minute))
 		Expect(p(now).Step).NotTo(BeNil())
-		calls = calls.Ended(nil, errors.New("the store is down"), now)
+		attempts = attempts.Ended(nil, errors.New("the store is down"), now)
 		Expect(p(now).FinalSnapshot).To(Equal(&state.FinalSnapshot{
 			Generation: 4, Missing: "Failed",
 			Message: "1 attempts failed after 2 snapshots that were too old before they could be acted upon, and the volumes are kept: the store is down",

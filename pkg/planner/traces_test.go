@@ -120,7 +120,7 @@ var _ = Describe("Traces of one member", func() {
 		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0; w.IncrementGeneration() })
 		w.run()
 		Expect(w.Objects.Pods).To(BeEmpty())
-		Expect(w.Objects.SnapshotCalls).To(And(HaveField("Late", 0), HaveField("Verified.Revision", BeEquivalentTo(42))))
+		Expect(w.Objects.SnapshotAttempts).To(And(HaveField("Expired", 0), HaveField("Verified.Revision", BeEquivalentTo(42))))
 	})
 
 	It("hibernates without a snapshot after three attempts, since the volumes stay", func() {

@@ -42,7 +42,7 @@ func viewOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, count int32, no
 			v.size++
 			if etcdcluster.IsOfExisting(etcd, listed.Name) {
 				v.joined++
-				if existingServes(o.Etcd, listed.ID) {
+				if isExistingHealthy(o.Etcd, listed.ID) {
 					v.healthy++
 				}
 			}
@@ -58,23 +58,25 @@ func (v view) isQuorate() bool {
 	return etcdcluster.IsQuorate(v.healthy, v.size) || v.joined > 0 && etcdcluster.HealthyVoters(v.members) > 0
 }
 
-// isSeen is true when the cluster told by a quorum read who its members are. Nothing is done to a pod that serves, or to a
+// isMemberListKnown is true when the cluster told by a quorum read who its members are. Nothing is done to a pod that serves, or to a
 // volume, without it.
-func (v view) isSeen() bool { return v.isQuorate() && len(v.o.Etcd.MemberList) > 0 }
+func (v view) isMemberListKnown() bool { return v.isQuorate() && len(v.o.Etcd.MemberList) > 0 }
 
-// anyServes is true when a member answers linearizable reads, or a pod passes the probe that does one.
-func (v view) anyServes() bool {
-	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Serves() || m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
+// isAnyHealthy is true when a member answers linearizable reads, or a pod passes the probe that does one.
+func (v view) isAnyHealthy() bool {
+	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool {
+		return m.IsHealthy() || m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
+	})
 }
 
-// isLively is true while a pod was made a short while ago.
-func (v view) isLively() bool {
+// hasNewPod is true while a pod was made a short while ago.
+func (v view) hasNewPod() bool {
 	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool {
 		return m.Pod != nil && v.now.Sub(m.Pod.CreationTime) < etcdcluster.MemberStartTimeout
 	})
 }
 
-func (v view) arithmetic() string { return fmt.Sprintf("%d of %d healthy", v.healthy, v.size) }
+func (v view) quorumStatus() string { return fmt.Sprintf("%d of %d healthy", v.healthy, v.size) }
 
 // missing says what the members wait for, the first of them that do not serve.
 func (v view) missing() string {
@@ -100,10 +102,10 @@ func (v view) awaited(m etcdcluster.Member) string {
 	return v.awaitedOfMember(m)
 }
 
-// awaitedToGrow says what a member has to come to before the next may join: it serves. That its pod is behind the Service as
+// awaitedToScaleUp says what a member has to come to before the next may join: it serves. That its pod is behind the Service as
 // well does not matter while another one is.
-func (v view) awaitedToGrow(m etcdcluster.Member) string {
-	if m.Pod == nil || m.Pod.Deleting || !m.Serves() {
+func (v view) awaitedToScaleUp(m etcdcluster.Member) string {
+	if m.Pod == nil || m.Pod.Deleting || !m.IsHealthy() {
 		return v.awaited(m)
 	}
 
@@ -112,11 +114,11 @@ func (v view) awaitedToGrow(m etcdcluster.Member) string {
 
 func (v view) awaitedOfMember(m etcdcluster.Member) string {
 	switch {
-	case m.Answer == nil || !m.Answer.Reachable:
+	case m.Endpoint == nil || !m.Endpoint.Reachable:
 		return "member " + m.Name + " to answer"
-	case m.Answer.Learner || m.Listed != nil && m.Listed.Learner:
+	case m.Endpoint.Learner || m.Listed != nil && m.Listed.Learner:
 		return "member " + m.Name + " to catch up and get its vote"
-	case !m.Answer.Serves:
+	case !m.Endpoint.Healthy:
 		return "member " + m.Name + " to serve"
 	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
 		return "member " + m.Name + " to be in the list of members"
@@ -159,9 +161,9 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
 		return "pod " + helper.PodName(etcd, m.Ordinal) + " to be created"
 	case m.Pod.Deleting:
 		return "pod " + m.Pod.Name + " to be gone, and made anew"
-	case !m.Pod.Ready && m.Pod.Trouble() != "":
-		return "member " + m.Name + ": " + m.Pod.Trouble() + prefixHint(etcd, m.Pod)
-	case !m.Pod.Ready && m.Answer != nil && m.Answer.Learner:
+	case !m.Pod.Ready && m.Pod.WaitingReason() != "":
+		return "member " + m.Name + ": " + m.Pod.WaitingReason() + prefixHint(etcd, m.Pod)
+	case !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Learner:
 		return "member " + m.Name + " to catch up and get its vote"
 	case !m.Pod.Ready:
 		return "pod " + m.Pod.Name + " to be ready" + prefixHint(etcd, m.Pod)
@@ -181,7 +183,7 @@ func (v view) isOutdated(m etcdcluster.Member) bool {
 func (v view) replaceable(is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 	for i := range v.members {
 		member := &v.members[i]
-		if v.isOutdated(*member) && !member.Serves() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+		if v.isOutdated(*member) && !member.IsHealthy() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
 			return member
 		}
 	}
@@ -201,10 +203,10 @@ func (v view) isDead(pod etcdcluster.Pod) bool {
 	return true
 }
 
-// existingServes is true when the member with the id answered at an endpoint of the cluster that is joined.
-func existingServes(e etcdcluster.EtcdAnswers, id uint64) bool {
-	return slices.ContainsFunc(e.Existing, func(answer etcdcluster.MemberAnswer) bool {
-		return answer.MemberID == id && answer.Serves && !answer.Learner
+// isExistingHealthy is true when the member with the id answered at an endpoint of the cluster that is joined.
+func isExistingHealthy(e etcdcluster.EtcdResponses, id uint64) bool {
+	return slices.ContainsFunc(e.Existing, func(endpoint etcdcluster.EndpointStatus) bool {
+		return endpoint.MemberID == id && endpoint.Healthy && !endpoint.Learner
 	})
 }
 

@@ -48,7 +48,7 @@ func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.
 		return &plan.Refusal{Field: "spec.storageClass", Message: fmt.Sprintf("the volume of claim %s is of StorageClass %q, and no volume changes its class; set it to that", c.Name, c.StorageClass)}
 	case wanted < template.Request:
 		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volumes were made with %s, and no volume shrinks; set it to that or more", formatBytes(template.Request))}
-	case wanted > template.Request && c.Requested < wanted && c.Growable != nil && !*c.Growable:
+	case wanted > template.Request && c.Requested < wanted && c.Expandable != nil && !*c.Expandable:
 		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot grow from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
 			c.Name, formatBytes(c.Requested), formatBytes(wanted), c.StorageClass, formatBytes(template.Request))}
 	default:
@@ -56,22 +56,22 @@ func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.
 	}
 }
 
-// isToGrow is true when a claim has a volume that is smaller than rendered.
-func isToGrow(c etcdcluster.Claim, size int64) bool {
+// isTooSmall is true when a claim has a volume that is smaller than rendered.
+func isTooSmall(c etcdcluster.Claim, size int64) bool {
 	return c.Exists && c.Bound && !c.Deleting && c.Requested < size
 }
 
-// mayGrow is true when the claim may be asked for a volume of that size now.
-func mayGrow(c etcdcluster.Claim, size int64) bool {
-	return c.Growable != nil && *c.Growable && c.RefusedSize != size
+// isResizable is true when the claim may be asked for a volume of that size now.
+func isResizable(c etcdcluster.Claim, size int64) bool {
+	return c.Expandable != nil && *c.Expandable && c.RefusedSize != size
 }
 
-// hindersGrowth says which volume cannot be as large as rendered for now, since the API server refuses to ask for it, as where
+// blockedResize says which volume cannot be as large as rendered for now, since the API server refuses to ask for it, as where
 // a quota has no room. Nil: none.
-func hindersGrowth(o etcdcluster.Observation, rendering etcdcluster.Rendering) *plan.Refusal {
+func blockedResize(o etcdcluster.Observation, rendering etcdcluster.Rendering) *plan.Refusal {
 	size := rendering.VolumeSize()
 	for _, claim := range o.Claims {
-		if isToGrow(claim, size) && claim.RefusedSize == size {
+		if isTooSmall(claim, size) && claim.RefusedSize == size {
 			return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the API server refuses to let the volume of claim %s grow from %s to %s, and is asked again each minute: %s",
 				claim.Name, formatBytes(claim.Requested), formatBytes(size), claim.RefusedWhy)}
 		}
@@ -86,7 +86,7 @@ func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []s
 	live, wanted := o.StatefulSet.Rendering.Fixed, rendering.Fixed
 	size := rendering.VolumeSize()
 	isHeld := slices.ContainsFunc(o.Claims, func(c etcdcluster.Claim) bool {
-		return isToGrow(c, size) && (c.RefusedSize == size || c.Growable != nil && !*c.Growable)
+		return isTooSmall(c, size) && (c.RefusedSize == size || c.Expandable != nil && !*c.Expandable)
 	})
 	if isHeld && len(live.ClaimTemplates) == len(wanted.ClaimTemplates) {
 		wanted.ClaimTemplates = slices.Clone(wanted.ClaimTemplates)
@@ -98,17 +98,17 @@ func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []s
 	return live.Differences(wanted)
 }
 
-// growVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
+// resizeVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
 // it comes before everything else: a member whose volume is full may be what everything else waits for. What was refused
 // lately is left for later, and everything else goes on.
-func growVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) (plan.Plan, bool) {
+func resizeVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) (plan.Plan, bool) {
 	size := rendering.VolumeSize()
-	i := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return isToGrow(c, size) && mayGrow(c, size) })
+	i := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return isTooSmall(c, size) && isResizable(c, size) })
 	if i < 0 {
 		return p, false
 	}
 	claim := o.Claims[i]
-	p.Stage, p.WaitsFor, p.Growth = plan.StageGrowVolume, "", nil
+	p.Stage, p.WaitsFor, p.ScaleUp = plan.StageResizeVolume, "", nil
 	p.Reason = fmt.Sprintf("the volume of claim %s grows from %s to %s in place, its pod keeps running", claim.Name, formatBytes(claim.Requested), formatBytes(size))
 	p.Step = plan.ResizeClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}, Size: size}
 
@@ -119,8 +119,8 @@ func growVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obse
 // it, and the next mount does.
 const resizeTime = 5 * time.Minute
 
-// isGrowing is true while a volume is smaller than the spec asks for although that was asked of it.
-func isGrowing(c etcdcluster.Claim, wanted int64) bool {
+// isResizing is true while a volume is smaller than the spec asks for although that was asked of it.
+func isResizing(c etcdcluster.Claim, wanted int64) bool {
 	return c.Exists && c.Bound && !c.Deleting && c.Capacity > 0 && c.Capacity < wanted && c.Requested >= wanted
 }
 
@@ -129,15 +129,15 @@ func awaitsMount(c etcdcluster.Claim, pod *etcdcluster.Pod, now time.Time) bool 
 	return pod != nil && !pod.Deleting && !c.RemountSince.IsZero() && now.Sub(c.RemountSince) > resizeTime && pod.CreationTime.Before(c.RemountSince)
 }
 
-// growing are the claims of members that run whose volumes grow. All else comes before: growing may take for ever.
-func growing(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, []etcdcluster.Claim) {
+// resizingClaims are the claims of members that run whose volumes grow. All else comes before: growing may take for ever.
+func resizingClaims(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, []etcdcluster.Claim) {
 	if p.Stage != plan.StageDone {
 		return p, nil
 	}
 	wanted := new(helper.StorageCapacity(etcd)).Value()
 	var claims []etcdcluster.Claim
 	for _, claim := range o.Claims {
-		if claim.Ordinal < int(p.Replicas) && isGrowing(claim, wanted) {
+		if claim.Ordinal < int(p.Replicas) && isResizing(claim, wanted) {
 			claims = append(claims, claim)
 		}
 	}
@@ -145,27 +145,27 @@ func growing(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (
 		return p, nil
 	}
 	claim := claims[0]
-	p.Stage = plan.StageGrowVolume
+	p.Stage = plan.StageResizeVolume
 	p.Reason += "; volumes grow in place"
 	p.WaitsFor = fmt.Sprintf("the volume of claim %s to grow from %s to %s", claim.Name, formatBytes(claim.Capacity), formatBytes(wanted))
-	if claim.ResizeTrouble != "" {
-		p.WaitsFor += ": " + claim.ResizeTrouble
+	if claim.ResizeProblem != "" {
+		p.WaitsFor += ": " + claim.ResizeProblem
 	}
 
 	return p, claims
 }
 
-// growVolumes waits for the volumes of several members to be as large as the spec asks for, and has pods made anew, one after the
+// resizeVolumes waits for the volumes of several members to be as large as the spec asks for, and has pods made anew, one after the
 // other, whose file systems grow no sooner.
-func (v view) growVolumes(p plan.Plan) plan.Plan {
-	p, growing := growing(p, v.etcd, v.o)
+func (v view) resizeVolumes(p plan.Plan) plan.Plan {
+	p, claims := resizingClaims(p, v.etcd, v.o)
 	var candidate *etcdcluster.Member
-	for _, claim := range growing {
+	for _, claim := range claims {
 		i := slices.IndexFunc(v.members, func(m etcdcluster.Member) bool { return m.Ordinal == claim.Ordinal })
 		if i < 0 || !awaitsMount(claim, v.members[i].Pod, v.now) {
 			continue
 		}
-		if member := &v.members[i]; candidate == nil || candidate.Answer != nil && candidate.Answer.Leads() {
+		if member := &v.members[i]; candidate == nil || candidate.Endpoint != nil && candidate.Endpoint.IsLeader() {
 			candidate = member
 		}
 	}
@@ -173,21 +173,21 @@ func (v view) growVolumes(p plan.Plan) plan.Plan {
 		return p
 	}
 	p.WaitsFor = ""
-	p = v.replaceServing(p, *candidate)
+	p = v.replaceHealthy(p, *candidate)
 	p.Reason += "; its file system grows when it is mounted anew"
 
 	return p
 }
 
-// growSingleVolume is growVolumes for a single member.
-func growSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
-	p, growing := growing(p, etcd, o)
-	if len(growing) == 0 || !awaitsMount(growing[0], o.PodFor(0), now) {
+// resizeSingleVolume is resizeVolumes for a single member.
+func resizeSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
+	p, claims := resizingClaims(p, etcd, o)
+	if len(claims) == 0 || !awaitsMount(claims[0], o.PodFor(0), now) {
 		return p
 	}
 	p.WaitsFor = ""
 	p = replaceSinglePod(etcd, o, p, now)
-	p.Stage = plan.StageGrowVolume
+	p.Stage = plan.StageResizeVolume
 	p.Reason += "; its file system grows when it is mounted anew"
 
 	return p
@@ -196,13 +196,13 @@ func growSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pla
 // formatBytes is a size as people write it, e.g. 16Gi.
 func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
-// repair gives a member whose volume is lost for good a new one: its claim first, then its pod. It joins again as a learner.
-func (v view) repair(p plan.Plan) (plan.Plan, bool) {
+// replaceLostVolumes gives a member whose volume is lost for good a new one: its claim first, then its pod. It joins again as a learner.
+func (v view) replaceLostVolumes(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
-		if member.Serves() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
+		if member.IsHealthy() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
 			continue // of a node that is gone nobody says any more that its pods are not ready
 		}
-		if decided, is := v.repairMember(p, member); is {
+		if decided, is := v.replaceLostVolume(p, member); is {
 			return decided, true
 		}
 	}
@@ -210,38 +210,38 @@ func (v view) repair(p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-func (v view) repairMember(p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
+func (v view) replaceLostVolume(p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
 	claim, loss := v.o.ClaimFor(m.Ordinal), v.o.VolumeLostReason(m.Ordinal)
 	if claim == nil || v.o.Failure(etcdcluster.SectionClaims) != "" {
 		return p, false
 	}
-	p.Stage = plan.StageRepair
+	p.Stage = plan.StageReplaceVolume
 	canBeMade := m.Pod != nil && !m.Pod.Deleting
 	switch {
 	case claim.Deleting && canBeMade:
-		p.Reason = fmt.Sprintf("%s; claim %s is being replaced, and pod %s still names it", v.arithmetic(), claim.Name, m.Pod.Name)
-		p.Step = toBeDeleted(*m.Pod)
+		p.Reason = fmt.Sprintf("%s; claim %s is being replaced, and pod %s still names it", v.quorumStatus(), claim.Name, m.Pod.Name)
+		p.Step = deletePod(*m.Pod)
 	case claim.Deleting:
-		p.Reason = fmt.Sprintf("%s; claim %s is being replaced", v.arithmetic(), claim.Name)
+		p.Reason = fmt.Sprintf("%s; claim %s is being replaced", v.quorumStatus(), claim.Name)
 		p.WaitsFor = "claim " + claim.Name + " to be gone, and made anew"
 	case !claim.Exists && canBeMade && m.Pod.Unschedulable != "":
-		p.Reason = fmt.Sprintf("%s; pod %s has no claim, and gets one when it is made anew", v.arithmetic(), m.Pod.Name)
-		p.Step = toBeDeleted(*m.Pod)
+		p.Reason = fmt.Sprintf("%s; pod %s has no claim, and gets one when it is made anew", v.quorumStatus(), m.Pod.Name)
+		p.Step = deletePod(*m.Pod)
 	case loss == "":
 		return p, false
-	case !v.isSeen():
-		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.arithmetic(), loss)
+	case !v.isMemberListKnown():
+		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.quorumStatus(), loss)
 		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
 	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
 		// The volume may still hold data, out of reach for ever as that seems.
-		answer, gate := finalSnapshot(v.etcd, v.o, v.now, p)
-		if answer == nil {
-			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; a full snapshot comes before it is given up (the annotation %s goes on without)", v.arithmetic(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
+		result, gate := finalSnapshot(v.etcd, v.o, v.now, p)
+		if result == nil {
+			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; a full snapshot comes before it is given up (the annotation %s goes on without)", v.quorumStatus(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
 
 			return gate, true
 		}
 
-		return v.replaceClaim(p, m, *claim, loss+"; "+answer.String()), true
+		return v.replaceClaim(p, m, *claim, loss+"; "+result.String()), true
 	default:
 		return v.replaceClaim(p, m, *claim, loss), true
 	}
@@ -250,7 +250,7 @@ func (v view) repairMember(p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) 
 }
 
 func (v view) replaceClaim(p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
-	p.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.arithmetic(), loss, m.Name, v.arithmetic())
+	p.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.quorumStatus(), loss, m.Name, v.quorumStatus())
 	p.Step = plan.ReplaceClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
 
 	return p

@@ -56,7 +56,7 @@ var _ = Describe("Volumes", func() {
 			Expect(p().Refusal.Message).To(ContainSubstring(message))
 		},
 		Entry("smaller", func() { size("9Gi") }, "spec.storageCapacity", "the volumes were made with 10Gi, and no volume shrinks; set it to that or more"),
-		Entry("larger where their class does not allow it", func() { size("11Gi"); o.Claims[0].Growable = new(false) },
+		Entry("larger where their class does not allow it", func() { size("11Gi"); o.Claims[0].Expandable = new(false) },
 			"spec.storageCapacity", `the volume of claim main-main-0 cannot grow from 10Gi to 11Gi: its StorageClass "standard" does not exist or does not allow it (allowVolumeExpansion); set it to 10Gi, or allow it`),
 		Entry("of another class", func() { etcd.Spec.StorageClass = new("fast") }, "spec.storageClass", `of StorageClass "standard", and no volume changes its class`),
 		Entry("of no class", func() { etcd.Spec.StorageClass = new("") }, "spec.storageClass", `of StorageClass "standard"`),
@@ -74,18 +74,18 @@ var _ = Describe("Volumes", func() {
 		Entry("when the spec names the class that they have by default", func() { etcd.Spec.StorageClass = new("standard") }),
 		Entry("when the spec does not name their class any more", func() { template.StorageClass = new("standard") }),
 		Entry("when a claim is smaller than it was to be and cannot grow, but nobody asks for more than before", func() {
-			o.Claims[0].Requested, o.Claims[0].Growable = 9*gibi, new(false)
+			o.Claims[0].Requested, o.Claims[0].Expandable = 9*gibi, new(false)
 		}),
 		Entry("when nobody knows whether they may grow", func() { o.Claims[0].Requested = 9 * gibi }),
 		Entry("when a claim has no volume yet, as when too much was asked for", func() { o.Claims[0].Bound = false; size("9Gi") }),
 		Entry("when a claim is being deleted", func() {
-			o.Claims[0].Requested, o.Claims[0].Growable, o.Claims[0].Deleting = 9*gibi, new(true), true
+			o.Claims[0].Requested, o.Claims[0].Expandable, o.Claims[0].Deleting = 9*gibi, new(true), true
 		}),
 	)
 
 	It("grow before the StatefulSet is made anew, each by its UID", func() {
 		size("20Gi")
-		o.Claims[0].Growable = new(true)
+		o.Claims[0].Expandable = new(true)
 		Expect(p().Step).To(Equal(plan.ResizeClaim{Meta: plan.Meta{Object: "main-main-0", UID: "claim-uid"}, Size: 20 * gibi}))
 		Expect(p().Reason).To(Equal("the volume of claim main-main-0 grows from 10Gi to 20Gi in place, its pod keeps running"))
 		o.Claims[0].Requested = 20 * gibi
@@ -95,19 +95,19 @@ var _ = Describe("Volumes", func() {
 	Describe("that the API server refuses to let grow", func() {
 		BeforeEach(func() {
 			size("20Gi")
-			o.Claims[0].Growable, o.Claims[0].RefusedSize, o.Claims[0].RefusedWhy = new(true), 20*gibi, "exceeded quota"
+			o.Claims[0].Expandable, o.Claims[0].RefusedSize, o.Claims[0].RefusedWhy = new(true), 20*gibi, "exceeded quota"
 		})
 
 		It("are told of, and left as they are with their StatefulSet", func() {
 			Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("Stage", plan.StageDone)))
-			Expect(p().Outcome()).To(Equal(plan.OutcomeHindered))
-			Expect(p().Hindered).To(MatchError("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 10Gi to 20Gi, and is asked again each minute: exceeded quota"))
+			Expect(p().Outcome()).To(Equal(plan.OutcomeBlocked))
+			Expect(p().Blocked).To(MatchError("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 10Gi to 20Gi, and is asked again each minute: exceeded quota"))
 		})
 
 		It("hold back no pod", func() {
 			o.Pods[0].RevisionHash = "older"
 			Expect(p().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
-			Expect(p().Hindered).To(MatchError(ContainSubstring("exceeded quota")))
+			Expect(p().Blocked).To(MatchError(ContainSubstring("exceeded quota")))
 		})
 
 		It("hold back no other field of the StatefulSet", func() {
@@ -116,7 +116,7 @@ var _ = Describe("Volumes", func() {
 		})
 
 		It("hold back no volume that may grow", func() {
-			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-main-1", Ordinal: 1, Exists: true, Bound: true, UID: "other-uid", Requested: 10 * gibi, Growable: new(true)})
+			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-main-1", Ordinal: 1, Exists: true, Bound: true, UID: "other-uid", Requested: 10 * gibi, Expandable: new(true)})
 			Expect(p().Step).To(HaveField("Object", "main-main-1"))
 		})
 
@@ -128,11 +128,11 @@ var _ = Describe("Volumes", func() {
 
 	It("keep what was accepted from being carried out no more when they cannot grow any more", func() {
 		size("20Gi")
-		o.Claims[0].Growable, o.Pods[0].RevisionHash = new(false), "older"
+		o.Claims[0].Expandable, o.Pods[0].RevisionHash = new(false), "older"
 		rendering.Fixed.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main", Request: 20 * gibi}}
 		Expect(planner.For(etcd, o, time.Time{}).Outcome()).To(Equal(plan.OutcomeRefused))
 		Expect(planner.Gate(planner.ForAccepted(etcd, o, time.Time{}), rendering, o).Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
-		Expect(o.Claims[0].Growable).To(HaveValue(BeFalse()), "what was observed stays as it is")
+		Expect(o.Claims[0].Expandable).To(HaveValue(BeFalse()), "what was observed stays as it is")
 	})
 
 	Describe("that were asked to grow", func() {
@@ -150,9 +150,9 @@ var _ = Describe("Volumes", func() {
 		}
 
 		It("are waited for", func() {
-			Expect(planNow()).To(And(HaveField("Stage", plan.StageGrowVolume), HaveField("Step", BeNil()),
+			Expect(planNow()).To(And(HaveField("Stage", plan.StageResizeVolume), HaveField("Step", BeNil()),
 				HaveField("WaitsFor", "the volume of claim main-main-0 to grow from 10Gi to 20Gi")))
-			o.Claims[0].ResizeTrouble = "out of disks"
+			o.Claims[0].ResizeProblem = "out of disks"
 			Expect(planNow().WaitsFor).To(Equal("the volume of claim main-main-0 to grow from 10Gi to 20Gi: out of disks"))
 			o.Claims[0].Capacity = 20 * gibi
 			Expect(planNow().Outcome()).To(Equal(plan.OutcomeDone))

@@ -83,7 +83,7 @@ type Cluster struct {
 	// refusedAt is when the API server refused a larger request of a claim, by the UID of the claim.
 	refusedAt map[types.UID]time.Time
 	// statuses are the endpoint statuses of a real cluster, by member ID. They hold what the simulation does not change.
-	statuses map[uint64]etcdcluster.MemberAnswer
+	statuses map[uint64]etcdcluster.EndpointStatus
 }
 
 // Member is a member as etcd lists it.
@@ -119,7 +119,7 @@ func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 func empty(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 	return &Cluster{
 		Etcd: etcd, now: now, Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{},
-		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.MemberAnswer{},
+		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.EndpointStatus{},
 	}
 }
 

@@ -50,11 +50,11 @@ func (c *Cluster) execute(step plan.Step) error {
 	case plan.ResizeClaim:
 		return c.resizeClaim(step)
 	case plan.VerifyRestore:
-		c.Objects.Rehearsal = etcdcluster.Rehearsal{
+		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{
 			Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, Store: c.Objects.StoreLocation,
 		}
 	case plan.DeleteRestoreJob:
-		c.Objects.Rehearsal = etcdcluster.Rehearsal{}
+		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{}
 	case plan.ResetLease:
 		c.Objects.MemberLeases = slices.DeleteFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == step.Object && l.UID == step.UID })
 	case plan.RecreateStatefulSet:
@@ -62,7 +62,7 @@ func (c *Cluster) execute(step plan.Step) error {
 	case plan.RequestReconcile:
 		c.Objects.ManagedResource.ReconcileRequested = true
 	case plan.TakeSnapshot:
-		c.Objects.SnapshotCalls.Running = true
+		c.Objects.SnapshotAttempts.Running = true
 	}
 
 	return nil

@@ -137,7 +137,7 @@ func (c *Cluster) IsQuotaExhausted() bool { return c.quotaExhausted }
 // IncrementGeneration makes the spec another generation, for which no snapshot was taken yet.
 func (c *Cluster) IncrementGeneration() {
 	c.Etcd.Generation++
-	c.Objects.SnapshotCalls = etcdcluster.SnapshotCalls{}
+	c.Objects.SnapshotAttempts = etcdcluster.SnapshotAttempts{}
 }
 
 // RecreateEtcd deletes the Etcd and creates it again. Its claims stay, except those with the ordinals.

@@ -108,7 +108,7 @@ func (c *Cluster) restoreVolumes() {
 		if claim.RefusedSize > 0 {
 			c.quotaExhausted, c.refusedAt[claim.UID] = true, c.now
 		}
-		c.FixedVolumes = c.FixedVolumes || claim.Growable != nil && !*claim.Growable
+		c.FixedVolumes = c.FixedVolumes || claim.Expandable != nil && !*claim.Expandable
 		if !claim.Exists || !claim.Bound && !claim.Lost {
 			continue
 		}
@@ -137,7 +137,7 @@ func (c *Cluster) restoreMembers() {
 		if volume := c.volume(member.Ordinal); volume != nil {
 			volume.Member = id
 		}
-		status := member.Answer
+		status := member.Endpoint
 		switch {
 		case status == nil || !status.Reachable:
 		case len(c.statuses) > 0 && status.ClusterID != c.clusterID:
@@ -150,7 +150,7 @@ func (c *Cluster) restoreMembers() {
 		default:
 			c.statuses[id], c.clusterID = *status, status.ClusterID
 		}
-		if status != nil && status.Leads() || c.Leader == 0 && member.Serves() {
+		if status != nil && status.IsLeader() || c.Leader == 0 && member.IsHealthy() {
 			c.Leader = id
 		}
 	}

@@ -55,8 +55,8 @@ var _ = Describe("From", func() {
 			if replicas == 1 {
 				continue
 			}
-			o.Etcd.Asked = true
-			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: ordinal, Reachable: true, Serves: true, MemberID: id, ClusterID: 7, LeaderID: 100, Version: "3.5.27"})
+			o.Etcd.Queried = true
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: ordinal, Reachable: true, Healthy: true, MemberID: id, ClusterID: 7, LeaderID: 100, Version: "3.5.27"})
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: id, Name: name, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"}})
 		}
 	}
@@ -77,7 +77,7 @@ var _ = Describe("From", func() {
 		}
 		Expect(c.Incidents).To(BeEmpty())
 		Expect(c.Observe().Pods).To(HaveEach(And(HaveField("Ready", true), HaveField("RevisionHash", "main-5d4f"))))
-		Expect(c.Observe().Etcd.Members).To(HaveEach(And(HaveField("Serves", true), HaveField("LeaderID", uint64(100)), HaveField("Version", "3.5.27"))))
+		Expect(c.Observe().Etcd.Members).To(HaveEach(And(HaveField("Healthy", true), HaveField("LeaderID", uint64(100)), HaveField("Version", "3.5.27"))))
 		Expect(o.Pods[0].Containers).To(HaveLen(2), "the observation of the caller stays")
 	})
 
@@ -107,12 +107,12 @@ var _ = Describe("From", func() {
 		Entry("volumes that are expanded", int32(3), "v1", func() { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) },
 			"GrowClaim main-main-0", "GrowClaim main-main-1", "GrowClaim main-main-2", "RecreateStatefulSet main", "RequestReconcile druid-main", "Done"),
 		Entry("a cluster that wakes up", int32(3), "v1", func() {
-			o.Pods, o.Etcd, o.StatefulSet.SpecReplicas, o.State.Replicas = nil, etcdcluster.EtcdAnswers{}, 0, new(int32(0))
+			o.Pods, o.Etcd, o.StatefulSet.SpecReplicas, o.State.Replicas = nil, etcdcluster.EtcdResponses{}, 0, new(int32(0))
 		}, "Done"),
 		Entry("a cluster that hibernates", int32(3), "v1", func() { etcd.Spec.Replicas = 0 }, "Hibernated"),
 		Entry("an image that cannot be pulled, which is corrected", int32(3), "v3", func() {
 			pod := &o.Pods[2]
-			pod.RevisionHash, pod.Ready, pod.ContainersReady, o.Etcd.Members[2] = "main-5d4f", false, false, etcdcluster.MemberAnswer{Ordinal: 2}
+			pod.RevisionHash, pod.Ready, pod.ContainersReady, o.Etcd.Members[2] = "main-5d4f", false, false, etcdcluster.EndpointStatus{Ordinal: 2}
 			pod.Containers[1] = etcdcluster.Container{Name: "etcd", Image: "v2", State: etcdcluster.ContainerWaiting, Reason: "ImagePullBackOff"}
 		}, "DeletePod main-2", "EvictPod main-1", "MoveLeader main-0", "EvictPod main-0", "Done"),
 		Entry("nothing at all", int32(3), "v1", func() { o = etcdcluster.Observation{} },

@@ -14,7 +14,7 @@ import (
 
 // Observe returns a copy of Objects. The members are queried as of the last Refresh, unless the spec changed whether they are queried.
 func (c *Cluster) Observe() etcdcluster.Observation {
-	if c.Objects.Etcd.Asked != c.isQueried() {
+	if c.Objects.Etcd.Queried != c.isQueried() {
 		c.Objects.Etcd = c.responses()
 	}
 
@@ -52,19 +52,19 @@ func (c *Cluster) isQueried() bool {
 }
 
 // responses returns what the members respond.
-func (c *Cluster) responses() etcdcluster.EtcdAnswers {
+func (c *Cluster) responses() etcdcluster.EtcdResponses {
 	if !c.isQueried() {
-		return etcdcluster.EtcdAnswers{}
+		return etcdcluster.EtcdResponses{}
 	}
-	responses := etcdcluster.EtcdAnswers{
-		Asked: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member serves",
+	responses := etcdcluster.EtcdResponses{
+		Queried: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member serves",
 	}
 	for _, pod := range c.Objects.Pods {
 		if pod.Deleting || pod.Node == "" {
 			continue
 		}
 		status := c.endpointStatus(pod)
-		if status.Serves && status.ClusterID == c.clusterID {
+		if status.Healthy && status.ClusterID == c.clusterID {
 			responses.MemberListError = ""
 		}
 		responses.Members = append(responses.Members, status)
@@ -76,13 +76,13 @@ func (c *Cluster) responses() etcdcluster.EtcdAnswers {
 	return responses
 }
 
-func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.MemberAnswer {
+func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus {
 	if c.foreignData[pod.Ordinal] && etcdContainer(&pod).State == etcdcluster.ContainerRunning {
-		return etcdcluster.MemberAnswer{Ordinal: pod.Ordinal, Reachable: true, Serves: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe}
+		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal, Reachable: true, Healthy: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe}
 	}
 	member := c.RunningMember(pod.Ordinal)
 	if member == nil {
-		return etcdcluster.MemberAnswer{Ordinal: pod.Ordinal}
+		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal}
 	}
 	status := c.statuses[member.ID]
 	status.Ordinal, status.Reachable, status.Error, status.Learner = pod.Ordinal, true, "", member.Learner
@@ -94,7 +94,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.MemberAnswer {
 	if member.Learner {
 		status.RaftAppliedIndex = uint64(min(100, 100*member.CaughtUp/max(c.CatchUpTicks, 1))) // #nosec G115 -- never negative
 	}
-	status.Serves = !member.Learner && c.IsConnected(member)
+	status.Healthy = !member.Learner && c.IsConnected(member)
 
 	return status
 }

@@ -60,7 +60,7 @@ func (o *Operator) Reconcile() engine.Result {
 	result := engine.Engine{Observer: o, Executor: o, Render: engine.Render, Config: o.Config, Clock: clusterClock{o.Cluster}}.Reconcile(context.Background(), etcd.DeepCopy())
 	for _, request := range result.Requests {
 		if request.Annotation == druidv1alpha1.RestoreAnnotation && request.Ignored != "" {
-			o.Cluster.Objects.Rehearsal.Recorded = o.Cluster.Objects.Rehearsal.Failed
+			o.Cluster.Objects.RestoreVerification.Recorded = o.Cluster.Objects.RestoreVerification.Failed
 		}
 		delete(etcd.Annotations, request.Annotation)
 	}

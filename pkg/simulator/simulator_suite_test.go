@@ -49,7 +49,7 @@ func simulate(c *simulator.Cluster, image string) []string {
 		if p.Outcome() == plan.OutcomeDone {
 			return append(steps, string(p.Stage))
 		}
-		p = p.Grown()
+		p = p.ScaledUp()
 		record := o.State
 		record.Replicas = &p.Replicas
 		if p.Replicas > 0 {

@@ -32,7 +32,7 @@ type Store struct {
 
 // endSnapshotCall ends the call to the sidecar that takes a full snapshot.
 func (c *Cluster) endSnapshotCall() bool {
-	calls := &c.Objects.SnapshotCalls
+	calls := &c.Objects.SnapshotAttempts
 	if !calls.Running {
 		return false
 	}
@@ -97,7 +97,7 @@ func (c *Cluster) SetLeaseHolder(name string, id uint64) {
 
 // restoreJob ends the Job that verifies a restore.
 func (c *Cluster) restoreJob() bool {
-	job := &c.Objects.Rehearsal
+	job := &c.Objects.RestoreVerification
 	if !job.Exists || job.Failed || job.Succeeded {
 		return false
 	}

@@ -106,9 +106,9 @@ func (c *Cluster) refreshClaims() {
 		if !c.NetworkVolumes {
 			claim.Nodes = []string{volume.Node}
 		}
-		claim.Capacity, claim.Growable = volume.Size, nil
+		claim.Capacity, claim.Expandable = volume.Size, nil
 		if claim.Bound && claim.Requested < new(helper.StorageCapacity(c.Etcd)).Value() {
-			claim.Growable = new(!c.FixedVolumes)
+			claim.Expandable = new(!c.FixedVolumes)
 		}
 	}
 }

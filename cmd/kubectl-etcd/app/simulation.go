@@ -34,7 +34,7 @@ func (s *session) simulate(ctx context.Context, stored, wanted *druidv1alpha1.Et
 // observe reads what the operator reads before it plans. The members are queried also if the operator would not need that now.
 func (s *session) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdcluster.Observation {
 	request := observer.RequestFor(etcd)
-	request.AskEtcd, request.Volumes = true, true
+	request.QueryEtcd, request.Volumes = true, true
 	o := s.observer(ctx).Observe(ctx, etcd, request)
 	if recorded := o.State.Store; o.LocalStore.Error != "" && recorded != nil { // the user may not read Secrets
 		o.LocalStore = etcdcluster.LocalStore{HostPath: recorded.HostPath}

@@ -67,7 +67,7 @@ func (s *session) status(ctx context.Context, args []string) (report.Status, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	observation := s.observer(ctx).Observe(ctx, canonical, observer.Request{AskEtcd: !helper.IsHibernated(canonical)})
+	observation := s.observer(ctx).Observe(ctx, canonical, observer.Request{QueryEtcd: !helper.IsHibernated(canonical)})
 
 	return report.StatusFor(report.Facts{Etcd: stored, Canonical: canonical, Observation: observation, Now: s.clock.Now()}), nil
 }

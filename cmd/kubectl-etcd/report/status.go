@@ -157,7 +157,7 @@ func StatusFor(facts Facts) Status {
 		Unavailable: unavailableOf(o),
 	}
 	for _, member := range etcdcluster.MembersFor(facts.Canonical, o) {
-		if member.Serves() {
+		if member.IsHealthy() {
 			status.Serving++
 		}
 	}
@@ -318,11 +318,11 @@ func membersOf(facts Facts) []Member {
 		if id := observed.ID(); id != 0 {
 			member.ID = etcdcluster.FormatID(id)
 		}
-		if endpoint := observed.Answer; endpoint != nil && endpoint.Reachable {
+		if endpoint := observed.Endpoint; endpoint != nil && endpoint.Reachable {
 			member.Version, member.Revision, member.DBSize, member.InUse = endpoint.Version, endpoint.Revision, endpoint.DBSize, endpoint.DBSizeInUse
 		}
 		if pod := observed.Pod; pod != nil {
-			member.Node, member.Started, member.Warning = pod.Node, pod.CreationTime, pod.Trouble()
+			member.Node, member.Started, member.Warning = pod.Node, pod.CreationTime, pod.WaitingReason()
 			member.Outdated = pod.IsOutdated(facts.Observation.StatefulSet)
 			for _, container := range pod.Containers {
 				member.Restarts += container.Restarts
@@ -351,9 +351,9 @@ func withOneLeader(members []Member) []Member {
 
 func roleOf(member etcdcluster.Member) string {
 	switch {
-	case member.Answer != nil && member.Answer.Reachable && member.Answer.Learner, member.Listed != nil && member.Listed.Learner:
+	case member.Endpoint != nil && member.Endpoint.Reachable && member.Endpoint.Learner, member.Listed != nil && member.Listed.Learner:
 		return "Learner"
-	case member.Answer != nil && !member.Answer.Reachable && member.WayOpen:
+	case member.Endpoint != nil && !member.Endpoint.Reachable && member.ClusterReachable:
 		return "" // its lease may name a role that another has by now
 	case member.Role() == druidv1alpha1.EtcdRoleLeader:
 		return "Leader"
@@ -366,13 +366,13 @@ func roleOf(member etcdcluster.Member) string {
 
 func memberStateOf(facts Facts, member etcdcluster.Member) string {
 	switch {
-	case member.Serves():
+	case member.IsHealthy():
 		return "Healthy"
 	case member.Pod == nil && !member.ManagedExternally:
 		return "PodMissing"
 	case member.Pod != nil && member.Pod.Deleting:
 		return "PodTerminating"
-	case member.Answer != nil && member.Answer.Reachable && member.Answer.Learner:
+	case member.Endpoint != nil && member.Endpoint.Reachable && member.Endpoint.Learner:
 		return "Learner"
 	}
 	for _, known := range facts.Etcd.Status.Members {
@@ -380,7 +380,7 @@ func memberStateOf(facts Facts, member etcdcluster.Member) string {
 			return known.Reason
 		}
 	}
-	if member.Answer != nil && !member.Answer.Reachable {
+	if member.Endpoint != nil && !member.Endpoint.Reachable {
 		return "Unreachable"
 	}
 	if member.Pod != nil && member.Pod.Phase != string(corev1.PodRunning) {

@@ -33,8 +33,8 @@ var _ = Describe("StatusFor", func() {
 		}
 		facts = report.Facts{Etcd: etcd, Canonical: etcd, Now: now}
 		facts.Observation.Pods = []etcdcluster.Pod{{Name: "main-0", Phase: "Running", Ready: true}}
-		facts.Observation.Etcd = etcdcluster.EtcdAnswers{Asked: true, Members: []etcdcluster.MemberAnswer{
-			{Reachable: true, Serves: true, MemberID: 0xab, LeaderID: 0xab, Version: "3.5.9", Revision: 12, DBSize: 2048},
+		facts.Observation.Etcd = etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{
+			{Reachable: true, Healthy: true, MemberID: 0xab, LeaderID: 0xab, Version: "3.5.9", Revision: 12, DBSize: 2048},
 		}}
 	})
 
@@ -75,7 +75,7 @@ var _ = Describe("StatusFor", func() {
 		}, "NotReady", false),
 		Entry("the operator has not observed the loss of one of three members yet", func(f *report.Facts) {
 			f.Canonical.Spec.Replicas = 3
-			f.Observation.Etcd.Members = append(f.Observation.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 1, Reachable: true, Serves: true})
+			f.Observation.Etcd.Members = append(f.Observation.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: 1, Reachable: true, Healthy: true})
 		}, "Degraded", false),
 		Entry("pods may not be read", func(f *report.Facts) {
 			f.Observation = etcdcluster.Observation{Failures: []etcdcluster.ReadFailure{{Section: etcdcluster.SectionPods, Message: "forbidden"}}}
@@ -91,18 +91,18 @@ var _ = Describe("StatusFor", func() {
 		change(&facts)
 		Expect(report.StatusFor(facts).Members[0].State).To(Equal(state))
 	},
-		Entry("it has no pod", func(f *report.Facts) { f.Observation.Pods, f.Observation.Etcd = nil, etcdcluster.EtcdAnswers{} }, "PodMissing"),
+		Entry("it has no pod", func(f *report.Facts) { f.Observation.Pods, f.Observation.Etcd = nil, etcdcluster.EtcdResponses{} }, "PodMissing"),
 		Entry("its pod stops", func(f *report.Facts) {
-			f.Observation.Pods[0].Deleting, f.Observation.Etcd = true, etcdcluster.EtcdAnswers{}
+			f.Observation.Pods[0].Deleting, f.Observation.Etcd = true, etcdcluster.EtcdResponses{}
 		}, "PodTerminating"),
 		Entry("it is a learner", func(f *report.Facts) {
-			f.Observation.Etcd.Members[0].Serves, f.Observation.Etcd.Members[0].Learner = false, true
+			f.Observation.Etcd.Members[0].Healthy, f.Observation.Etcd.Members[0].Learner = false, true
 		}, "Learner"),
 		Entry("it is unreachable", func(f *report.Facts) {
-			f.Observation.Pods[0].Ready, f.Observation.Etcd.Members[0] = false, etcdcluster.MemberAnswer{Error: "no"}
+			f.Observation.Pods[0].Ready, f.Observation.Etcd.Members[0] = false, etcdcluster.EndpointStatus{Error: "no"}
 		}, "Unreachable"),
 		Entry("the operator reports the reason", func(f *report.Facts) {
-			f.Observation.Pods[0].Ready, f.Observation.Etcd = false, etcdcluster.EtcdAnswers{}
+			f.Observation.Pods[0].Ready, f.Observation.Etcd = false, etcdcluster.EtcdResponses{}
 			f.Etcd.Status.Members = []druidv1alpha1.EtcdMemberStatus{{Name: "main-0", Status: "NotReady", Reason: "ContainersNotReady"}}
 		}, "ContainersNotReady"),
 	)
@@ -110,7 +110,7 @@ var _ = Describe("StatusFor", func() {
 	It("ignores the role in the lease of an unreachable member", func() {
 		facts.Canonical.Spec.Replicas = 2
 		facts.Observation.MemberLeases = []etcdcluster.Lease{{Name: "main-1", Holder: "cd:Leader"}}
-		facts.Observation.Etcd.Members = append(facts.Observation.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 1, Error: "no"})
+		facts.Observation.Etcd.Members = append(facts.Observation.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: 1, Error: "no"})
 		status := report.StatusFor(facts)
 		Expect(status.Members[0].Role).To(Equal("Leader"))
 		Expect(status.Members[1].Role).To(BeEmpty())
@@ -129,7 +129,7 @@ var _ = Describe("StatusFor", func() {
 			{Section: etcdcluster.SectionSecrets, Message: `secrets "a" is forbidden: User "v" cannot get it`}, {Section: etcdcluster.SectionLeases, Message: "no"},
 			{Section: etcdcluster.SectionSecrets, Message: `secrets "b" is forbidden: User "v" cannot get it`},
 		}
-		facts.Observation.Etcd.Members = []etcdcluster.MemberAnswer{{Error: "reading Secret ca: forbidden"}}
+		facts.Observation.Etcd.Members = []etcdcluster.EndpointStatus{{Error: "reading Secret ca: forbidden"}}
 		Expect(report.StatusFor(facts).Unavailable).To(Equal([]string{
 			`Secrets: secrets "a" is forbidden, and 1 more`, "Leases: no", "versions, sizes and revisions: reading Secret ca: forbidden",
 		}))

@@ -110,7 +110,7 @@ func (r *Reconciler) values(ctx context.Context, etcd *druidv1alpha1.Etcd) (valu
 
 	node := ""
 	if store.Provider == backupstore.ProviderLocal {
-		leader := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}).Leader()
+		leader := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Leader()
 		if leader == nil || leader.Node == "" {
 			return values, "a member that leads: a Local store is a directory of the node on which that one runs", nil
 		}

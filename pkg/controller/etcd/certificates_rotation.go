@@ -57,7 +57,7 @@ func (r *execution) verifyHandshakes(ctx context.Context, run *engine.Run) strin
 	if helper.IsHibernated(run.Target.Etcd) {
 		return ""
 	}
-	request := observer.Request{AskEtcd: true}
+	request := observer.Request{QueryEtcd: true}
 	if t := run.Target; t.TLS.Client == state.ModeManaged {
 		request.ClientTLS = &etcdcluster.ClientSecrets{CA: t.Secrets.ClientCA, Client: t.Secrets.Client}
 		if t.Rotation.Stage == state.StageCompleteLeaves {
@@ -69,13 +69,13 @@ func (r *execution) verifyHandshakes(ctx context.Context, run *engine.Run) strin
 	for ordinal := range int(run.Target.Etcd.Spec.Replicas) {
 		name := helper.MemberName(run.Target.Etcd, ordinal)
 		before, now := run.Observation.PodFor(ordinal), o.PodFor(ordinal)
-		answer := o.Etcd.Answer(ordinal)
+		answer := o.Etcd.Endpoint(ordinal)
 		switch {
 		case helper.ManagesPods(run.Target.Etcd) && (before == nil || now == nil || before.UID != now.UID):
 			return "the pod of member " + name
 		case answer == nil:
 			return "a handshake with member " + name
-		case !answer.Serves:
+		case !answer.Healthy:
 			return fmt.Sprintf("a handshake with member %s: %s", name, answer.Error)
 		}
 	}

@@ -42,7 +42,7 @@ func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error
 		return fmt.Errorf("there is no CA or no client certificate for Secret %s", secrets.ConnectionName(run.Target.Etcd))
 	}
 
-	port := cmp.Or(run.Observation.ServedClientPort(), helper.ClientPort(run.Target.Etcd))
+	port := cmp.Or(run.Observation.ActiveClientPort(), helper.ClientPort(run.Target.Etcd))
 	connection := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: run.Target.Etcd.Namespace, Name: secrets.ConnectionName(run.Target.Etcd)}}
 	_, err := controllerutil.CreateOrPatch(ctx, r.Client, connection, func() error {
 		if connection.ResourceVersion != "" && !isConnectionOf(connection, run.Target.Stored) {

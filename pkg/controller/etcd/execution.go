@@ -41,7 +41,7 @@ type execution struct {
 func (r *execution) Observe(ctx context.Context, run *engine.Run) (etcdcluster.Observation, error) {
 	etcd := run.Target.Canonical
 	o := r.Observer.Observe(ctx, etcd, observer.RequestFor(etcd))
-	o.SnapshotCalls = etcdcluster.SnapshotCallsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
+	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(etcd.Generation, o.State.Snapshot, r.snapshotCall(etcd))
 
 	return o, r.hold(run.Target.Stored, o)
 }

@@ -44,14 +44,14 @@ func (r *Reconciler) recordAttempts(ctx context.Context, etcd *druidv1alpha1.Etc
 	if err := checkRecord(mr, *o); err != nil {
 		return err
 	}
-	before, attempts := mr.DeepCopy(), o.SnapshotCalls.Record(etcd.Generation, startedAt.UTC().Round(0))
+	before, attempts := mr.DeepCopy(), o.SnapshotAttempts.Record(etcd.Generation, startedAt.UTC().Round(0))
 	if mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) { s.Snapshot = attempts }); err != nil {
 		return err
 	}
 	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return fmt.Errorf("recording the attempt to take a full snapshot on ManagedResource %s: %w", mr.Name, err)
 	}
-	o.State.Snapshot, o.SnapshotCalls.Unrecorded = attempts, false
+	o.State.Snapshot, o.SnapshotAttempts.Unrecorded = attempts, false
 	return nil
 }
 
@@ -61,7 +61,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 	if err := r.recordAttempts(ctx, etcd, o, r.Clock.Now()); err != nil {
 		return err
 	}
-	etcd, before, leader := etcd.DeepCopy(), o.SnapshotCalls, o.Leader()
+	etcd, before, leader := etcd.DeepCopy(), o.SnapshotAttempts, o.Leader()
 	isStarted := r.Snapshots.Run(etcd, func(ctx context.Context) etcdcluster.SnapshotCall {
 		// The sidecar ends by itself what takes longer than its own limit.
 		ctx, cancel := context.WithTimeout(ctx, helper.SnapshotTimeout(etcd)+time.Minute)
@@ -110,7 +110,7 @@ func finalSnapshotOf(run *engine.Run) (*druidv1alpha1.Condition, bool) {
 	case run == nil:
 		return nil, false
 	case run.Planned.Stage == plan.StageSnapshot:
-		return conditions.FinalSnapshotPending(run.Planned, run.Observation.SnapshotCalls), true
+		return conditions.FinalSnapshotPending(run.Planned, run.Observation.SnapshotAttempts), true
 	case run.Planned.Render:
 		return conditions.FinalSnapshotTaken(run.Planned.FinalSnapshot), true
 	default:
@@ -145,9 +145,9 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading Namespace %s: %w", etcd.Namespace, err))
 	}
 	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
-	o := r.Observer.Observe(ctx, canonical, observer.Request{AskEtcd: true})
-	o.SnapshotCalls = etcdcluster.SnapshotCallsFor(canonical.Generation, o.State.Snapshot, r.snapshotCall(canonical))
-	if o.SnapshotCalls.Unrecorded {
+	o := r.Observer.Observe(ctx, canonical, observer.Request{QueryEtcd: true})
+	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(canonical.Generation, o.State.Snapshot, r.snapshotCall(canonical))
+	if o.SnapshotAttempts.Unrecorded {
 		if err := r.recordAttempts(ctx, canonical, &o, o.State.Snapshot.StartedAt); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}
@@ -160,7 +160,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 			}
 			decision.WaitsFor = "a full snapshot to be stored and verified"
 		}
-		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotCalls)); err != nil {
+		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotAttempts)); err != nil {
 			return err
 		}
 		return stillWaiting("Waiting for %s (%s)", decision.WaitsFor, decision.Reason)

@@ -29,7 +29,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 		writePod(hash, pod, o.StatefulSet)
 	}
 	for _, claim := range o.Claims {
-		write(hash, "claim", claim.Name, claim.Exists, claim.Deleting, claim.Bound, claim.Lost, claim.Requested, claim.Capacity, claim.ResizeTrouble != "", len(claim.Warnings) > 0)
+		write(hash, "claim", claim.Name, claim.Exists, claim.Deleting, claim.Bound, claim.Lost, claim.Requested, claim.Capacity, claim.ResizeProblem != "", len(claim.Warnings) > 0)
 	}
 	for _, node := range o.Nodes {
 		write(hash, "node", node)
@@ -42,7 +42,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	}
 	writeGardener(hash, o.Gardener)
 	writeMembers(hash, etcd.Spec.Replicas, o.Etcd)
-	write(hash, o.Rehearsal.Exists, o.Rehearsal.Recorded, o.Rehearsal.Succeeded, o.Rehearsal.Failed, o.SnapshotCalls.Running, o.SnapshotCalls.Verified != nil, o.Defragmentation)
+	write(hash, o.RestoreVerification.Exists, o.RestoreVerification.Recorded, o.RestoreVerification.Succeeded, o.RestoreVerification.Failed, o.SnapshotAttempts.Running, o.SnapshotAttempts.Verified != nil, o.Defragmentation)
 	for _, failure := range o.Failures {
 		write(hash, "failure", failure.Section)
 	}
@@ -106,10 +106,10 @@ func writeGardener(to io.Writer, gardener etcdcluster.Gardener) {
 
 // writeMembers writes the state of the members, which those of a hostile Etcd choose. It has fewer values than the guard remembers: at most
 // eight counts of members that serve, times three of voters, times two of others.
-func writeMembers(to io.Writer, replicas int32, etcd etcdcluster.EtcdAnswers) {
+func writeMembers(to io.Writer, replicas int32, etcd etcdcluster.EtcdResponses) {
 	serving, voters, isPending := 0, 0, false
 	for _, member := range etcd.Members {
-		if member.Serves {
+		if member.Healthy {
 			serving++
 		}
 	}

@@ -64,7 +64,7 @@ func (o *inventingObserver) Observe(ctx context.Context, etcd *druidv1alpha1.Etc
 	}
 	for i := range observation.Etcd.Members {
 		member, bits := &observation.Etcd.Members[i], o.observations>>(3*i)
-		member.Reachable, member.Serves, member.Learner = bits&1 > 0, bits&2 > 0, bits&4 > 0
+		member.Reachable, member.Healthy, member.Learner = bits&1 > 0, bits&2 > 0, bits&4 > 0
 	}
 	observation.Etcd.MemberList = append(observation.Etcd.MemberList, etcdcluster.ListedMember{ID: 1, Name: "main-" + text + "00", PeerURLs: []string{"http://" + text}})
 	observation.Etcd.Alarms = append(observation.Etcd.Alarms, etcdcluster.Alarm{MemberID: 1, Type: etcdcluster.AlarmType(text)})

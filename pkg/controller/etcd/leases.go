@@ -97,7 +97,7 @@ func (r *Reconciler) ensureLabels(ctx context.Context, lease *coordinationv1.Lea
 // members who they are, as their sidecars do some ten seconds after the promotion. Members that were stopped before that would never be
 // started together.
 func (r *execution) Maintain(ctx context.Context, run *engine.Run, withoutHolder []etcdcluster.Member) error {
-	if run.Observation.SnapshotCalls.Unrecorded {
+	if run.Observation.SnapshotAttempts.Unrecorded {
 		if err := r.recordAttempts(ctx, run.Target.Etcd, &run.Observation, run.Observation.State.Snapshot.StartedAt); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}

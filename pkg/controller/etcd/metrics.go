@@ -56,15 +56,15 @@ var kinds = []struct {
 	kind  string
 }{
 	{plan.StageRestore, "restore"},
-	{plan.StageRepair, "repair"},
+	{plan.StageReplaceVolume, "repair"},
 	{plan.StageQuorumLost, "outage"},
 	{plan.StageCreate, "create"},
-	{plan.StageWake, "wake"},
+	{plan.StageWakeUp, "wake"},
 	{plan.StageHibernate, "hibernate"},
-	{plan.StageGrow, "grow"},
+	{plan.StageScaleUp, "grow"},
 	{plan.StagePromote, "grow"},
 	{plan.StageReplacePod, "roll"},
-	{plan.StageGrowVolume, "grow-volume"},
+	{plan.StageResizeVolume, "grow-volume"},
 	{plan.StageRecreateStatefulSet, "recreate"},
 }
 

@@ -60,7 +60,7 @@ func plannedSteps(k *kube.Cluster) []string {
 	canonical, errs := helper.Canonical(stored)
 	Expect(errs).To(BeEmpty())
 	request := observer.RequestFor(canonical)
-	request.AskEtcd, request.Volumes = true, true
+	request.QueryEtcd, request.Volumes = true, true
 	observation := o.observer.Observe(context.Background(), canonical, request)
 	lines, err := simulator.Plan(simulator.Input{Stored: stored, Wanted: canonical, Observation: observation, Config: o.reconciler.Config, Now: k.Clock.Now()})
 	Expect(err).NotTo(HaveOccurred())

@@ -55,7 +55,7 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 		images = accepted.Defaults.Images
 	}
 	values := compaction.Values{
-		Etcd: run.Target.Etcd, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RehearsalDeadline,
+		Etcd: run.Target.Etcd, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RestoreVerificationDeadline,
 	}
 	if pod := run.Observation.PodFor(0); pod != nil && store.Provider == backupstore.ProviderLocal {
 		values.Node = pod.Node // where the first member ran, and restores unless its node is full
@@ -65,7 +65,7 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 
 // recordRehearsal notes on a Job that failed that its outcome was told: whoever asks again wants another.
 func (r *Reconciler) recordRehearsal(ctx context.Context, run *engine.Run) error {
-	rehearsal := run.Observation.Rehearsal
+	rehearsal := run.Observation.RestoreVerification
 	if !rehearsal.Failed || rehearsal.Recorded || rehearsal.Deleting {
 		return nil
 	}

@@ -114,8 +114,8 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ask func(etcdclient.Client) error) (refusal, err error) {
 	refusal = errors.New("no member serves")
 	for _, pod := range o.Pods {
-		answer := o.Etcd.Answer(pod.Ordinal)
-		if pod.Deleting || answer == nil || !answer.Serves {
+		answer := o.Etcd.Endpoint(pod.Ordinal)
+		if pod.Deleting || answer == nil || !answer.Healthy {
 			continue
 		}
 		member, err := r.Observer.Member(ctx, etcd, pod)

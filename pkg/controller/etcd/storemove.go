@@ -36,18 +36,18 @@ func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 		}
 		move := planner.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], run.Target.Stored.UID, run.Rendered.Rendering, o)
 		switch move.ActOn(seen) {
-		case planner.LeaseKept:
-		case planner.LeaseNamed:
-			if err := r.nameStore(ctx, lease, cmp.Or(o.StoreLocation, move.Place)); err != nil {
+		case planner.LeaseUnchanged:
+		case planner.LeaseStoreRecorded:
+			if err := r.nameStore(ctx, lease, cmp.Or(o.StoreLocation, move.Location)); err != nil {
 				return err
 			}
-		case planner.LeaseForgotten:
+		case planner.LeaseReset:
 			if err := r.forgetSnapshots(ctx, run.Target.Stored, lease, seen); err != nil {
 				return err
 			}
 		}
 		if isFull && move.WantsSnapshot() {
-			what := fmt.Sprintf("All members use %s and no longer %s", move.Place, o.DeltaSnapshotLease.Store)
+			what := fmt.Sprintf("All members use %s and no longer %s", move.Location, o.DeltaSnapshotLease.Store)
 			if err := r.requestSnapshot(ctx, run.Target.Stored, fmt.Sprintf("%s-store-%d", run.Target.Stored.Name, run.Target.Stored.Generation), "StoreMoved", what); err != nil {
 				return err
 			}

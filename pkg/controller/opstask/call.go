@@ -58,7 +58,7 @@ func (r *Reconciler) call(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, 
 // takeSnapshot takes a snapshot with the sidecar of the leader. A previous attempt may have taken the snapshot before the
 // operator restarted or the response was lost. The task then uses that snapshot.
 func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
-	observation := r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true})
+	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
 	member := opstask.SnapshotMember(etcd, observation)
 	if member == nil {
 		return problem(druidv1alpha1.ErrorCodeEtcdNotReady, errors.New("no member in a pod of the operator is healthy, so that no sidecar can take a snapshot"))
@@ -69,8 +69,8 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, task *druidv1alpha1.EtcdO
 	}
 
 	var size *int64
-	if member.Answer != nil && member.Answer.Reachable {
-		size = new(member.Answer.DBSizeInUse)
+	if member.Endpoint != nil && member.Endpoint.Reachable {
+		size = new(member.Endpoint.DBSizeInUse)
 	}
 	if begun, err := strconv.ParseInt(task.Annotations[druidv1alpha1.TaskRevisionAnnotation], 10, 64); err == nil {
 		latest, err := sidecarClient.LatestSnapshots(ctx)
@@ -182,7 +182,7 @@ func setResult(task *druidv1alpha1.EtcdOpsTask, outcome Outcome, status *druidv1
 // hibernation, the name of the snapshot is unknown. The Job has succeeded nevertheless. The compaction failed if the latest
 // full snapshot did not change and delta snapshots follow it.
 func (r *Reconciler) compactionOutcome(ctx context.Context, task *druidv1alpha1.EtcdOpsTask, etcd *druidv1alpha1.Etcd) Outcome {
-	member := opstask.SnapshotMember(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}))
+	member := opstask.SnapshotMember(etcd, r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}))
 	if member == nil {
 		return Outcome{}
 	}

@@ -63,7 +63,7 @@ func (r *Reconciler) executeStep(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return "the replacement of a member to end", false, nil
 	}
 	defer r.Locks.Unlock(etcd.UID, 0)
-	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{AskEtcd: true}), done)
+	step := opstask.DefragmentationFor(etcd, r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: true}), done)
 	switch {
 	case step.WaitsFor != "":
 		return step.WaitsFor, false, nil
@@ -109,7 +109,7 @@ func (r *Reconciler) moveLeader(ctx context.Context, etcd *druidv1alpha1.Etcd, s
 
 // defragmentMember defragments one member and measures the duration. The member does not respond during that time.
 func (r *Reconciler) defragmentMember(ctx context.Context, etcd *druidv1alpha1.Etcd, obs etcdcluster.Member) (druidv1alpha1.DefragmentedMember, error) {
-	result := druidv1alpha1.DefragmentedMember{Name: obs.Name, SizeBytesBefore: obs.Answer.DBSize}
+	result := druidv1alpha1.DefragmentedMember{Name: obs.Name, SizeBytesBefore: obs.Endpoint.DBSize}
 	member, err := r.Observer.Member(ctx, etcd, *obs.Pod)
 	if err != nil {
 		return result, err

@@ -247,17 +247,17 @@ func (c *client) call(do func(*memberState) error) error {
 }
 
 // Status implements etcdclient.Client.
-func (c *client) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
-	var status etcdcluster.MemberAnswer
+func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	var status etcdcluster.EndpointStatus
 	var alarms []etcdcluster.Alarm
 	err := c.call(func(m *memberState) error {
-		status = etcdcluster.MemberAnswer{
+		status = etcdcluster.EndpointStatus{
 			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
 			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
 			Revision: c.cluster.revision, Version: c.cluster.Version, DBSize: m.databaseSize(), DBSizeInUse: 4096,
-			Serves: !m.Learner && c.cluster.leader != 0,
+			Healthy: !m.Learner && c.cluster.leader != 0,
 		}
-		if !status.Serves {
+		if !status.Healthy {
 			status.Error = "the member has no leader or is a learner"
 		}
 		alarms = slices.Clone(c.cluster.alarms)

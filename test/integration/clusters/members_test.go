@@ -95,11 +95,11 @@ func (c *memberClient) self(ctx context.Context) (uint64, map[string]*corev1.Pod
 }
 
 // Status implements etcdclient.Client.
-func (c *memberClient) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+func (c *memberClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
 	id, _, err := c.self(ctx)
-	return etcdcluster.MemberAnswer{Reachable: err == nil, MemberID: id, ClusterID: 1, LeaderID: c.leader, Serves: c.leader != 0, Version: "3.5.27"}, nil, err
+	return etcdcluster.EndpointStatus{Reachable: err == nil, MemberID: id, ClusterID: 1, LeaderID: c.leader, Healthy: c.leader != 0, Version: "3.5.27"}, nil, err
 }
 
 // MemberList implements etcdclient.Client.

@@ -36,8 +36,8 @@ func (soleMembers) Disconnect(etcdclient.Target) {}
 
 type soleMember struct{}
 
-func (soleMember) Status(context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
-	return etcdcluster.MemberAnswer{Reachable: true, Serves: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, nil, nil
+func (soleMember) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, nil, nil
 }
 func (soleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	return []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}}, nil

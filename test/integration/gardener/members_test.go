@@ -38,11 +38,11 @@ type memberClient struct {
 }
 
 // Status implements etcdclient.Client.
-func (m *memberClient) Status(ctx context.Context) (etcdcluster.MemberAnswer, []etcdcluster.Alarm, error) {
+func (m *memberClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	if err := m.handshake(ctx); err != nil {
-		return etcdcluster.MemberAnswer{}, nil, fmt.Errorf("%w: %w", etcdclient.ErrUnreachable, err)
+		return etcdcluster.EndpointStatus{}, nil, fmt.Errorf("%w: %w", etcdclient.ErrUnreachable, err)
 	}
-	return etcdcluster.MemberAnswer{Reachable: true, Serves: true, MemberID: 1, LeaderID: 1}, nil, nil
+	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1}, nil, nil
 }
 
 // MemberList implements etcdclient.Client.

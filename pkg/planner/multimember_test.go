@@ -35,7 +35,7 @@ var _ = Describe("PlanFor of several members", func() {
 		o = etcdcluster.Observation{
 			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Size: 3, Replicas: new(int32(3))},
 			StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 3, UpdateRevision: "new"},
-			Etcd:        etcdcluster.EtcdAnswers{Asked: true},
+			Etcd:        etcdcluster.EtcdResponses{Queried: true},
 		}
 		for ordinal := range 3 {
 			id := uint64(0xa1 + ordinal) // #nosec G115 -- 0 to 2
@@ -45,16 +45,16 @@ var _ = Describe("PlanFor of several members", func() {
 				Containers: []etcdcluster.Container{{Name: "etcd", State: "Running"}}, CreationTime: now.Add(-time.Hour),
 			})
 			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-" + name, Ordinal: ordinal, Exists: true, UID: types.UID("claim-" + name), Nodes: []string{fmt.Sprintf("n%d", ordinal)}})
-			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: ordinal, Reachable: true, Serves: true, MemberID: id, ClusterID: 1, LeaderID: 0xa1})
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: ordinal, Reachable: true, Healthy: true, MemberID: id, ClusterID: 1, LeaderID: 0xa1})
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: id, Name: name, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"}})
 		}
 	})
 
 	p := func() plan.Plan { return planner.For(etcd, o, now) }
 	// silent makes a member neither answer nor pass its probe.
-	silent := func(ordinal int) {
+	unreachable := func(ordinal int) {
 		o.Pods[ordinal].Ready, o.Pods[ordinal].ContainersReady = false, false
-		o.Etcd.Members[ordinal] = etcdcluster.MemberAnswer{Ordinal: ordinal}
+		o.Etcd.Members[ordinal] = etcdcluster.EndpointStatus{Ordinal: ordinal}
 	}
 	unlisted := func() { o.Etcd.MemberList, o.Etcd.MemberListError = nil, "timeout" }
 
@@ -65,32 +65,32 @@ var _ = Describe("PlanFor of several members", func() {
 	It("runs a member that has joined before where others have to join again, and lets no other join", func() {
 		etcd.Spec.Replicas, o.State.Size = 5, 5
 		o.Etcd.MemberList[2] = etcdcluster.ListedMember{ID: 0xa4, Name: "main-3", Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}}
-		silent(2)
-		Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 4, ClusterSize: 5}), p().Reason)
+		unreachable(2)
+		Expect(p().ScaleUp).To(Equal(&plan.Size{Replicas: 4, ClusterSize: 5}), p().Reason)
 		Expect(p().Reason).To(Equal("2 of 2 healthy; main-3 has joined as a learner before, and keeps others out that have to join again until it has its vote"))
 		o.Etcd.MemberList[2].Name = ""
-		Expect(p().Growth).NotTo(BeNil(), "it never ran, so that it has no name: %s", p().Reason)
+		Expect(p().ScaleUp).NotTo(BeNil(), "it never ran, so that it has no name: %s", p().Reason)
 		o.Etcd.MemberList[2].PeerURLs = []string{"https://main-3.main-peer.demo.svc:2380"}
-		Expect(p().Growth).NotTo(BeNil(), p().Reason)
+		Expect(p().ScaleUp).NotTo(BeNil(), p().Reason)
 		o.Etcd.MemberList[2].PeerURLs = []string{"http://main-4.main-peer.demo.svc:2380"}
-		Expect(p().Growth).To(BeNil(), p().Reason)
+		Expect(p().ScaleUp).To(BeNil(), p().Reason)
 		o.Etcd.MemberList[2].Name = "main-4"
-		Expect(p().Growth).To(BeNil(), p().Reason)
+		Expect(p().ScaleUp).To(BeNil(), p().Reason)
 		etcd.Spec.Replicas, o.Etcd.MemberList[2].Name = 3, "main-3"
-		Expect(p().Growth).To(BeNil(), "the spec asks for no other")
+		Expect(p().ScaleUp).To(BeNil(), "the spec asks for no other")
 	})
 
 	It("runs a member that has joined before and never ran, as the next one", func() {
 		etcd.Spec.Replicas, o.State.Size = 5, 5
 		o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}})
-		Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 4, ClusterSize: 5}), p().WaitsFor)
+		Expect(p().ScaleUp).To(Equal(&plan.Size{Replicas: 4, ClusterSize: 5}), p().WaitsFor)
 		etcd.Spec.Etcd.ServerPort = new(int32(2381))
 		for ordinal := range o.Pods {
 			o.Pods[ordinal].PeerPort = 2380
 		}
-		Expect(p().Growth).NotTo(BeNil(), "it has joined at the port of before: %s", p().WaitsFor)
+		Expect(p().ScaleUp).NotTo(BeNil(), "it has joined at the port of before: %s", p().WaitsFor)
 		o.Etcd.MemberList[3].PeerURLs = []string{"http://main-4.main-peer.demo.svc:2380"}
-		Expect(p().Growth).To(BeNil())
+		Expect(p().ScaleUp).To(BeNil())
 		Expect(p().WaitsFor).To(Equal("learner a4 to get its vote or to be removed"))
 	})
 
@@ -118,7 +118,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("without a list of members", unlisted, "timeout"),
 		Entry("while an EtcdOpsTask defragments members", func() { o.Defragmentation = "shrink" }, "EtcdOpsTask shrink to end"),
 		Entry("while another is a learner", func() {
-			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Serves, o.Etcd.MemberList[2].Learner = true, false, true
+			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Healthy, o.Etcd.MemberList[2].Learner = true, false, true
 		}, "get its vote"),
 		Entry("while another's pod is not ready", func() { o.Pods[2].Ready = false }, "main-2"),
 		Entry("while another advertises other peer URLs, for which its sidecar will stop it", func() {
@@ -203,7 +203,7 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 
 		It("are known without before they are deleted, where they do not serve", func() {
-			silent(1)
+			unreachable(1)
 			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, Member: 0xa2, URLs: []string{"http://main-1.main-peer.demo.svc:2380"}}))
 			plainly(1)
 			Expect(p().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
@@ -214,7 +214,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[3].Name, o.Pods[3].Ordinal, o.Pods[3].UID = "main-3", 3, "uid-of-main-3"
 			o.Pods[3].Ready, o.Pods[3].ContainersReady = false, false
 			o.Pods[3].Containers = []etcdcluster.Container{{Name: "etcd", State: "Waiting"}}
-			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.MemberAnswer{Ordinal: 3})
+			o.Etcd.Members = append(o.Etcd.Members, etcdcluster.EndpointStatus{Ordinal: 3})
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xa4, Learner: true, PeerURLs: []string{"https://main-3.main-peer.demo.svc:2380"}})
 			etcd.Spec.Replicas, o.State.Size, o.State.Replicas = 5, 5, new(int32(4))
 			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-3", UID: "uid-of-main-3"}, Member: 0xa4, URLs: []string{"http://main-3.main-peer.demo.svc:2380"}}))
@@ -223,7 +223,7 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 
 		It("are found where others know them still by https", func() {
-			silent(1)
+			unreachable(1)
 			o.Pods[1].PeerTLS, o.Pods[1].RevisionHash, o.Pods[1].CreationTime = false, "new", now.Add(-time.Minute+time.Second)
 			Expect(p().Step).To(BeNil(), "it may just be starting")
 			o.Pods[1].CreationTime = now.Add(-time.Minute)
@@ -257,13 +257,13 @@ var _ = Describe("PlanFor of several members", func() {
 
 	Describe("BoundPeers", func() {
 		bound := func() *bool { return peers.PinnedTLS(etcd, o, now) }
-		knownBy := func(tls ...bool) {
+		registeredWith := func(tls ...bool) {
 			o.MemberLeases = nil
 			for ordinal, enabled := range tls {
 				o.MemberLeases = append(o.MemberLeases, etcdcluster.Lease{Name: fmt.Sprintf("main-%d", ordinal), TLSEnabled: new(enabled)})
 			}
 		}
-		BeforeEach(func() { knownBy(true, true, true) })
+		BeforeEach(func() { registeredWith(true, true, true) })
 
 		DescribeTable("lets members change that can be told",
 			func(change func()) {
@@ -285,7 +285,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("of which nothing tells how they know each other", func() { o.MemberLeases, o.Pods = nil, nil }),
 			Entry("of which the first was restarted without, and grows before its heartbeat says so", func() {
 				o.State.Replicas, o.Pods = new(int32(2)), o.Pods[:1]
-				knownBy(true)
+				registeredWith(true)
 			}),
 		)
 
@@ -293,11 +293,11 @@ var _ = Describe("PlanFor of several members", func() {
 			func(change func()) {
 				change()
 				Expect(bound()).To(HaveValue(BeTrue()))
-				knownBy(false, false, false)
+				registeredWith(false, false, false)
 				Expect(bound()).To(HaveValue(BeFalse()))
-				knownBy(true, false, true)
+				registeredWith(true, false, true)
 				Expect(bound()).To(HaveValue(BeTrue()))
-				knownBy(true, false, false)
+				registeredWith(true, false, false)
 				Expect(bound()).To(HaveValue(BeFalse()))
 			},
 			Entry("while too few serve", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
@@ -328,7 +328,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("stays with what was rendered where as many are known by one as by the other", func() {
 			o.Pods[0].Ready, o.Pods[1].Ready = false, false
-			knownBy(false, true)
+			registeredWith(false, true)
 			o.StatefulSet.TLS.PeerCA = "peer-ca"
 			Expect(bound()).To(HaveValue(BeTrue()))
 			o.StatefulSet.TLS.PeerCA = ""
@@ -337,9 +337,9 @@ var _ = Describe("PlanFor of several members", func() {
 
 		Describe("where they do not find together", func() {
 			BeforeEach(func() {
-				knownBy(true, false, false)
+				registeredWith(true, false, false)
 				for ordinal := range 3 {
-					silent(ordinal)
+					unreachable(ordinal)
 					o.Pods[ordinal].ContainersReady = false
 					o.Pods[ordinal].CreationTime, o.Pods[ordinal].ReadyChangedAt = now.Add(-time.Hour), now.Add(-2*time.Minute)
 				}
@@ -414,7 +414,7 @@ var _ = Describe("PlanFor of several members", func() {
 				Entry("while too few run", func() { o.Pods[1].Containers[0].State, o.Pods[2].Containers[0].State = "Waiting", "Waiting" }),
 				Entry("while too few are there", func() { o.Pods = o.Pods[:1] }),
 				Entry("while the nodes of too many are cut off", func() { o.Pods[1].ContainersReady, o.Pods[2].ContainersReady = true, true }),
-				Entry("where all leases say the same", func() { knownBy(false, false, false) }),
+				Entry("where all leases say the same", func() { registeredWith(false, false, false) }),
 				Entry("where one that has certificates stopped to serve a moment ago", func() {
 					o.StatefulSet.TLS.PeerCA = "peer-ca"
 					become(true, 0)
@@ -425,7 +425,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("does not listen to a member that has lost its volume", func() {
 			o.Pods[0].Ready, o.Pods[1].Ready = false, false
-			knownBy(true, false, false)
+			registeredWith(true, false, false)
 			o.StatefulSet.TLS.PeerCA = "peer-ca"
 			o.Claims = []etcdcluster.Claim{{Ordinal: 1}}
 			Expect(bound()).To(HaveValue(BeTrue()))
@@ -434,14 +434,14 @@ var _ = Describe("PlanFor of several members", func() {
 
 	It("tells of voters whose leases do not know them", func() {
 		o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:Leader"}, {Name: "main-1"}, {Name: "main-2"}}
-		untold := func() []etcdcluster.Member { return planner.UntoldVoters(etcd, o) }
-		Expect(untold()).To(HaveExactElements(HaveField("Listed.ID", BeEquivalentTo(0xa2)), HaveField("Listed.ID", BeEquivalentTo(0xa3))))
+		voters := func() []etcdcluster.Member { return planner.VotersWithoutLeaseHolder(etcd, o) }
+		Expect(voters()).To(HaveExactElements(HaveField("Listed.ID", BeEquivalentTo(0xa2)), HaveField("Listed.ID", BeEquivalentTo(0xa3))))
 		o.Etcd.MemberList[1].Learner = true
-		Expect(untold()).To(HaveExactElements(HaveField("Name", "main-2")))
+		Expect(voters()).To(HaveExactElements(HaveField("Name", "main-2")))
 		o.MemberLeases = o.MemberLeases[:2]
-		Expect(untold()).To(BeEmpty(), "there is no lease to write into")
+		Expect(voters()).To(BeEmpty(), "there is no lease to write into")
 		o.Etcd.MemberList[1].Learner, o.Pods = false, o.Pods[:1]
-		Expect(untold()).To(BeEmpty(), "nobody runs it")
+		Expect(voters()).To(BeEmpty(), "nobody runs it")
 	})
 
 	DescribeTable("has members hibernate",
@@ -452,7 +452,7 @@ var _ = Describe("PlanFor of several members", func() {
 			change()
 			Expect(p().WaitsFor).To(Equal(waitsFor))
 			Expect(p().Render).To(Equal(waitsFor != "the first heartbeat of member main-2"))
-			Expect(p().Lively).NotTo(Equal(p().Render), "nobody watches for heartbeats")
+			Expect(p().PollMembers).NotTo(Equal(p().Render), "nobody watches for heartbeats")
 		},
 		Entry("when their leases tell of the newest", func() {}, "the first heartbeat of member main-2"),
 		Entry("when they do", func() { o.MemberLeases[2].Holder = "a3:Member" }, "pod main-0 to be gone"),
@@ -477,20 +477,20 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("while they have no quorum", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 2380),
 		Entry("while they start at it", func() {
 			for ordinal := range 3 {
-				silent(ordinal)
+				unreachable(ordinal)
 				o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = 2380, now.Add(-2*time.Minute+time.Second)
 			}
 		}, 2380),
 		Entry("but not where a quorum of them runs at it and does not find together", func() {
 			for ordinal := range 3 {
-				silent(ordinal)
+				unreachable(ordinal)
 				o.Pods[ordinal].PeerPort, o.Pods[ordinal].CreationTime = 2380, now.Add(-2*time.Minute)
 			}
 			o.Pods[0].PeerPort = 2381
 		}, 0),
 		Entry("where those that do not find together run at another", func() {
 			for ordinal := range 3 {
-				silent(ordinal)
+				unreachable(ordinal)
 				o.Pods[ordinal].PeerPort = 2381
 			}
 		}, 2380),
@@ -540,20 +540,20 @@ var _ = Describe("PlanFor of several members", func() {
 	DescribeTable("replaces an outdated pod that does not serve",
 		func(change func(), replaced bool) {
 			o.Pods[2].RevisionHash = "old"
-			silent(2)
+			unreachable(2)
 			change()
 			Expect(p().Step != nil).To(Equal(replaced), p().Reason)
 		},
 		Entry("by deleting it", func() {}, true),
 		Entry("also while an EtcdOpsTask defragments members", func() { o.Defragmentation = "shrink" }, true),
 		Entry("but not one of which only the API server says so: its node is cut off", func() { o.Pods[2].ContainersReady = true }, false),
-		Entry("but not where a member serves, which takes more than are seen", func() { silent(1) }, false),
+		Entry("but not where a member serves, which takes more than are seen", func() { unreachable(1) }, false),
 	)
 
 	Describe("where nobody serves", func() {
 		BeforeEach(func() {
 			for ordinal := range 3 {
-				silent(ordinal)
+				unreachable(ordinal)
 				o.Pods[ordinal].ReadyChangedAt = now.Add(-2 * time.Minute)
 			}
 			unlisted()
@@ -593,7 +593,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 	DescribeTable("replaces the claim of a member that does not serve",
 		func(change func(), replaced bool) {
-			silent(2)
+			unreachable(2)
 			change()
 			_, isReplaced := p().Step.(plan.ReplaceClaim)
 			Expect(isReplaced).To(Equal(replaced), p().Reason)
@@ -633,7 +633,7 @@ var _ = Describe("PlanFor of several members", func() {
 			for i := range o.Etcd.Members {
 				o.Etcd.Members[i].RaftIndex, o.Etcd.Members[i].RaftAppliedIndex = 1000, 1000
 			}
-			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Serves, o.Etcd.MemberList[2].Learner = true, false, true
+			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Healthy, o.Etcd.MemberList[2].Learner = true, false, true
 			o.Pods[2].Ready, o.Pods[2].ContainersReady = false, false
 		})
 
@@ -654,8 +654,8 @@ var _ = Describe("PlanFor of several members", func() {
 					o.Etcd.Members[i].RaftIndex, o.Etcd.Members[i].RaftAppliedIndex = 5, 0
 				}
 			}),
-			Entry("while a voter does not serve", func() { silent(1) }),
-			Entry("while it does not answer", func() { silent(2) }),
+			Entry("while a voter does not serve", func() { unreachable(1) }),
+			Entry("while it does not answer", func() { unreachable(2) }),
 			Entry("while its pod goes", func() { o.Pods[2].Deleting = true }),
 			Entry("while there is no leader", func() {
 				for i := range o.Etcd.Members {
@@ -668,9 +668,9 @@ var _ = Describe("PlanFor of several members", func() {
 	})
 
 	It("asks more often while a pod is young", func() {
-		Expect(p().Lively).To(BeFalse())
+		Expect(p().PollMembers).To(BeFalse())
 		o.Pods[1].CreationTime = now.Add(-time.Minute)
-		Expect(p().Lively).To(BeTrue())
+		Expect(p().PollMembers).To(BeTrue())
 	})
 
 	Describe("that grows", func() {
@@ -678,24 +678,24 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("does not wait for a member that serves to be behind the Service, as long as one is", func() {
 			o.Pods[1].Ready, o.Pods[2].Ready = false, false
-			Expect(p().Growth).NotTo(BeNil())
+			Expect(p().ScaleUp).NotTo(BeNil())
 			o.Pods[0].Ready = false
-			Expect(p().Growth).To(BeNil(), "who joins would find nobody")
+			Expect(p().ScaleUp).To(BeNil(), "who joins would find nobody")
 		})
 
 		It("lets one member join, and remembers the size that it grows to", func() {
-			Expect(p().Growth).To(Equal(&plan.Growth{Replicas: 4, ClusterSize: 5}))
-			Expect(p().Grown()).To(And(HaveField("Replicas", int32(4)), HaveField("ClusterSize", int32(5)), HaveField("Growth", BeNil())))
+			Expect(p().ScaleUp).To(Equal(&plan.Size{Replicas: 4, ClusterSize: 5}))
+			Expect(p().ScaledUp()).To(And(HaveField("Replicas", int32(4)), HaveField("ClusterSize", int32(5)), HaveField("ScaleUp", BeNil())))
 			Expect(p().Replicas).To(BeEquivalentTo(3), "until the cluster shows what was rendered for three")
 		})
 
 		DescribeTable("waits",
 			func(change func()) {
 				change()
-				Expect(p().Growth).To(BeNil())
+				Expect(p().ScaleUp).To(BeNil())
 				Expect(p().Replicas).To(BeEquivalentTo(3))
 			},
-			Entry("while a member does not serve", func() { silent(2) }),
+			Entry("while a member does not serve", func() { unreachable(2) }),
 			Entry("while a learner of somebody else is there", func() {
 				o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "stranger", Learner: true})
 			}),
@@ -705,7 +705,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("does not wait for a learner that is the next member", func() {
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "main-3", Learner: true})
-			Expect(p().Growth).NotTo(BeNil())
+			Expect(p().ScaleUp).NotTo(BeNil())
 		})
 
 		It("does not shrink to what somebody scaled the StatefulSet to", func() {

@@ -19,7 +19,7 @@ var _ = DescribeTable("The port at which clients are served is",
 		for i, port := range pods {
 			o.Pods = append(o.Pods, etcdcluster.Pod{ClientPort: port, CreationTime: time.Unix(int64(i), 0)})
 		}
-		Expect(o.ServedClientPort()).To(BeEquivalentTo(want))
+		Expect(o.ActiveClientPort()).To(BeEquivalentTo(want))
 	},
 	Entry("not known of nothing", int32(0), nil, 0),
 	Entry("that of the StatefulSet without pods", int32(2379), nil, 2379),
