@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Node is what was seen of a node to which a volume is bound.
+// Node is a node to which a volume is bound.
 type Node struct {
 	// Name of the node.
 	Name string
 	// Exists is false when there is no such node.
 	Exists bool
-	// OutOfService is true when somebody has said, by the taint node.kubernetes.io/out-of-service, that it does not come back.
+	// OutOfService is true if the node has the taint node.kubernetes.io/out-of-service: it does not recover.
 	OutOfService bool
 }
 
-// ClaimFor returns the claim of the member with the ordinal; nil when nobody looked for it.
+// ClaimFor returns the claim of the member with the ordinal. Nil: the claim was not observed.
 func (o Observation) ClaimFor(ordinal int) *Claim {
 	for i := range o.Claims {
 		if o.Claims[i].Ordinal == ordinal {
@@ -33,8 +33,8 @@ func (o Observation) ClaimFor(ordinal int) *Claim {
 	return nil
 }
 
-// VolumeLostReason says why the volume of a member is lost for good; empty when it is not, or when that is not certain. A node that is
-// only out of reach has lost nothing.
+// VolumeLostReason returns why the volume of a member is lost. Empty: it is not lost, or that is not certain. A node that is only
+// unreachable has lost nothing.
 func (o Observation) VolumeLostReason(ordinal int) string {
 	if claim := o.ClaimFor(ordinal); claim != nil && claim.Exists && claim.Lost {
 		return fmt.Sprintf("the volume of claim %s does not exist any more", claim.Name)
@@ -65,10 +65,10 @@ func (o Observation) isNodeLost(name string) bool {
 		}
 	}
 
-	return false // nobody looked
+	return false // the node was not observed
 }
 
-// Claim is what was seen of a volume claim.
+// Claim is the PersistentVolumeClaim of a member.
 type Claim struct {
 	// Name of the claim; set also when it does not exist.
 	Name string
@@ -88,24 +88,25 @@ type Claim struct {
 	Volume string
 	// Lost is true when it had a volume that does not exist any more.
 	Lost bool
-	// Nodes are the only nodes on which its volume can be used, sorted. Empty: any, or nobody looked.
+	// Nodes are the only nodes on which its volume can be used, sorted. Empty: any node, or not observed.
 	Nodes []string
 	// StorageClass of the claim. Empty: none.
 	StorageClass string
-	// Requested and Capacity are sizes in bytes: what is asked for, and what the volume has. 0: not known.
+	// Requested and Capacity are the requested size and the size of the volume, in bytes. 0: unknown.
 	Requested, Capacity int64
-	// ResizeProblem is what keeps the volume from having what was asked for, in the words of the claim's conditions. Empty: nothing is
-	// said, or it only takes its time.
+	// ResizeProblem is why the volume does not have the requested size yet, from the conditions of the claim. Empty: no condition names a
+	// problem.
 	ResizeProblem string
-	// RemountSince is since when the file system waits to be made as large as the volume, which is when a pod mounts it or, where the
-	// driver can do it in use, any moment. Zero: it does not wait.
+	// RemountSince is since when the file system waits to be expanded to the size of the volume. That happens when a pod mounts it, or at
+	// any moment if the driver can expand it in use. Zero: it does not wait.
 	RemountSince time.Time
-	// RefusedSize is the number of bytes that the API server has lately refused to let it be asked for, and RefusedWhy what it said,
-	// as of a quota. 0: it has refused none, or nobody has asked for a while.
+	// RefusedSize is the requested size in bytes that the API server refuses, for example because of a quota. RefusedWhy is its message. 0:
+	// it refuses none, or it was not tried.
 	RefusedSize int64
 	RefusedWhy  string
-	// Expandable is true when its StorageClass allows it to grow. Nil: nobody looked, since it is as large as the spec asks for.
+	// Expandable is true if the StorageClass of the claim allows expansion. Nil: it was not observed, because the claim is as large as the
+	// spec requests.
 	Expandable *bool
-	// Warnings are the messages of the newest warning events of a claim that is not bound or is to grow, sorted, each once.
+	// Warnings are the messages of the newest warning events of a claim that is not bound or is to be expanded, sorted, without duplicates.
 	Warnings []string
 }

@@ -4,38 +4,39 @@
 
 package etcdcluster
 
-// EtcdResponses is what the members themselves answered. The zero value: nobody was asked.
+// EtcdResponses are the responses of the members. The zero value: no member was queried.
 type EtcdResponses struct {
-	// Queried is false when there was nobody to ask, such as while hibernating.
+	// Queried is false if there was no member to query, for example during hibernation.
 	Queried bool
-	// Members are the answers of the endpoints, one for each member that was asked, sorted by ordinal.
+	// Members are the responses of the endpoints, one for each queried member, sorted by ordinal.
 	Members []EndpointStatus
-	// Existing are the answers at the client endpoints of the cluster that the Etcd joins, one an endpoint. Their ordinals say
-	// nothing. Nil: it joins none.
+	// Existing are the responses of the client endpoints of the cluster that the Etcd joins, one for each endpoint. Their ordinals have no
+	// meaning. Nil: it joins none.
 	Existing []EndpointStatus
-	// MemberList is the cluster's own list, from a quorum read where the members' version allows one. Nil: nobody gave one.
+	// MemberList is the member list of the cluster. It comes from a quorum read if the version of the members supports one. Nil: no member
+	// returned a list.
 	MemberList []ListedMember
-	// MemberListError is why there is no list. Empty: there is one, or nobody was asked.
+	// MemberListError is why there is no list. Empty: there is a list, or no member was queried.
 	MemberListError string
-	// Alarms that are raised.
+	// Alarms are the alarms that are raised.
 	Alarms []Alarm
 }
 
-// EndpointStatus is what the member behind one endpoint said of itself.
+// EndpointStatus is the response of the member behind one endpoint.
 type EndpointStatus struct {
-	// Ordinal of the member that was asked.
+	// Ordinal of the queried member.
 	Ordinal int
-	// Endpoint that was asked.
+	// Endpoint is the queried endpoint.
 	Endpoint string
-	// Reachable is true when it answered at all; everything below is zero otherwise.
+	// Reachable is true if the member responded. All following fields except Error are zero otherwise.
 	Reachable bool
-	// Error is why it did not answer, or why it does not serve. Empty: none.
+	// Error is why the member did not respond, or why it is not healthy. Empty: none.
 	Error string
-	// Serves is true when it answered a linearizable read, which needs a leader and a quorum. Learners never do.
+	// Healthy is true if the member completed a linearizable read, which needs a leader and a quorum. A learner is never healthy.
 	Healthy bool
-	// MemberID, ClusterID, LeaderID are etcd's ids; LeaderID is 0 while there is no leader.
+	// MemberID, ClusterID and LeaderID are the IDs in etcd. LeaderID is 0 while there is no leader.
 	MemberID, ClusterID, LeaderID uint64
-	// Learner is true while it has no vote.
+	// Learner is true if the member is a learner, which does not vote.
 	Learner bool
 	// DBSize is the size of its database file, DBSizeInUse the part that holds data, both in bytes.
 	DBSize, DBSizeInUse int64
@@ -45,16 +46,16 @@ type EndpointStatus struct {
 	Revision int64
 	// Version of etcd, e.g. 3.5.27.
 	Version string
-	// Errors that it reports about itself.
+	// Errors are the errors that the member reports about itself.
 	Errors []string
 }
 
-// IsLeader is true when the member says that it is the leader itself.
+// IsLeader is true if the member reports that it is the leader.
 func (m EndpointStatus) IsLeader() bool {
 	return m.Reachable && m.LeaderID != 0 && m.LeaderID == m.MemberID
 }
 
-// ListedMember is a member in the cluster's own list.
+// ListedMember is a member in the member list of the cluster.
 type ListedMember struct {
 	// ID of the member.
 	ID uint64
@@ -62,7 +63,7 @@ type ListedMember struct {
 	Name string
 	// PeerURLs and ClientURLs that it advertises.
 	PeerURLs, ClientURLs []string
-	// Learner is true while it has no vote.
+	// Learner is true if the member is a learner, which does not vote.
 	Learner bool
 }
 
@@ -85,7 +86,7 @@ type Alarm struct {
 	Type AlarmType
 }
 
-// Endpoint returns what the member with the ordinal answered; nil when it was not asked.
+// Endpoint returns the response of the member with the ordinal. Nil: it was not queried.
 func (e EtcdResponses) Endpoint(ordinal int) *EndpointStatus {
 	for i := range e.Members {
 		if e.Members[i].Ordinal == ordinal {
@@ -96,7 +97,7 @@ func (e EtcdResponses) Endpoint(ordinal int) *EndpointStatus {
 	return nil
 }
 
-// AnyReachable is true when at least one member answered, so that the way to the cluster is known to be open.
+// AnyReachable is true if at least one member responded. The operator can then reach the cluster.
 func (e EtcdResponses) AnyReachable() bool {
 	for _, member := range e.Members {
 		if member.Reachable {
@@ -107,7 +108,7 @@ func (e EtcdResponses) AnyReachable() bool {
 	return false
 }
 
-// Leader returns the pod of the member that leads; nil when none does, or nobody was asked.
+// Leader returns the pod of the leader. Nil: there is no healthy leader, or no member was queried.
 func (o Observation) Leader() *Pod {
 	for _, member := range o.Etcd.Members {
 		if member.IsLeader() && member.Healthy {

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Gardener is what Gardener says about the namespace of an Etcd. The zero value: nothing, as outside of Gardener.
+// Gardener are the objects of Gardener about the namespace of an Etcd. The zero value: none, as outside of Gardener.
 type Gardener struct {
 	// Cluster is the Cluster of the namespace. Nil: there is none, so that no shoot's control plane lives here.
 	Cluster *CARotation
@@ -21,8 +21,7 @@ type Gardener struct {
 	// StoreSecrets are the Secrets of the namespace in which entries keep credentials, sorted by name. Others are not among
 	// them, nor are those that do not exist.
 	StoreSecrets []StoreSecret
-	// NamespaceTerminating is true while the namespace is being deleted. It is looked at only where a Secret of an entry
-	// is missing.
+	// NamespaceTerminating is true while the namespace is being deleted. It is observed only if a Secret of an entry is missing.
 	NamespaceTerminating bool
 }
 
@@ -34,11 +33,11 @@ type CARotation struct {
 	InitiatedAt time.Time
 }
 
-// BackupEntry is what was seen of a BackupEntry.
+// BackupEntry is an observed BackupEntry.
 type BackupEntry struct {
 	// Name of the entry.
 	Name string
-	// Namespace that its name tells, in which Gardener keeps the credentials.
+	// Namespace is the namespace in the name of the entry, in which Gardener keeps the credentials.
 	Namespace string
 	// Deleting is true while it is being deleted.
 	Deleting bool

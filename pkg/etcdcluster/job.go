@@ -17,16 +17,16 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Before volumes with data are discarded for what the store holds, a Job restores the newest snapshots of the store beside them. No
-// sidecar can be asked: only the one beside the leader answers, and nobody leads. What the leases tell was true when they were
-// written; since then the bucket may have been emptied or its credentials may have expired.
+// Before the operator deletes volumes with data, a Job restores the newest snapshots of the backup store into a temporary directory. The
+// sidecars cannot verify the snapshots: only the sidecar of the leader responds, and there is no leader. The Leases of snapshots may be
+// outdated: since then the bucket may have been emptied, or its credentials may have expired.
 
-// RestoreVerificationDeadline is how long the Job may take. A database of gigabytes, with many delta snapshots, takes an hour.
+// RestoreVerificationDeadline is the maximum duration of the Job. A database of gigabytes, with many delta snapshots, takes an hour.
 const RestoreVerificationDeadline = 3 * time.Hour
 
-// RestoreVerification is what was seen of the Job that rehearses a restore. The zero value: there is none.
+// RestoreVerification is the observed Job that verifies a restore. The zero value: there is no Job.
 type RestoreVerification struct {
-	// Exists is false when there is no such Job; all else is zero then.
+	// Exists is false if there is no such Job. All other fields are zero then.
 	Exists bool
 	// Name and UID of the Job.
 	Name string
@@ -35,17 +35,17 @@ type RestoreVerification struct {
 	OwnerUID types.UID
 	// Deleting is true while it is being deleted.
 	Deleting bool
-	// Store is the place that it restores from, as Observation.StoreLocation names it.
+	// Store is the location that the Job restores from, in the form of Observation.StoreLocation.
 	Store string
-	// Recorded is true when its outcome was told, so that whoever asks again wants another.
+	// Recorded is true if the operator has emitted its result: the next request for a restore needs another Job.
 	Recorded bool
-	// Succeeded is true when it has restored a database, Failed when it has not.
+	// Succeeded is true if the Job has restored a database, Failed if it has failed.
 	Succeeded, Failed bool
-	// Message is why it failed, or what keeps it from going on. Empty: nothing.
+	// Message is why the Job has failed, or why it makes no progress. Empty: no reason is known.
 	Message string
 }
 
-// RestoreVerificationFor says what was seen of a Job, and of its pods. The pods of other objects are not looked at.
+// RestoreVerificationFor returns the state of a Job and of its pods. Pods of other owners are ignored.
 func RestoreVerificationFor(job *batchv1.Job, pods []corev1.Pod) RestoreVerification {
 	verification := RestoreVerification{
 		Exists: true, Name: job.Name, UID: job.UID, Deleting: job.DeletionTimestamp != nil,
@@ -98,7 +98,7 @@ func verificationFailure(condition batchv1.JobCondition, pods []corev1.Pod) stri
 	return "its pod does not tell why; " + condition.Message
 }
 
-// verificationProblem is what keeps the newest pod from starting. Empty: nothing, as far as it tells.
+// verificationProblem returns why the newest pod does not start. Empty: no reason is known.
 func verificationProblem(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
@@ -118,7 +118,7 @@ func verificationProblem(pods []corev1.Pod) string {
 	return ""
 }
 
-// longestExcerpt is how much of what a container said at its end goes into a message, in bytes.
+// longestExcerpt is the maximum size in bytes of a termination message in a message of the operator.
 const longestExcerpt = 400
 
 // OwnerUID returns the UID of the controlling owner of a pod. Empty: there is none.
@@ -132,7 +132,7 @@ func OwnerUID(pod corev1.Pod) types.UID {
 	return ""
 }
 
-// Excerpt is the end of what a container said, on one line.
+// Excerpt returns the end of the termination message of a container, on one line.
 func Excerpt(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if len(text) > longestExcerpt {

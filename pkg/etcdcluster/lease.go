@@ -19,7 +19,7 @@ import (
 type Heartbeat struct {
 	// MemberID of the member.
 	MemberID uint64
-	// ClusterID of its cluster. 0: the sidecar is of a version that does not tell.
+	// ClusterID of its cluster. 0: the version of the sidecar does not report it.
 	ClusterID uint64
 	// Role of the member. A learner has the role Member.
 	Role druidv1alpha1.EtcdRole
@@ -91,9 +91,10 @@ type Lease struct {
 	RenewTime time.Time
 	// CreationTime is when it was created.
 	CreationTime time.Time
-	// Store is the place of the snapshots that it tells of, from our annotation. Empty: not known, or a lease of a member.
+	// Store is the location of the snapshots that the Lease records, from an annotation of the operator. Empty: unknown, or a Lease of a
+	// member.
 	Store string
-	// TLSEnabled is what the sidecar says about its member's peer URLs. Nil: it has not said anything.
+	// TLSEnabled is the scheme of the peer URLs that the sidecar reports for its member. Nil: it has not reported any.
 	TLSEnabled *bool
 }
 

@@ -14,37 +14,37 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Member is everything that an Observation says about one desired member.
+// Member holds all facts of an Observation about one desired member.
 type Member struct {
 	// Name of the member and of its lease.
 	Name string
 	// Ordinal of the member.
 	Ordinal int
-	// ManagedExternally is true when somebody else runs the member's pod, so that no pod says nothing.
+	// ManagedExternally is true if the operator does not manage the pod of the member. A missing pod has no meaning then.
 	ManagedExternally bool
 	// Pod of the member. Nil: there is none.
 	Pod *Pod
 	// Lease of the member. Nil: there is none.
 	Lease *Lease
-	// Heartbeat is what the lease holds. Nil: nothing yet, or see HeartbeatError.
+	// Heartbeat is the content of the Lease. Nil: none yet, or see HeartbeatError.
 	Heartbeat *Heartbeat
-	// HeartbeatError is why the lease's content cannot be read. Empty: it can, or there is none.
+	// HeartbeatError is why the content of the Lease cannot be parsed. Empty: it can, or there is none.
 	HeartbeatError string
-	// Endpoint is what the member said itself. Nil: it was not asked.
+	// Endpoint is the response of the member. Nil: it was not queried.
 	Endpoint *EndpointStatus
-	// ClusterReachable is true when any member of the cluster answered, so that silence of this one is its own.
+	// ClusterReachable is true if any member of the cluster responded. If this member did not, the network of the operator is not the
+	// cause.
 	ClusterReachable bool
-	// Listed is its entry in the cluster's own list. Nil: not in the list, or there is no list.
+	// Listed is its entry in the member list of the cluster. Nil: not in the list, or there is no list.
 	Listed *ListedMember
 }
 
-// MembersFor composes the members that the spec of a canonical Etcd asks for, in order of their ordinals. None while it
-// hibernates.
+// MembersFor returns the members that the spec of a canonical Etcd requests, in order of their ordinals. None while it hibernates.
 func MembersFor(etcd *druidv1alpha1.Etcd, o Observation) []Member {
 	return MembersOf(etcd, o, etcd.Spec.Replicas)
 }
 
-// MembersOf composes the first count members, as many as run while a cluster grows.
+// MembersOf returns the first count members. A cluster that is scaled up runs fewer members than the spec requests.
 func MembersOf(etcd *druidv1alpha1.Etcd, o Observation, count int32) []Member {
 	var members []Member
 	for ordinal := range int(count) {
@@ -115,7 +115,7 @@ func (m ListedMember) HasPeerHost(host string) bool {
 	})
 }
 
-// ID is the member's id in etcd, as it said itself, else as its lease says. 0: not known.
+// ID returns the ID of the member in etcd, from its response or else from its Lease. 0: unknown.
 func (m Member) ID() uint64 {
 	switch {
 	case m.Endpoint != nil && m.Endpoint.Reachable:
@@ -127,7 +127,7 @@ func (m Member) ID() uint64 {
 	}
 }
 
-// Role is the member's role, as it said itself, else as its lease says. Empty: not known.
+// Role returns the role of the member, from its response or else from its Lease. Empty: unknown.
 func (m Member) Role() druidv1alpha1.EtcdRole {
 	switch {
 	case m.Endpoint != nil && m.Endpoint.IsLeader():
@@ -141,8 +141,8 @@ func (m Member) Role() druidv1alpha1.EtcdRole {
 	}
 }
 
-// IsHealthy is true when the member is a voter that answers linearizable reads. Where no member of the cluster can be asked,
-// readiness of its pod stands for that, since the probe behind it does such a read.
+// IsHealthy is true if the member is a voting member that completes linearizable reads. If the operator can reach no member, the readiness
+// of its pod is used instead: its probe is such a read.
 func (m Member) IsHealthy() bool {
 	if m.Endpoint != nil && m.ClusterReachable {
 		return m.Endpoint.Healthy && !m.Endpoint.Learner
@@ -162,15 +162,15 @@ func IsOfExisting(etcd *druidv1alpha1.Etcd, name string) bool {
 	return joined != nil && slices.ContainsFunc(joined.Members, func(m druidv1alpha1.BootstrapJoinedMember) bool { return m.Name == name })
 }
 
-// PeerHost is the name by which other members find the pod with the ordinal.
+// PeerHost returns the host name by which other members reach the pod with the ordinal.
 func PeerHost(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	return fmt.Sprintf("%s.%s.%s.svc", helper.PodName(etcd, ordinal), helper.PeerServiceName(etcd), etcd.Namespace)
 }
 
-// MemberStartTimeout is how long members may take to start before their silence is called a lost quorum.
+// MemberStartTimeout is how long members may take to start before the operator reports a lost quorum.
 const MemberStartTimeout = 2 * time.Minute
 
-// UsesStore is true for a member whose pod was rendered with a store.
+// UsesStore is true if the pod of the member was rendered with a backup store.
 func (m Member) UsesStore() bool {
 	return m.Pod != nil && m.Pod.Store != "" && m.Pod.Store != storelessFingerprint
 }

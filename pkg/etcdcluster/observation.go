@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// Observation is everything that one pass read about one Etcd. The zero value is a cluster of which nothing exists.
-// It holds facts only: what could not be read is a fact too, see Failures and EtcdResponses.
+// Observation holds everything that one reconciliation read about one Etcd. The zero value is a cluster without objects. It holds facts
+// only. A failed read is a fact too, see Failures and EtcdResponses.
 type Observation struct {
 	// ManagedResource is the ManagedResource that holds the rendering.
 	ManagedResource ManagedResource
@@ -27,10 +27,10 @@ type Observation struct {
 	Pods []Pod
 	// Claims are the volume claims of the members, by exact name, sorted by ordinal.
 	Claims []Claim
-	// ForeignClaims are the claims that have names of the members' claims, that were created neither for the Etcd nor for a previous one of its
-	// name, and that no member uses, sorted by ordinal. No decision is about them.
+	// ForeignClaims are claims with the names of the members' claims that were created for neither the Etcd nor a previous one of its name.
+	// No member uses them. Sorted by ordinal. No decision depends on them.
 	ForeignClaims []Claim
-	// Nodes are the nodes to which volumes of members that do not serve are bound, sorted by name. Others are not looked at.
+	// Nodes are the nodes to which volumes of unhealthy members are bound, sorted by name. Other nodes are not read.
 	Nodes []Node
 	// MemberLeases are the leases of the members that exist, sorted by name.
 	MemberLeases []Lease
@@ -38,27 +38,28 @@ type Observation struct {
 	FullSnapshotLease Lease
 	// DeltaSnapshotLease is the lease in which the sidecar records delta snapshots. Zero: it does not exist.
 	DeltaSnapshotLease Lease
-	// RestoreVerification is the Job that rehearses a restore. Zero: there is none, or nobody looked.
+	// RestoreVerification is the Job that verifies a restore. Zero: there is none, or it was not observed.
 	RestoreVerification RestoreVerification
-	// Secrets are the Secrets that the pods need, whether they exist or not, sorted by name.
+	// Secrets are the Secrets that the pods need, sorted by name. Secrets that do not exist are included.
 	Secrets []Secret
-	// Gardener is what Gardener says about the namespace. Zero: nobody asked for it.
+	// Gardener are the objects of Gardener about the namespace. Zero: not observed.
 	Gardener Gardener
-	// LocalStore is the directory on the node that the Secret of a Local store names. Zero: the store is none, or nobody asked for it.
+	// LocalStore is the directory on the node that the Secret of a Local store names. Zero: the store is not a Local store, or it was not
+	// observed.
 	LocalStore LocalStore
-	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: nobody asked for them.
+	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: not observed.
 	Issued []IssuedSecret
-	// Etcd is what the members themselves answered.
+	// Etcd are the responses of the members.
 	Etcd EtcdResponses
-	// SnapshotAttempts is how the calls stand that take a full snapshot before members stop or data is discarded.
+	// SnapshotAttempts are the attempts to take a full snapshot before members stop or data is deleted.
 	SnapshotAttempts SnapshotAttempts
 	// Defragmentation is the name of the EtcdOpsTask that defragments the members now. Empty: none does.
 	Defragmentation string
 	// FullSnapshotRequested is when the newest EtcdOpsTask that takes a full snapshot was created. Zero: there is none.
 	FullSnapshotRequested time.Time
-	// PeerChangePending is true where the spec asks for peer URLs that PinnedTLS or PinnedPort keep from being rendered now.
+	// PeerChangePending is true if the spec requests peer URLs that PinnedTLS or PinnedPort exclude from the rendering for now.
 	PeerChangePending bool
-	// Failures are the parts that could not be read; such a part is zero above, which then says nothing.
+	// Failures are the parts that could not be read. Such a part is zero, which has no meaning then.
 	Failures []ReadFailure
 }
 
@@ -100,9 +101,9 @@ func (o Observation) Failure(section Section) string {
 	return ""
 }
 
-// ManagedResource is what was seen of the ManagedResource.
+// ManagedResource is the observed ManagedResource.
 type ManagedResource struct {
-	// Exists is false when there is none; all else is zero then.
+	// Exists is false if there is none. All other fields except Name are zero then.
 	Exists bool
 	// Name of the ManagedResource, also set when it does not exist.
 	Name string
@@ -110,12 +111,12 @@ type ManagedResource struct {
 	UID types.UID
 	// Deleting is true while it is being deleted.
 	Deleting bool
-	// GenerationObserved is true when the resource manager has seen the current generation; the conditions speak about
-	// an earlier one otherwise.
+	// GenerationObserved is true if gardener-resource-manager has observed the current generation. Otherwise the conditions are about an
+	// earlier one.
 	GenerationObserved bool
 	// AppliesStatefulSet is true when the operator has created the ManagedResource, and the resource manager has applied the StatefulSet from it.
 	AppliesStatefulSet bool
-	// ReconcileRequested is true while the operation annotation waits to be taken up by the resource manager.
+	// ReconcileRequested is true while gardener-resource-manager has not processed the operation annotation yet.
 	ReconcileRequested bool
 	// Applied, Healthy and Progressing are the conditions ResourcesApplied, ResourcesHealthy, ResourcesProgressing.
 	Applied, Healthy, Progressing ConditionFact
@@ -126,8 +127,8 @@ func (m ManagedResource) IsApplied() bool {
 	return m.Exists && !m.Deleting && m.GenerationObserved && m.Applied.Status == "True"
 }
 
-// IsRefused is true when the resource manager could not apply. It does not count such a generation as observed, and while it
-// tries again it says Progressing, with reason and message of the failure before.
+// IsRefused is true if gardener-resource-manager could not apply. It does not count such a generation as observed. During the next attempt
+// it reports Progressing, with reason and message of the failure before.
 func (m ManagedResource) IsRefused() bool {
 	return m.Applied.Status == "False" || m.Applied.Status == "Progressing" && m.Applied.Reason == "ApplyFailed"
 }
@@ -136,8 +137,8 @@ func (m ManagedResource) IsRefused() bool {
 type ConditionFact struct {
 	// Status is True, False, Unknown, Progressing or, where there is no condition, empty.
 	Status string
-	// Reason and Message as the other object tells them.
+	// Reason and Message are those of the other object.
 	Reason, Message string
-	// LastTransitionTime and LastUpdateTime as the other object tells them.
+	// LastTransitionTime and LastUpdateTime are those of the other object.
 	LastTransitionTime, LastUpdateTime time.Time
 }

@@ -19,17 +19,17 @@ const (
 	ContainerBackupRestore = "backup-restore"
 )
 
-// Pod is what was seen of a member's pod.
+// Pod is the observed pod of a member.
 type Pod struct {
 	// Name of the pod.
 	Name string
 	// Ordinal is the number at the end of its name.
 	Ordinal int
-	// UID of the pod: the precondition of whatever is done to it.
+	// UID of the pod: the precondition of each action on it.
 	UID types.UID
-	// ResourceVersion of the pod as it was seen: the precondition of what depends on its state.
+	// ResourceVersion of the observed pod: the precondition of actions that depend on its state.
 	ResourceVersion string
-	// RevisionHash is the revision of the StatefulSet's template that it was made from.
+	// RevisionHash is the revision of the template of the StatefulSet that the pod was created from.
 	RevisionHash string
 	// OwnerUID is the UID of its controlling owner. Empty: none.
 	OwnerUID types.UID
@@ -47,7 +47,7 @@ type Pod struct {
 	IPs []string
 	// CreationTime is when it was created.
 	CreationTime time.Time
-	// Unschedulable is the scheduler's message when the pod has no node. Empty: scheduled, or not looked at yet.
+	// Unschedulable is the message of the scheduler if the pod has no node. Empty: scheduled, or not processed yet.
 	Unschedulable string
 	// Containers, init containers first, in the order of the pod's spec.
 	Containers []Container
@@ -57,15 +57,15 @@ type Pod struct {
 	StoreSecret string
 	// TLS are the Secrets that it mounts for TLS.
 	TLS MountedTLS
-	// ClientTLS names the Secrets with which its clients connect. Nil: it serves plaintext.
+	// ClientTLS names the Secrets with which its clients connect. Nil: clients connect without TLS.
 	ClientTLS *ClientSecrets
-	// ClientPort is the port at which it serves clients. 0: not known.
+	// ClientPort is the port for client requests. 0: unknown.
 	ClientPort int32
-	// PeerPort is the port at which its peers reach it. 0: not known.
+	// PeerPort is the port for peer traffic. 0: unknown.
 	PeerPort int32
-	// PeerTLS is true when it talks to its peers by TLS.
+	// PeerTLS is true if its peer traffic uses TLS.
 	PeerTLS bool
-	// HasPreStopHook is true when its etcd waits before it stops, as in each pod that the operator rendered for several members.
+	// HasPreStopHook is true if its etcd waits before it stops. The operator renders the hook for multi-member clusters only.
 	HasPreStopHook bool
 	// ConfigChecksum is the checksum of etcd's configuration in its annotations. Empty: not set.
 	ConfigChecksum string
@@ -124,14 +124,14 @@ func (o Observation) PodFor(ordinal int) *Pod {
 	return nil
 }
 
-// IsOutdated is true when the pod was made from another template than the newest. It is false while the StatefulSet
-// controller has not seen the newest spec, because UpdateRevision speaks about an older one then.
+// IsOutdated is true if the pod was created from another template than the latest. It is false while the StatefulSet controller has not
+// observed the latest spec, because UpdateRevision is about an older one then.
 func (p Pod) IsOutdated(statefulSet StatefulSet) bool {
 	return statefulSet.GenerationObserved() && statefulSet.UpdateRevision != "" && p.RevisionHash != statefulSet.UpdateRevision
 }
 
-// WaitingReason says in words why the pod does not serve: the first container that waits with a reason or was terminated, or
-// that no node takes the pod. Empty: nothing is known to be wrong.
+// WaitingReason returns why the pod is not ready: no node takes it, or the first container that waits with a reason or has ended. Empty: no
+// reason is known.
 func (p Pod) WaitingReason() string {
 	if p.Unschedulable != "" {
 		return "pod " + p.Name + " is not scheduled: " + p.Unschedulable
@@ -150,7 +150,7 @@ var failedPulls = map[string]bool{
 	"ErrImagePull": true, "ImagePullBackOff": true, "InvalidImageName": true, "ErrImageNeverPull": true, "ImageInspectError": true, "RegistryUnavailable": true,
 }
 
-// ImagePullError names the first image of the pod that cannot be pulled, and the way out. Empty: none.
+// ImagePullError names the first image of the pod that cannot be pulled, and the remedy. Empty: none.
 func (p Pod) ImagePullError() string {
 	for _, container := range p.Containers {
 		if !container.hasImagePullError() {
@@ -197,7 +197,7 @@ func (c Container) waitingReason() string {
 	}
 }
 
-// OutdatedPods are the names of the pods that were made from another template than the newest.
+// OutdatedPods are the names of the pods that were created from another template than the latest.
 func OutdatedPods(o Observation) []string {
 	var outdated []string
 	for _, pod := range o.Pods {
@@ -209,8 +209,8 @@ func OutdatedPods(o Observation) []string {
 	return outdated
 }
 
-// NeverStarts is true for a pod with a container that has not run yet and whose image cannot be pulled. A container that has run may
-// have to pull its image again when it restarts, and succeed.
+// NeverStarts is true for a pod with a container that has not run yet and whose image cannot be pulled. A container that has run may have
+// to pull its image again when it restarts, and succeed.
 func (p Pod) NeverStarts() bool {
 	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.hasImagePullError() && c.hasNeverRun() })
 }
@@ -239,11 +239,11 @@ func (p Pod) SidecarStartedAt() time.Time {
 	return since
 }
 
-// IsNodeUnreachable is true for a pod of which only the API server says that it is not ready: its node is cut off.
+// IsNodeUnreachable is true if only the API server reports that the pod is not ready: its node is unreachable.
 func IsNodeUnreachable(pod Pod) bool { return !pod.Ready && pod.ContainersReady }
 
-// ActiveClientPort is the port at which clients are served: that of the StatefulSet as soon as a pod was made with it, since the
-// Service leads to no other one then, else that of the pod that was made last. 0: nothing is there that would tell.
+// ActiveClientPort is the port for client requests. It is the port of the StatefulSet as soon as a pod was created with it, because the
+// Service targets no other port then. Otherwise it is the port of the newest pod. 0: unknown.
 func (o Observation) ActiveClientPort() int32 {
 	rendered, youngest := o.StatefulSet.ClientPort, Pod{}
 	for _, pod := range o.Pods {

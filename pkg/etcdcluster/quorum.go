@@ -4,7 +4,7 @@
 
 package etcdcluster
 
-// QuorumOf is the number of voters that must serve in a cluster of size voters; 0 for an empty one.
+// QuorumOf is the number of voting members that must be healthy in a cluster of size voting members. 0 for an empty cluster.
 func QuorumOf(size int) int {
 	if size <= 0 {
 		return 0
@@ -13,13 +13,13 @@ func QuorumOf(size int) int {
 	return size/2 + 1
 }
 
-// IsQuorate is true when healthy voters of a cluster of size voters are a quorum. An empty cluster has none.
+// IsQuorate is true if the healthy voting members of a cluster of size voting members are a quorum. An empty cluster has none.
 func IsQuorate(healthy, size int) bool { return size > 0 && healthy >= QuorumOf(size) }
 
-// ToleranceOf is how many of the healthy voters may be lost before the quorum is; 0 when it is lost already.
+// ToleranceOf is how many healthy voting members the cluster can lose without losing the quorum. 0: the quorum is lost already.
 func ToleranceOf(healthy, size int) int { return max(healthy-QuorumOf(size), 0) }
 
-// HealthyVoters counts the members that serve and have a vote.
+// HealthyVoters counts the healthy voting members.
 func HealthyVoters(members []Member) int {
 	healthy := 0
 	for _, member := range members {

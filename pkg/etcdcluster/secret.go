@@ -77,8 +77,7 @@ type Secret struct {
 type Certificate struct {
 	// Key of the Secret's data.
 	Key string
-	// NotBefore and NotAfter are the times between which it is valid. Of several certificates under one key the times are
-	// those of the first: the certificate itself where others are its CAs, and the newest in a bundle of the secrets
-	// manager.
+	// NotBefore and NotAfter are the times between which it is valid. If a key has multiple certificates, these are the times of the first:
+	// the certificate itself, and not its CAs, or the newest CA of a bundle of the secrets manager.
 	NotBefore, NotAfter time.Time
 }

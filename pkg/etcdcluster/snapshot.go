@@ -10,19 +10,19 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// SnapshotValidity is how long a snapshot is good enough to act upon, from the end of the call: members go on writing, but to
-// take it may take longer than this, each time anew.
+// snapshotValidity is how long a snapshot may be used, from the end of the call. Members continue to write, and a new snapshot may take
+// longer than this.
 const snapshotValidity = 5 * time.Minute
 
-// SnapshotAttempts is how the calls to the sidecar stand that take the full snapshot, for the Etcd's current generation.
+// SnapshotAttempts are the calls to the sidecar for a full snapshot, for the current generation of the Etcd.
 type SnapshotAttempts struct {
 	// Running is true while one is under way.
 	Running bool
 	// Verified is the snapshot that was taken and verified. Nil: none.
 	Verified *state.VerifiedSnapshot
-	// Failures counts the attempts that failed, since the last one that did not.
+	// Failures counts the failed attempts since the last successful one.
 	Failures int
-	// Expired counts the snapshots that were verified, and too old before anybody acted upon them. Verified is not among them.
+	// Expired counts the verified snapshots that became too old before they were used. Verified is not included.
 	Expired int
 	// Error is what the last attempt failed with. Empty: it did not fail.
 	Error string
@@ -32,7 +32,7 @@ type SnapshotAttempts struct {
 	Unrecorded bool
 }
 
-// SnapshotCall is what this process knows of its calls that take a full snapshot of the Etcd. The zero value: it made none.
+// SnapshotCall is the last call of this process for a full snapshot of the Etcd. The zero value: it made none.
 type SnapshotCall struct {
 	// Running is true while one is under way.
 	Running bool
@@ -78,7 +78,7 @@ func (c SnapshotAttempts) Record(generation int64, startedAt time.Time) state.Sn
 	}
 }
 
-// Ended returns how the calls stand after one more ended at a time, with a snapshot or else an error.
+// Ended returns the attempts after one more ended at a time, with a snapshot or else an error.
 func (c SnapshotAttempts) Ended(verified *state.VerifiedSnapshot, err error, at time.Time) SnapshotAttempts {
 	next := SnapshotAttempts{Verified: verified, Expired: c.Expired, EndedAt: at}
 	if c.Verified != nil {
@@ -96,7 +96,7 @@ func (c SnapshotAttempts) IsFresh(now time.Time) bool {
 	return c.Verified != nil && now.Sub(c.EndedAt) < snapshotValidity
 }
 
-// Unsuccessful counts the attempts that have led to nothing, where Verified is not good enough any more.
+// Unsuccessful counts the attempts without a usable snapshot. Verified counts too, since it is too old.
 func (c SnapshotAttempts) Unsuccessful() int {
 	if c.Verified != nil {
 		return c.Failures + c.Expired + 1

@@ -13,11 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RenderingAnnotation is the key, on the StatefulSet itself, of the checksum of all that was rendered with it. What the
-// StatefulSet shows is what the resource manager has applied.
+// RenderingAnnotation is the key, on the StatefulSet itself, of the checksum of everything that was rendered with it. The StatefulSet shows
+// what gardener-resource-manager has applied.
 const RenderingAnnotation = "etcd-druid.extensions.gardener.cloud/rendering"
 
-// StatefulSet is what was seen of the StatefulSet.
+// StatefulSet is the observed StatefulSet.
 type StatefulSet struct {
 	// Exists is false when there is none; all else is zero then.
 	Exists bool
@@ -47,11 +47,11 @@ type StatefulSet struct {
 	LocalStore string
 	// TLS are the Secrets that its pod template mounts for TLS.
 	TLS MountedTLS
-	// ClientPort is the port at which its pods serve clients. 0: not known.
+	// ClientPort is the port of its pods for client requests. 0: unknown.
 	ClientPort int32
-	// PeerPort is the port at which its pods serve each other. 0: not known.
+	// PeerPort is the port of its pods for peer traffic. 0: unknown.
 	PeerPort int32
-	// HasPreStopHook is true when its pod template has a hook that delays the end of etcd: it is rendered for several members.
+	// HasPreStopHook is true if its pod template has a hook that delays the end of etcd: it is rendered for a multi-member cluster.
 	HasPreStopHook bool
 }
 
@@ -77,8 +77,8 @@ func (m MountedTLS) Names() []string {
 	return names
 }
 
-// MountedSecrets are the names of all Secrets that pods mount for TLS, or will once they are made anew, sorted, each once. Between a
-// change of the template and the end of the roll both are in use.
+// MountedSecrets are the names of all Secrets that pods mount for TLS, or will mount when they are recreated, sorted, without duplicates.
+// Between a change of the template and the end of the rolling update both are in use.
 func (o Observation) MountedSecrets() []string {
 	names := o.StatefulSet.TLS.Names()
 	for _, pod := range o.Pods {
@@ -195,8 +195,8 @@ func AreAllPodsUpdated(o Observation) bool {
 	return statefulSet.GenerationObserved() && int(statefulSet.SpecReplicas) == len(o.Pods) && len(OutdatedPods(o)) == 0
 }
 
-// LastSize is the size that the cluster had when it last ran: the persisted one or, of a cluster that is adopted, that of its
-// StatefulSet. 0: it never ran, or hibernates since before it was adopted.
+// LastSize is the size of the cluster when it last ran: the persisted size or, of an adopted cluster, that of its StatefulSet. 0: it never
+// ran, or it has hibernated since before it was adopted.
 func LastSize(o Observation) int32 {
 	if size := o.State.Size; size > 0 {
 		return size

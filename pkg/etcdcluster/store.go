@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// storeFlags are the flags of the sidecar that say where snapshots are.
+// storeFlags are the flags of the sidecar with the location of snapshots.
 var storeFlags = []string{"--storage-provider=", "--store-prefix=", "--store-endpoint-override="}
 
 const (
@@ -93,18 +93,18 @@ func (o Observation) MountsOtherStoreSecret() bool {
 	return o.StatefulSet.Exists && slices.ContainsFunc(o.Pods, func(pod Pod) bool { return pod.StoreSecret != o.StatefulSet.StoreSecret })
 }
 
-// IsElsewhere is true for a lease of snapshots that lie in another store than the one that is used now. The sidecar never says so: it
-// leaves a lease alone in which the revision is higher than that of its own snapshots.
+// IsElsewhere is true for a Lease of snapshots that are in another store than the current one. The sidecar does not report that: it does
+// not write a Lease with a higher revision than that of its own snapshots.
 func (o Observation) IsElsewhere(lease Lease) bool {
 	return IsInOtherStore(lease, o.StoreLocation)
 }
 
-// IsInOtherStore is false where nobody knows one place or the other.
+// IsInOtherStore is false if one of the locations is unknown.
 func IsInOtherStore(lease Lease, location string) bool {
 	return lease.Store != "" && location != "" && lease.Store != location
 }
 
-// AllUseStoreOf is true when there are pods, and all of them have the store of the StatefulSet: nobody writes to another one.
+// AllUseStoreOf is true if there are pods, and all of them have the store of the StatefulSet: no member writes to another one.
 func (o Observation) AllUseStoreOf(statefulSet StatefulSet) bool {
 	for _, pod := range o.Pods {
 		if pod.Store != statefulSet.Store {

@@ -10,7 +10,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// Plan is what follows for an Etcd from an Observation.
+// Plan is the decision of the planner for an Etcd and an Observation.
 type Plan struct {
 	// Stage names what is being done.
 	Stage Stage
@@ -20,29 +20,30 @@ type Plan struct {
 	Replicas int32
 	// ClusterSize is the number of members in the rendered initial-cluster.
 	ClusterSize int32
-	// Step is the one act to be done now. Nil: none. It is done only in a pass in which writing the ManagedResource
-	// changed nothing, and it is over when a later Observation shows it, not when it was done.
+	// Step is the one action that is due now. Nil: none. It is executed only in a reconciliation in which the write of the ManagedResource
+	// changed nothing. It is complete when a later Observation shows its effect, and not when it was executed.
 	Step Step
-	// Restore is what has to be remembered with the rendering about a restore from the store. RestoreNone: nothing.
+	// Restore is the phase of a restore from the backup store. It is recorded with the rendering. RestoreNone: no restore.
 	Restore state.RestorePhase
-	// Growth is set when the next member may join as soon as the cluster shows the rendering of this plan: not before Against
-	// has left it there. What is rendered then is told by Grown.
+	// ScaleUp is the size with which the next member joins. The next member joins as soon as the cluster shows the rendering of this plan
+	// and Gate has left ScaleUp set. ScaledUp returns the plan with that size. Nil: no member joins.
 	ScaleUp *Size
-	// FinalSnapshot is to be remembered with the rendering: how the last full snapshot before the members stopped came out. Nil:
-	// the members run, or there is no store.
+	// FinalSnapshot is the result of the last full snapshot before the members stopped. It is recorded with the rendering. Nil: the members
+	// run, or there is no backup store.
 	FinalSnapshot *state.FinalSnapshot
-	// Reason is a sentence that says why, with the arithmetic of the quorum where members are concerned.
+	// Reason is a sentence with the cause. If the plan is about members, it begins with the number of healthy members.
 	Reason string
-	// WaitsFor is what has to happen before the plan goes on, in words. Empty: nothing.
+	// WaitsFor describes what must happen before the operator can continue. Empty: nothing.
 	WaitsFor string
-	// RequeueAfter is how long until the plan may change by the passing of time alone, without a new observation. 0: it does not.
+	// RequeueAfter is the time after which the plan may change without a new observation. 0: it does not change.
 	RequeueAfter time.Duration
-	// PollMembers is true while members are defragmented, for several members while a pod of theirs is young, and while a claim goes that
-	// nobody uses: what no watch tells, such as votes and leaders, changes from one second to the next.
+	// PollMembers is true if the operator must poll the members, because no watch reports changes such as promotions and new leaders. It is
+	// true while members are defragmented, while a pod of a multi-member cluster is new, and while a claim that no pod uses is being
+	// deleted.
 	PollMembers bool
-	// Refusal is set when the spec cannot be carried out and its author has to act.
+	// Refusal is set if the spec cannot be rolled out and its author has to change it.
 	Refusal *Refusal
-	// Blocked is set when a part of the spec cannot be carried out for now, though all else is. It is found by Against.
+	// Blocked is set if a part of the spec cannot be rolled out for now. Gate sets it. All other parts are rolled out.
 	Blocked *Refusal
 }
 
@@ -51,19 +52,19 @@ type Stage string
 
 // The stages.
 const (
-	// StageObserve waits for facts without which nothing is decided.
+	// StageObserve waits for facts. The operator decides nothing without them.
 	StageObserve Stage = "Observe"
-	// StageRefused does nothing: the spec cannot be carried out.
+	// StageRefused does nothing: the spec cannot be rolled out.
 	StageRefused Stage = "Refused"
 	// StageWaitForSecrets waits for Secrets that pods need.
 	StageWaitForSecrets Stage = "WaitForSecrets"
-	// StageWaitForPreviousOwner waits for what an earlier Etcd of the same name left to be gone.
+	// StageWaitForPreviousOwner waits for the deletion of objects of a previous Etcd of the same name.
 	StageWaitForPreviousOwner Stage = "WaitForPredecessor"
 	// StageWaitForExisting waits for the cluster that the members are to join.
 	StageWaitForExisting Stage = "WaitForExisting"
-	// StageCreate makes a cluster that never ran.
+	// StageCreate creates a cluster that has never run.
 	StageCreate Stage = "Create"
-	// StageSnapshot has a full snapshot taken and verified before members stop for good or data is discarded.
+	// StageSnapshot takes and verifies a full snapshot before members stop for good or data is deleted.
 	StageSnapshot Stage = "Snapshot"
 	// StageHibernate stops all members and keeps their data.
 	StageHibernate Stage = "Hibernate"
@@ -71,71 +72,71 @@ const (
 	StageHibernated Stage = "Hibernated"
 	// StageWakeUp starts the members of a hibernated cluster.
 	StageWakeUp Stage = "Wake"
-	// StageApply waits for the resource manager to apply the newest rendering to a running cluster.
+	// StageApply waits for gardener-resource-manager to apply the latest rendered manifests to a running cluster.
 	StageApply Stage = "Apply"
 	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
 	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
-	// StageResizeVolume lets volumes grow in place, and waits for them to have grown.
+	// StageResizeVolume expands volumes in use, and waits for their new size.
 	StageResizeVolume Stage = "GrowVolume"
-	// StageReplacePod replaces pods that were made from an older template.
+	// StageReplacePod replaces pods that were created from an older template.
 	StageReplacePod Stage = "ReplacePod"
-	// StageScaleUp lets the next member join a running cluster.
+	// StageScaleUp adds the next member to a running cluster.
 	StageScaleUp Stage = "Grow"
-	// StagePromote gives a learner that has caught up its vote.
+	// StagePromote promotes a learner that has caught up to a voting member.
 	StagePromote Stage = "Promote"
-	// StageReplaceVolume gives a member whose volume is lost for good a new one.
+	// StageReplaceVolume replaces the volume of a member that has lost its volume.
 	StageReplaceVolume Stage = "Repair"
-	// StageRestore replaces a cluster of which nobody serves by what its store holds, since its owner asked for it.
+	// StageRestore restores a cluster without a healthy member from its backup store, because its owner requested it.
 	StageRestore Stage = "Restore"
-	// StageQuorumLost waits for members without which nothing can be read or written. Nothing is attempted.
+	// StageQuorumLost waits for members without which nothing can be read or written. The operator changes nothing.
 	StageQuorumLost Stage = "QuorumLost"
-	// StageHalted stands still: what was seen must not be acted upon.
+	// StageHalted changes nothing: the observed state must not be acted upon.
 	StageHalted Stage = "Hold"
-	// StageWaitForMembers waits for members that were started to serve.
+	// StageWaitForMembers waits for members that were started to become healthy.
 	StageWaitForMembers Stage = "Settle"
-	// StageExternallyManaged renders for members that somebody else runs.
+	// StageExternallyManaged renders the configuration of externally managed members.
 	StageExternallyManaged Stage = "ExternallyManaged"
 	// StageDone means that the observed cluster is the desired one.
 	StageDone Stage = "Done"
 )
 
-// Size is the rendering with which the next member joins.
+// Size is the size of a rendering.
 type Size struct {
 	// Replicas and ClusterSize as in a Plan.
 	Replicas, ClusterSize int32
 }
 
-// Refusal says what the author of the spec has to change.
+// Refusal describes what the author of the spec has to change.
 type Refusal struct {
-	// Field is the path of the field at fault.
+	// Field is the path of the invalid field.
 	Field string
-	// Message says what is wrong and the way out, without repeating the field.
+	// Message states the problem and the remedy, without the field.
 	Message string
 }
 
 // Error makes a Refusal an error: the field, then what is wrong.
 func (r *Refusal) Error() string { return r.Field + ": " + r.Message }
 
-// Outcome sorts plans by what the one who carries them out has to do next.
+// Outcome classifies plans by what follows from them.
 type Outcome string
 
 // The outcomes.
 const (
 	// OutcomeDone means that nothing is left to do.
 	OutcomeDone Outcome = "Done"
-	// OutcomeStep means that Step is to be done now.
+	// OutcomeStep means that Step is due now.
 	OutcomeStep Outcome = "Step"
-	// OutcomeScaleUp means that the next member joins: the rendering of Grown is to be written now.
+	// OutcomeScaleUp means that the next member joins: the rendering of ScaledUp is written now.
 	OutcomeScaleUp Outcome = "Grow"
 	// OutcomeWaiting means to wait for WaitsFor.
 	OutcomeWaiting Outcome = "Waiting"
-	// OutcomeBlocked means that nothing is left to do but what cannot be done for now, see Hindered.
+	// OutcomeBlocked means that nothing is left to do except what is blocked for now, see Blocked.
 	OutcomeBlocked Outcome = "Hindered"
-	// OutcomeRefused means that the author of the spec has to act, see Refusal.
+	// OutcomeRefused means that the author of the spec has to change it, see Refusal.
 	OutcomeRefused Outcome = "Refused"
 )
 
-// ScaledUp is the plan with which the next member joins. It is the plan itself where none may.
+// ScaledUp returns the plan with which the next member joins. It returns the plan itself if no member may join.
 func (p Plan) ScaledUp() Plan {
 	if p.ScaleUp != nil {
 		p.Replicas, p.ClusterSize, p.ScaleUp = p.ScaleUp.Replicas, p.ScaleUp.ClusterSize, nil
@@ -144,7 +145,8 @@ func (p Plan) ScaledUp() Plan {
 	return p
 }
 
-// Outcome returns what is next. A plan that was not held against its rendering (Against) is at best waiting for it.
+// Outcome returns what follows from the plan. The outcome of a plan that Gate has not compared with its rendering is at most
+// OutcomeWaiting.
 func (p Plan) Outcome() Outcome {
 	switch {
 	case p.Refusal != nil:
