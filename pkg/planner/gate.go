@@ -12,9 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// Gate holds a plan against what was rendered for it and what the cluster shows: a step is due only when the
-// StatefulSet shows the rendering, and a StatefulSet that cannot take it in place is recreated first. A plan that renders
-// nothing comes back as it is.
+// Gate compares a plan with its rendering and with what the cluster shows. A step is due only if the StatefulSet shows the rendering. A
+// StatefulSet that cannot be updated in place is recreated first. Gate returns a plan that renders nothing as it is.
 func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
 	if !p.Render || p.Refusal != nil {
 		return p
@@ -40,7 +39,7 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 		p.Stage, p.WaitsFor, p.Step, p.ScaleUp = plan.StageRecreateStatefulSet, "", nil, nil
 		p.Reason = fmt.Sprintf("%s of StatefulSet %s cannot be changed in place; it is recreated, its pods keep running", strings.Join(differences, ", "), o.StatefulSet.Name)
 		if !managedResource.GenerationObserved && managedResource.Applied.Status != "False" {
-			// Not under the hands of the resource manager: it could bring the old one back.
+			// gardener-resource-manager may still apply, and could create the old StatefulSet again.
 			return waiting(p, applied(managedResource))
 		}
 		p.Step = plan.RecreateStatefulSet{Meta: plan.Meta{Object: o.StatefulSet.Name, UID: o.StatefulSet.UID}}
@@ -51,8 +50,8 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 	return gateApplied(p, rendering, o)
 }
 
-// gateApplied holds back what comes after the rendering until all of it was applied: a pod that starts before that runs
-// with what is left of the one before. A volume that is lost does not wait for what cannot be applied.
+// gateApplied withholds everything that follows the rendering until all of it is applied: a pod that starts before that runs with a part of
+// the previous rendering. The replacement of a lost volume does not wait for a rendering that cannot be applied.
 func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
 	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum
 	switch {
@@ -69,7 +68,8 @@ func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obs
 	}
 }
 
-// gateWithoutStatefulSet waits for the StatefulSet, and asks for it where the resource manager believes to be done.
+// gateWithoutStatefulSet waits for the StatefulSet. It requests gardener-resource-manager to reconcile if that reports the StatefulSet as
+// applied.
 func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 	if isReportedApplied(o.ManagedResource) {
 		return requesting(p, o.ManagedResource, "; the StatefulSet is gone although it was applied")
@@ -78,7 +78,7 @@ func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 	return waiting(p, applied(o.ManagedResource))
 }
 
-// applying is the plan while the resource manager applies: stages that are about pods have not begun yet.
+// applying returns the plan while gardener-resource-manager applies: stages about pods have not begun yet.
 func applying(p plan.Plan) plan.Plan {
 	switch p.Stage {
 	case plan.StageReplacePod, plan.StageWaitForMembers, plan.StageScaleUp, plan.StagePromote, plan.StageResizeVolume, plan.StageDone:
@@ -96,7 +96,7 @@ func waiting(p plan.Plan, waitsFor string) plan.Plan {
 	return p
 }
 
-// requesting asks the resource manager to apply again what it has applied already.
+// requesting requests gardener-resource-manager to apply again what it has already applied.
 func requesting(p plan.Plan, managedResource etcdcluster.ManagedResource, why string) plan.Plan {
 	p.WaitsFor, p.ScaleUp = "", nil
 	p.Step = plan.RequestReconcile{Meta: plan.Meta{Object: managedResource.Name, UID: managedResource.UID}}
@@ -105,7 +105,7 @@ func requesting(p plan.Plan, managedResource etcdcluster.ManagedResource, why st
 	return p
 }
 
-// isReportedApplied is true when the resource manager has applied everything and would not look again for long.
+// isReportedApplied is true if gardener-resource-manager has applied everything and reconciles only after its sync period.
 func isReportedApplied(m etcdcluster.ManagedResource) bool {
 	return m.IsApplied() && !m.ReconcileRequested
 }

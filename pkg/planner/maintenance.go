@@ -11,39 +11,40 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// StoreMove is how far a cluster has come on its way to another store. Most of the time there is none, and nothing is to be done.
+// StoreMove is the progress of a cluster to another backup store. In a cluster whose store does not change it requires nothing.
 type StoreMove struct {
-	// Location is the store that is to be used, in words for people.
+	// Location is the store to be used, as text for users.
 	Location string
-	// Completed is true when no member writes to any other store any more.
+	// Completed is true if no member writes to another store any more.
 	Completed bool
 
 	owner types.UID
 	o     etcdcluster.Observation
 }
 
-// LeaseAct is what has to be done to a Lease of snapshots.
+// LeaseAct is the action on a Lease of snapshots.
 type LeaseAct string
 
 // The acts.
 const (
-	// LeaseUnchanged leaves it as it is: it tells of the store that is used, or of one that is used still, or is not ours.
+	// LeaseUnchanged leaves the Lease as it is: it records the store that is used, or one that members still write to, or it does not
+	// belong to the Etcd.
 	LeaseUnchanged LeaseAct = ""
-	// LeaseStoreRecorded notes on a Lease of before of which store it tells.
+	// LeaseStoreRecorded records in a Lease without a store which store its snapshots are in.
 	LeaseStoreRecorded LeaseAct = "Named"
-	// LeaseReset makes it anew: what it tells of lies in a store that nobody uses any more.
+	// LeaseReset recreates the Lease: its snapshots are in a store that no member uses any more.
 	LeaseReset LeaseAct = "Forgotten"
 )
 
-// StoreMoveTo says how a move stands of the Etcd with this UID to the store at place, where this is the rendering with it.
+// StoreMoveTo returns the progress of the Etcd with this UID to the store at a location. rendered is the rendering with that store.
 func StoreMoveTo(location string, owner types.UID, rendered etcdcluster.Rendering, o etcdcluster.Observation) StoreMove {
 	return StoreMove{
 		Location: location, Completed: o.AllUseStoreOf(o.StatefulSet) && o.StatefulSet.Rendering.Checksum == rendered.Checksum, owner: owner, o: o,
 	}
 }
 
-// ActOn says what has to be done to a Lease of snapshots. The one of deltas has to come last: when it tells of the new store, all
-// is done.
+// ActOn returns the action on a Lease of snapshots. The Lease of delta snapshots must come last: when it records the new store, the move is
+// completed.
 func (m StoreMove) ActOn(lease etcdcluster.Lease) LeaseAct {
 	switch {
 	case !lease.Exists || lease.OwnerUID != m.owner:
@@ -57,15 +58,15 @@ func (m StoreMove) ActOn(lease etcdcluster.Lease) LeaseAct {
 	}
 }
 
-// WantsSnapshot is true until the move is over and all Leases tell of the new store: a full snapshot is to be taken there.
+// WantsSnapshot is true after the members use the new store, until all Leases record it. Then a full snapshot must be taken there.
 func (m StoreMove) WantsSnapshot() bool {
 	before := m.o.DeltaSnapshotLease.Store
 
 	return m.Completed && before != "" && before != m.Location
 }
 
-// VotersWithoutLeaseHolder are the members of a canonical Etcd that have a vote, as the cluster's own list says, while their leases tell of none yet.
-// All of them are listed.
+// VotersWithoutLeaseHolder returns the members of a canonical Etcd that are voting members in the member list, and whose Leases have no
+// holder yet. All of them are listed.
 func VotersWithoutLeaseHolder(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) []etcdcluster.Member {
 	var voters []etcdcluster.Member
 	for _, member := range etcdcluster.MembersOf(etcd, o, etcdcluster.RenderedReplicas(o)) {

@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// holdPeers waits while the spec asks for other peer URLs, a quorum serves, and a sidecar has not yet registered those of its member. Other
-// changes of the spec wait too, so that each pod is replaced only once.
+// holdPeers waits while the spec requests other peer URLs, a quorum is healthy, and a sidecar has not yet registered those of its member.
+// Other changes of the spec wait too, so that each pod is replaced only once.
 func (v view) holdPeers(p plan.Plan) (plan.Plan, bool) {
 	if !v.o.PeerChangePending || !etcdcluster.IsQuorumReady(v.o) {
 		return p, false
@@ -34,12 +34,12 @@ func (v view) holdPeers(p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// losesPeerTLS is true for a member that has certificates for others, and will have none when its pod is made anew.
+// losesPeerTLS is true for a member that has peer certificates, and will have none when its pod is recreated.
 func (v view) losesPeerTLS(m etcdcluster.Member) bool {
 	return v.isOutdated(m) && m.Pod.PeerTLS && v.o.StatefulSet.TLS.PeerCA == ""
 }
 
-// awaitedURLs says what is waited for until others know the member by the URLs that it has. Empty: nothing.
+// awaitedURLs describes the peer URLs that must be registered for the member. Empty: they are registered.
 func (v view) awaitedURLs(m etcdcluster.Member) string {
 	if urls := peers.OwnURLs(v.etcd, m); m.Listed != nil && !peers.IsRegisteredWith(m, urls) {
 		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(urls, ", "), strings.Join(m.Listed.PeerURLs, ", "))
@@ -48,9 +48,9 @@ func (v view) awaitedURLs(m etcdcluster.Member) string {
 	return ""
 }
 
-// correctURLs has the cluster know a member by its own URLs where its sidecar has left that undone, such as when TLS among the
-// members was to be switched off, and then was not. A sidecar does it when its etcd serves: without certificates, and known by https,
-// it never would.
+// correctURLs registers the own peer URLs of a member if its sidecar has not done so, for example because peer TLS was to be disabled and
+// then was not. A sidecar registers them when its etcd becomes healthy. A member without certificates that is registered with https URLs
+// never becomes healthy.
 func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		if !v.isMemberListKnown() || !isUp(member) || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isPeerURLStable(member) {
@@ -66,24 +66,24 @@ func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// isUp is true for a member that serves, or whose etcd runs at least, in a pod that stays.
+// isUp is true for a healthy member, or one whose etcd runs, in a pod that is not being deleted.
 func isUp(m etcdcluster.Member) bool {
 	return m.Pod != nil && !m.Pod.Deleting && (m.IsHealthy() || etcdcluster.IsRunning(*m.Pod))
 }
 
-// isPeerURLStable is true for a member that has been as it is for so long that its sidecar will not correct its peer URLs any more.
+// isPeerURLStable is true for a member that has been unchanged for so long that its sidecar will not correct its peer URLs any more.
 func (v view) isPeerURLStable(m etcdcluster.Member) bool {
 	return v.now.Sub(etcdcluster.Later(m.Pod.ReadyChangedAt, m.Pod.CreationTime)) >= peers.PeerURLTimeout
 }
 
-// hasHeartbeatSinceStart is true for a member whose sidecar has renewed its lease since the sidecar started. Before that it corrects the peer URLs to
-// those of its own configuration, once, and stops etcd where they were others.
+// hasHeartbeatSinceStart is true for a member whose sidecar has renewed its Lease since the sidecar started. Before that, the sidecar
+// registers the peer URLs of its own configuration once, and stops etcd if others were registered.
 func (v view) hasHeartbeatSinceStart(m etcdcluster.Member) bool {
 	return m.Lease != nil && etcdcluster.HasHeartbeatSinceStart(*m.Pod, *m.Lease)
 }
 
-// updatePeerURLsFirst is the step by which others know a member that loses its certificates by the URLs that it will have, and what they are.
-// Nil: they know it so, or nothing changes.
+// updatePeerURLsFirst returns the step that registers the future peer URLs of a member that loses its certificates, and the text about it.
+// Nil: they are registered, or nothing changes.
 func (v view) updatePeerURLsFirst(m etcdcluster.Member) (plan.Step, string) {
 	urls := peers.URLs(v.etcd, m, false)
 	if !v.isMemberListKnown() || !v.losesPeerTLS(m) || m.Listed == nil || peers.IsRegisteredWith(m, urls) {
@@ -93,7 +93,7 @@ func (v view) updatePeerURLsFirst(m etcdcluster.Member) (plan.Step, string) {
 	return registerPeerURLs(m, urls), fmt.Sprintf(", once the others know it by %s", strings.Join(urls, ", "))
 }
 
-// registerPeerURLs is for a member that the cluster lists: it need not answer itself.
+// registerPeerURLs is for a member in the member list. The member itself need not respond.
 func registerPeerURLs(m etcdcluster.Member, urls []string) plan.Step {
 	return plan.UpdatePeerURLs{Meta: plan.Meta{Object: m.Pod.Name, UID: m.Pod.UID}, Member: m.Listed.ID, URLs: urls}
 }

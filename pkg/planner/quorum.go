@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// haltOnClusterIDMismatch stops before members that do not belong together.
+// haltOnClusterIDMismatch stops if members have different cluster IDs.
 func (v view) haltOnClusterIDMismatch(p plan.Plan) (plan.Plan, bool) {
 	clusters := map[uint64][]string{}
 	for _, member := range v.members {
@@ -37,8 +37,7 @@ func (v view) haltOnClusterIDMismatch(p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-// withoutQuorum decides where too few members serve: nothing is attempted, but that pods which cannot serve are made from
-// the newest template.
+// withoutQuorum decides if too few members are healthy. It changes nothing, except that it replaces pods that cannot become healthy.
 func (v view) withoutQuorum(p plan.Plan) (plan.Plan, bool) {
 	if v.isQuorate() {
 		return p, false
@@ -92,7 +91,7 @@ func (v view) quorumLost(p plan.Plan) plan.Plan {
 	return p
 }
 
-// imagePullError names the first image that cannot be pulled, and the way out. Empty: all can.
+// imagePullError names the first image that cannot be pulled, and the remedy. Empty: all can be pulled.
 func (v view) imagePullError() string {
 	for _, member := range v.members {
 		if member.Pod == nil {
@@ -106,13 +105,13 @@ func (v view) imagePullError() string {
 	return ""
 }
 
-// neverFormed is true while no member has ever told its lease that it is one.
+// neverFormed is true while no Lease of a member has ever had a holder.
 func (v view) neverFormed() bool {
 	return !slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Lease != nil && m.Lease.Holder != "" })
 }
 
-// quorumUnrecoverable stops where so many volumes are lost for good that the others are no quorum, whoever comes back. While the
-// cluster grows nobody knows which of the members had a vote.
+// quorumUnrecoverable stops if so many volumes are lost that the other members are no quorum, even if all of them recover. While the
+// cluster is being scaled up, the number of voting members is not certain.
 func (v view) quorumUnrecoverable(p plan.Plan) (plan.Plan, bool) {
 	var lost, left []string
 	for _, member := range v.members {

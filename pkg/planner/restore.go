@@ -15,23 +15,23 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// EvaluateRestore says what becomes of the annotation that asks for a restore: it begins one, or it is ignored for a reason that is a
-// sentence. Neither: nobody asks, too little is known, it has to be seen for a while yet that nobody serves, or that the store holds
-// what would be restored.
+// EvaluateRestore evaluates the annotation that requests a restore: the restore begins, or it is ignored for a reason, which is a sentence.
+// Neither: no restore is requested, facts are missing, or the operator waits. It waits until no member has been healthy for a while, and
+// until a Job has verified that the store can be restored from.
 func EvaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (begins bool, ignored string) {
 	evaluation := evaluateRestore(etcd, o, now)
 
 	return evaluation.begins, evaluation.ignored
 }
 
-// restoreEvaluation is what becomes of a restore that is asked for. Zero: nobody asks, or too little is known.
+// restoreEvaluation is the result for a requested restore. Zero: no restore is requested, or facts are missing.
 type restoreEvaluation struct {
 	begins bool
-	// verifies is true where it begins once a Job has shown that the store can be restored from.
+	// verifies is true if the restore begins after a Job has verified that the store can be restored from.
 	verifies bool
-	// ignored says why there is none. Empty: it is not ignored.
+	// ignored is why the restore is ignored. Empty: it is not ignored.
 	ignored string
-	// waitsFor is which member may be about to serve. Empty: none.
+	// waitsFor names the member that may become healthy. Empty: none.
 	waitsFor string
 }
 
@@ -67,8 +67,8 @@ func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	return evaluateRestoreVerification(etcd, o, claim)
 }
 
-// mayBecomeReady says which member may be about to serve, empty when none is: pods restart, are made anew, and lose their leader for a
-// moment. All that run must have been there for as long as members take to start, and not have been ready for a while.
+// mayBecomeReady names the pod that may become ready. Empty: none. Pods restart, are recreated, and lose their leader for a moment.
+// Therefore all running pods must be as old as members may take to start, and must not have been ready for a while.
 func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) string {
 	for _, member := range etcdcluster.MembersOf(etcd, o, o.StatefulSet.SpecReplicas) {
 		switch pod := member.Pod; {
@@ -84,7 +84,7 @@ func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now tim
 	return ""
 }
 
-// withRestore tells that a restore is asked for, and why it has not begun.
+// withRestore adds to the plan why a requested restore has not begun.
 func withRestore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	if member := evaluateRestore(etcd, o, now).waitsFor; member != "" && p.WaitsFor != "" {
 		p.WaitsFor += "; the restore that is asked for waits for " + member
@@ -101,7 +101,7 @@ func outOfServiceHint(pod etcdcluster.Pod) string {
 	return fmt.Sprintf(" (if node %s does not come back, taint it node.kubernetes.io/out-of-service)", pod.Node)
 }
 
-// possiblyHealthyMember says which member serves, or may serve where nobody sees it; empty when none does.
+// possiblyHealthyMember names a member that is healthy, or may be healthy on an unreachable node. Empty: there is none.
 func possiblyHealthyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	for _, member := range etcdcluster.MembersOf(etcd, o, max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o))) {
 		pod := member.Pod
@@ -116,7 +116,7 @@ func possiblyHealthyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 	return ""
 }
 
-// recovery says what the owner of a cluster whose data is lost can do.
+// recovery describes what the owner of a cluster without data can do.
 func recovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	if !helper.IsStoreConfigured(etcd) {
 		return "a recovery by hand; there is no store to restore from"
@@ -135,7 +135,7 @@ func knowsForRestore(o etcdcluster.Observation) bool {
 	return true
 }
 
-// intactClaim is the name of a claim whose volume is not lost; empty when there is none.
+// intactClaim is the name of a claim whose volume is not lost. Empty: there is none.
 func intactClaim(o etcdcluster.Observation) string {
 	for _, claim := range o.Claims {
 		if claim.Exists && !claim.Lost && o.VolumeLostReason(claim.Ordinal) == "" {
@@ -146,8 +146,8 @@ func intactClaim(o etcdcluster.Observation) string {
 	return ""
 }
 
-// planRestore plans for a cluster that is restored from its store. The leases are emptied before the first member starts: it would
-// look for the cluster that it was part of.
+// planRestore plans for a cluster that is restored from its backup store. It resets the Leases before the first member starts: otherwise
+// that member would search for its previous cluster.
 func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
 	phase := o.State.Restore
 	evaluation := evaluateRestore(etcd, o, now)
@@ -169,7 +169,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	}
 }
 
-// planDiscard discards what is left of a cluster, one thing at a time, and then starts the first member.
+// planDiscard deletes what is left of a cluster, one object at a time, and then starts the first member.
 func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard}
 	if !knowsForRestore(o) {
@@ -189,7 +189,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 		}
 		p.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are discarded", claim.Name)
 		if claim.Deleting {
-			p.PollMembers = true // nobody uses it any more
+			p.PollMembers = true // no pod uses it any more
 			p.WaitsFor = "claim " + claim.Name + " to be gone"
 		} else {
 			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
@@ -201,7 +201,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 	return thenStart(p, etcd, o)
 }
 
-// thenStart empties the leases, and renders the first member when all of them are empty.
+// thenStart resets the Leases, and renders the first member when all Leases are empty.
 func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	for _, lease := range o.MemberLeases {
 		if lease.Holder != "" {
@@ -223,8 +223,7 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 	return p
 }
 
-// joining remembers, with the plan for a cluster whose first member was restored, that the restore goes on until nothing is left to
-// do.
+// joining records, with the plan for a cluster whose first member was restored, that the restore continues until nothing is left to do.
 func joining(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 	phase := o.State.Restore
 	if (phase == state.RestoreStart || phase == state.RestoreJoin) && p.Stage != plan.StageDone {
@@ -234,8 +233,8 @@ func joining(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 	return p
 }
 
-// planRestoredMember waits for the first member. When it serves the restore is over, and others may join. Until then nothing on its
-// volume is taken for data by anybody but its sidecar, which restores beside the data directory and renames when it is done.
+// planRestoredMember waits for the first member. When it is healthy, the restore has ended, and other members may join. Until then only the
+// sidecar writes to its volume: it restores next to the data directory, and renames the result when it is complete.
 func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (plan.Plan, bool) {
 	pod := o.PodFor(0)
 	if pod != nil && pod.Ready && !pod.Deleting {
@@ -251,21 +250,21 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 	return p, true
 }
 
-// isFor is true for a Job that tells of the store which is used now, for somebody who has not been told yet.
+// isFor is true for a Job whose result is about the current store, and has not been emitted yet.
 func isFor(r etcdcluster.RestoreVerification, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	isSameStore := o.StoreLocation == "" || r.Store == o.StoreLocation
 
 	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
 }
 
-// isBeingRestored is true while nothing is on the volumes but what comes from the store.
+// isBeingRestored is true while the volumes hold only data from the backup store.
 func isBeingRestored(o etcdcluster.Observation) bool {
 	phase := o.State.Restore
 
 	return phase == state.RestoreDiscard || phase == state.RestoreStart
 }
 
-// evaluateRestoreVerification says what follows from the Job for a claim that has data.
+// evaluateRestoreVerification evaluates the Job for a claim that has data.
 func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim string) restoreEvaluation {
 	job := o.RestoreVerification
 	switch {
@@ -283,7 +282,7 @@ func unverifiedHint() string {
 	return fmt.Sprintf("if you have looked into the store yourself, or that data is worth nothing, ask with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
 }
 
-// planRestoreVerification has the Job made, and waits for it. Nothing else is touched.
+// planRestoreVerification creates the Job, and waits for it. It changes nothing else.
 func planRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	count, job := etcdcluster.RenderedReplicas(o), o.RestoreVerification
 	p := plan.Plan{

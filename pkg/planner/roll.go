@@ -18,8 +18,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// replace decides about pods that were made from an older template: first those that do not serve, then followers, and the
-// leader after it handed over. Each waits for the one before to be back.
+// replace decides about pods that were created from an older template: first those of unhealthy members, then followers, and the leader
+// after it has transferred its leadership. Each replacement waits until the one before has recovered.
 func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 	p.Stage = plan.StageReplacePod
 	if len(v.members) == 1 {
@@ -36,7 +36,7 @@ func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 		return p, true
 	}
 	if v.isScalingUp() && v.hasScaleUpBegun() {
-		return p, false // with all voters there, replacing costs less
+		return p, false // with all voting members the replacement costs less
 	}
 	candidate := v.candidate()
 	if candidate == nil {
@@ -66,8 +66,8 @@ func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-// candidate is the member to be replaced next among those that serve: first one whose pod is not ready, as where its sidecar does
-// not start, since all others would wait for it; then a follower before the leader. Nil: none is outdated.
+// candidate is the healthy member that is replaced next. A member whose pod is not ready comes first, for example because its sidecar does
+// not start: otherwise all others would wait for it. A follower comes before the leader. Nil: no pod is outdated.
 func (v view) candidate() *etcdcluster.Member {
 	var leader *etcdcluster.Member
 	for i := range v.members {
@@ -86,7 +86,7 @@ func (v view) candidate() *etcdcluster.Member {
 		member := &v.members[i]
 		switch {
 		case v.losesPeerTLS(*member) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
-			return member // two that nobody can dial could not dial each other
+			return member // two members that cannot be dialed could not dial each other
 		case !v.isOutdated(*member):
 		case member.Endpoint != nil && member.Endpoint.IsLeader():
 			leader = member
@@ -98,23 +98,22 @@ func (v view) candidate() *etcdcluster.Member {
 	return leader
 }
 
-// isRepairedByReplacing is true for a member that serves and whose outdated pod is not ready: what keeps it from that may be mended in
-// the newest template, and nothing else.
+// isRepairedByReplacing is true for a healthy member whose outdated pod is not ready: only the latest template may correct that.
 func (v view) isRepairedByReplacing(m etcdcluster.Member) bool {
 	return v.isOutdated(m) && m.IsHealthy() && !m.Pod.Ready && !etcdcluster.IsNodeUnreachable(*m.Pod)
 }
 
-// isNoReasonToWait is true for a member that waits for the same cure as the candidate: two of them would wait for each other.
+// isNoReasonToWait is true for a member that needs the same repair as the candidate: two such members would wait for each other.
 func (v view) isNoReasonToWait(other, candidate etcdcluster.Member) bool {
 	if other.Ordinal == candidate.Ordinal {
-		return candidate.IsHealthy() // of itself that is enough: what it still waits for may be what replacing it cures
+		return candidate.IsHealthy() // for the candidate itself that is enough: the replacement may correct what it waits for
 	}
 
 	return v.isRepairedByReplacing(candidate) && v.isRepairedByReplacing(other) && v.awaitedOfMember(other) == ""
 }
 
-// isProtectedByPDB is true where the PodDisruptionBudget refuses the eviction of every pod, one that is not ready among them, until
-// more are ready: there a pod that is not ready would never be replaced.
+// isProtectedByPDB is true if the PodDisruptionBudget refuses the eviction of every pod until more pods are ready, also of pods that are
+// not ready: otherwise such a pod would never be replaced.
 func (v view) isProtectedByPDB(m etcdcluster.Member) bool {
 	ready := 0
 	for _, member := range v.members {
@@ -126,7 +125,7 @@ func (v view) isProtectedByPDB(m etcdcluster.Member) bool {
 	return !m.Pod.Ready && !etcdcluster.IsQuorate(ready, len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
 
-// replaceHealthy evicts a pod that serves, as far as the quorum allows.
+// replaceHealthy evicts the pod of a healthy member, if the quorum allows it.
 func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 	after := v.healthy
 	if m.IsHealthy() {
@@ -181,7 +180,7 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 	return p
 }
 
-// moveLeader hands over to a member that was replaced already, else to any other that serves.
+// moveLeader transfers leadership to a member that was replaced already, or else to any other healthy member.
 func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	var successor *etcdcluster.Member
 	for i := range v.members {
@@ -204,8 +203,8 @@ func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	return p
 }
 
-// notWhileDefragmenting is the plan to replace a member that serves while members are being defragmented, of which each does not
-// serve for a while: it waits. Nil: none is.
+// notWhileDefragmenting returns the plan that waits with the replacement of a healthy member while members are defragmented. Each of them
+// is unhealthy for a while. Nil: no task defragments members.
 func notWhileDefragmenting(o etcdcluster.Observation, p plan.Plan) *plan.Plan {
 	if o.Defragmentation == "" {
 		return nil
@@ -234,9 +233,9 @@ func heldByNode(p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
 	return &p
 }
 
-// heldByStore returns the plan that waits for the store instead of replacing the pod of a single member of a canonical Etcd. Nil: nothing
-// speaks against a restart, or the pod has not been ready for unreadyHoldTime or never started because of its image: it is replaced
-// without the store, or else a corrected spec would never be rolled out.
+// heldByStore returns the plan that waits for the store instead of replacing the pod of a single member of a canonical Etcd. Nil: a restart
+// is safe, the pod has not been ready for unreadyHoldTime, or the pod never started because of its image. In the last two cases it is
+// replaced without the store, because otherwise a corrected spec would never be rolled out.
 func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) *plan.Plan {
 	unavailable := StoreUnavailable(etcd, o, pod, now)
 	if unavailable == "" || pod.NeverStarts() {
@@ -261,7 +260,7 @@ func deletePod(p etcdcluster.Pod) plan.Step {
 	return plan.DeletePod{Meta: plan.Meta{Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
 }
 
-// replacing puts into words what the replacement of a member does to the quorum.
+// replacing states what the replacement of a member does to the quorum.
 func replacing(name string, healthy, after, size int) string {
 	sentence := fmt.Sprintf("%d of %d healthy; replacing %s leaves %d of %d", healthy, size, name, after, size)
 	if size == 1 && after < healthy {
@@ -272,9 +271,9 @@ func replacing(name string, healthy, after, size int) string {
 }
 
 // renderedAlone is the first member if its pod was rendered with size 1 and other members run: earlier versions of the operator, and
-// etcd-druid, restart it after the last member has joined. Nil: it was not. No pod of etcd-druid has a hook, so that a hook of the
-// others proves nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also
-// outdated, has another configuration.
+// etcd-druid, restart it after the last member has joined. Nil: it was not. No pod of etcd-druid has a hook, so a hook of the others proves
+// nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also outdated, has
+// another configuration.
 func (v view) renderedAlone() *etcdcluster.Member {
 	if len(v.members) < 2 || v.joinsExisting() || !v.members[0].UsesStore() || !v.isOutdated(v.members[0]) || v.members[0].Pod.HasPreStopHook {
 		return nil
@@ -293,8 +292,9 @@ func (v view) renderedAlone() *etcdcluster.Member {
 	return nil
 }
 
-// replaceAlone replaces a first member that was rendered with size 1 before anything else: as the only voter, or without loss of the
-// quorum, or with it where the third member does not start. The quorum is back when the pod is; a second cluster would remain.
+// replaceAlone replaces a first member that was rendered with size 1 before anything else. It does so if the member is the only voting
+// member, if the quorum is kept, or if the third member does not start. In the last case the quorum recovers with the pod. Without the
+// replacement a second cluster would remain.
 func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 	first := v.renderedAlone()
 	if first == nil || !first.IsHealthy() || !v.isMemberListKnown() {
@@ -317,16 +317,16 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 		}
 	}
 	if decided.Step == nil && v.size > 1 {
-		return p, false // what it waits for may be a step that is due
+		return p, false // the step that it waits for may be due
 	}
 	decided.Reason += "; its sidecar was rendered with size 1 and would restore a second cluster from the store"
 
 	return decided, true
 }
 
-// isThirdOverdue is true when the last member was started long ago, and has no vote: its pod may be pending, restart repeatedly, or be
-// recreated. The age of the claim, which outlives the pod, shows how long ago. A listed learner whose etcd runs may be catching up, also
-// while it does not answer.
+// isThirdOverdue is true if the last member was started long ago, and is no voting member: its pod may be pending, restart repeatedly, or
+// be recreated. The age of the claim, which outlives the pod, shows how long ago. A listed learner whose etcd runs may be catching up, also
+// while it does not respond.
 func (v view) isThirdOverdue() bool {
 	last := v.members[len(v.members)-1]
 	if len(v.members) <= v.size || last.IsHealthy() || last.Listed != nil && last.Pod != nil && etcdcluster.IsRunning(*last.Pod) {
@@ -342,10 +342,10 @@ func (v view) isThirdOverdue() bool {
 	return v.now.Sub(started) >= etcdcluster.MemberStartTimeout
 }
 
-// StoreUnavailable says why the single member of a canonical Etcd must not be restarted now: it depends on a store, and the newest snapshot is
-// too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes from the Leases that
-// the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to change, since the
-// restart may be the cure.
+// StoreUnavailable returns why the single member of a canonical Etcd must not be restarted now: it depends on a backup store, and the
+// newest snapshot is too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes
+// from the Leases that the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to
+// change, since the restart may correct the problem.
 func StoreUnavailable(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
 	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
 		return ""
@@ -359,7 +359,7 @@ func StoreUnavailable(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod e
 	}
 	period := helper.DeltaSnapshotPeriod(etcd)
 	if period < time.Second {
-		return "" // no delta snapshots: the age of the full one says nothing about the store of now
+		return "" // no delta snapshots: the age of the full snapshot does not show whether the store is reachable
 	}
 	if now.Sub(newest) > 3*period+time.Minute {
 		return fmt.Sprintf("the newest one was taken at %s, so the store may be unreachable", newest.UTC().Format(time.RFC3339))

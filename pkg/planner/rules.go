@@ -17,10 +17,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// For decides what is to be done for a canonical Etcd that is not being deleted, given what was observed. It is total: a
-// spec that cannot be carried out gives a plan with a Refusal.
+// For decides what is done for a canonical Etcd that is not being deleted. It is total: a spec that cannot be rolled out results in a plan
+// with a Refusal.
 //
-// The plan says what to render. Hold it against the rendering (Against) before carrying out its step.
+// The plan contains what to render. Call Gate with the rendering before the step is executed.
 func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	if p, decided := guard(etcd, o); decided {
 		return p
@@ -50,8 +50,8 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 	return withRestore(joining(planMultiMember(etcd, o, now), o), etcd, o, now)
 }
 
-// ForAccepted decides what is to be done for a canonical Etcd as it was accepted last, while a later generation waits or is refused:
-// the same as For, but that volumes which cannot become any more what was accepted keep nothing else from being done.
+// ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as
+// For, but volumes that cannot have the accepted size any more do not block other changes.
 func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	o.Claims = slices.Clone(o.Claims)
 	for i := range o.Claims {
@@ -61,9 +61,8 @@ func ForAccepted(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	return For(etcd, o, now)
 }
 
-// ForRepair decides what is to be done for a canonical Etcd whose spec is not carried out now, because it was refused or nobody
-// has asked for it yet: what was rendered stays as it is, and nothing but a volume that is lost for good is replaced, since that
-// depends on nothing in the spec.
+// ForRepair decides for a canonical Etcd whose spec is not rolled out now, because it is refused or no annotation requests it yet. The
+// rendering stays as it is. Only a lost volume is replaced, because that does not depend on the spec.
 func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	p, decided := guardFacts(etcd, o)
 	count := etcdcluster.RenderedReplicas(o)
@@ -86,7 +85,7 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	return p
 }
 
-// guard stops what must not be planned: facts are missing, the spec is refused, or the ground is not free.
+// guard stops if no plan is possible: facts are missing, the spec is refused, or objects of a previous owner exist.
 func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
 	if p, decided := guardFacts(etcd, o); decided {
 		return p, true
@@ -104,7 +103,7 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 	return plan.Plan{}, false
 }
 
-// guardFacts stops where facts are missing or the ground is not free.
+// guardFacts stops if facts are missing or objects of a previous owner exist.
 func guardFacts(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
 	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionStorageClasses, etcdcluster.SectionSecrets, etcdcluster.SectionTasks} {
 		if failure := o.Failure(section); failure != "" {
@@ -121,8 +120,8 @@ func guardFacts(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan,
 	return plan.Plan{}, false
 }
 
-// refuseSize refuses what the API refuses given the size that the cluster had. The API server compares with the spec alone,
-// and on seeds, where gardenlet brings an older definition, not even that.
+// refuseSize refuses what the API refuses, compared with the last size of the cluster. The API server compares with the spec only. On seeds
+// on which gardenlet applies an older CustomResourceDefinition, it does not compare at all.
 func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refusal {
 	if errs := validation.ValidateSize(etcd, etcdcluster.LastSize(o)); len(errs) > 0 {
 		return &plan.Refusal{Field: errs[0].Field, Message: errs[0].ErrorBody()}
@@ -131,7 +130,7 @@ func refuseSize(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refus
 	return nil
 }
 
-// planSingle plans a cluster of one member.
+// planSingle plans for a cluster of one member.
 func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	p := plan.Plan{Render: true, Replicas: 1, ClusterSize: 1}
 	pod := o.PodFor(0)
@@ -163,7 +162,7 @@ func anyClaim(o etcdcluster.Observation) bool {
 	return false
 }
 
-// planSinglePod plans for the pod of a single member whose StatefulSet wants it to run.
+// planSinglePod plans for the pod of a single member with a StatefulSet of one replica.
 func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.Plan, now time.Time) plan.Plan {
 	pod := o.PodFor(0)
 	healthy := etcdcluster.HealthyVoters(etcdcluster.MembersFor(etcd, o))
@@ -224,8 +223,8 @@ func podToServe(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	return "pod " + pod.Name + " to serve" + prefixHint(etcd, pod)
 }
 
-// planMultiMember plans for an Etcd that asks for several members. As many members are planned for as were rendered last: a
-// cluster never shrinks, and grows by one member at a time.
+// planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last: a cluster is never scaled
+// down, and is scaled up by one member at a time.
 func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	count := etcdcluster.RenderedReplicas(o)
 	if count == 0 || !o.StatefulSet.Exists && len(o.Pods) == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// promote gives a learner its vote as soon as it has caught up. Its sidecar would do so too, half a minute later: before its
-// first attempt it asks the learner for the list of members until it gives up, and learners refuse that.
+// promote promotes a learner as soon as it has caught up. Its sidecar would do so half a minute later: before its first attempt the sidecar
+// requests the member list from the learner until a timeout, and learners refuse that.
 func (v view) promote(p plan.Plan) (plan.Plan, bool) {
 	if !v.isMemberListKnown() || v.healthy < v.size {
 		return p, false
@@ -41,19 +41,19 @@ func (v view) promote(p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// isRunningLearner is true for a learner that answers, and that the cluster knows as one.
+// isRunningLearner is true for a learner that responds, and that is a learner in the member list.
 func isRunningLearner(m etcdcluster.Member) bool {
 	return m.Pod != nil && !m.Pod.Deleting && m.Endpoint != nil && m.Endpoint.Reachable && m.Endpoint.Learner &&
 		m.Listed != nil && m.Listed.Learner && m.Listed.ID == m.Endpoint.MemberID
 }
 
-// hasCaughtUp is true when a learner has applied nine tenths of what the leader has, which is when etcd lets it vote.
+// hasCaughtUp is true if a learner has applied nine tenths of the log of the leader. etcd promotes it then.
 func hasCaughtUp(learner, leader etcdcluster.EndpointStatus) bool {
 	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
 }
 
-// startPendingLearner runs the next member where it has joined already and others have lost their place, such as in a cluster that hibernated while
-// it grew: a cluster takes one learner at a time, and this one gets its vote only when it runs.
+// startPendingLearner starts the next member if it has joined already and other members are missing in the member list, for example in a
+// cluster that hibernated while it was being scaled up: a cluster takes one learner at a time, and this one is promoted only if it runs.
 func (v view) startPendingLearner(p plan.Plan) (plan.Plan, bool) {
 	next := v.next()
 	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && v.isListedAs(next, m) })
@@ -73,12 +73,13 @@ func (v view) next() etcdcluster.Member {
 	return etcdcluster.Member{Ordinal: len(v.members), Name: helper.MemberName(v.etcd, len(v.members))}
 }
 
-// isListedAs is true where the cluster lists the member so. One that has joined and never ran has no name yet, but its peer URLs.
+// isListedAs is true if the entry of the member list is that of the member. A member that has joined and never ran has no name yet, only
+// its peer URLs.
 func (v view) isListedAs(m etcdcluster.Member, listed etcdcluster.ListedMember) bool {
 	return listed.Name == m.Name || listed.Name == "" && listed.HasPeerHost(etcdcluster.PeerHost(v.etcd, m.Ordinal))
 }
 
-// waitForMembers waits for members that are not back.
+// waitForMembers waits for members that have not recovered.
 func (v view) waitForMembers(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		awaited := v.awaited(member)
@@ -107,19 +108,19 @@ func (v view) waitForMembers(p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-// isReachable is true when a pod is behind the Service, by which members that join find the others.
+// isReachable is true if a pod is ready. Members that join reach the others by the Service, which has only ready endpoints.
 func (v view) isReachable() bool {
 	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
 }
 
-// isResizing is true while members are missing that the spec asks for.
+// isScalingUp is true while members are missing that the spec requests.
 func (v view) isScalingUp() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
 
-// hasScaleUpBegun is true from when the second member is started until the last one is: the number of voters may be even, which
-// spares none.
+// hasScaleUpBegun is true from the start of the second member until the last one is started. The number of voting members may be even,
+// which tolerates no further loss.
 func (v view) hasScaleUpBegun() bool { return int(v.o.State.Size) > len(v.members) }
 
-// scaleUp lets the next member join when all others are voters and serve. Without one missing, all is done.
+// scaleUp adds the next member if all others are healthy voting members. If no member is missing, the plan is done.
 func (v view) scaleUp(p plan.Plan) plan.Plan {
 	p.Stage = plan.StageDone
 	p.Reason = v.quorumStatus() + ", and all members run the newest rendering"
@@ -149,8 +150,8 @@ func (v view) scaleUp(p plan.Plan) plan.Plan {
 // again, as long as no other member was started: it may have lost its data.
 const firstMemberTimeout = 5 * time.Minute
 
-// clusterSize is the number of members to render in initial-cluster. The first member is rendered with that of the spec as soon as it
-// is healthy.
+// clusterSize is the number of members to render in initial-cluster. The first member is rendered with that of the spec as soon as it is
+// healthy.
 func (v view) clusterSize() int32 {
 	count := int32(len(v.members)) // #nosec G115 -- a handful of members
 	last := max(v.o.State.Size, count)
@@ -192,8 +193,8 @@ func (v view) restartsLast() bool {
 	return v.joinsExisting() || !helper.IsStoreConfigured(v.etcd) && !v.members[0].UsesStore()
 }
 
-// hasFirstTimedOut is true when the pod of the first member runs the newest rendering and is not ready for too long. A pod on a node
-// that is unreachable may be ready.
+// hasFirstTimedOut is true if the pod of the first member runs the latest rendered manifests and has not been ready for too long. A pod on
+// an unreachable node may be ready.
 func (v view) hasFirstTimedOut() bool {
 	pod := v.members[0].Pod
 

@@ -14,9 +14,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// waitForOrphanedClaims starts nothing of an Etcd that never ran where an earlier one of its name has left claims of more members than the
-// spec asks for. Any of them may have what the first does not: it may have been behind when all were stopped. A single member would go
-// on from there, without knowing of the others, and a restore from the store would not bring back what they have.
+// waitForOrphanedClaims waits if the Etcd has never run, and a previous Etcd of its name has left claims of more members than the spec
+// requests. Any of them may have data that the first does not have: that member may have been behind when all were stopped. A single member
+// would continue from its own data, without the others, and a restore from the store would not bring back what they have.
 func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
 	if etcdcluster.LastSize(o) > 0 || o.StatefulSet.Exists || len(o.Pods) > 0 {
 		return plan.Plan{}, false
@@ -43,8 +43,7 @@ func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 	}, true
 }
 
-// waitForExisting waits for the cluster that is to be joined: without an answer of it the first member would form a cluster
-// of its own.
+// waitForExisting waits for the cluster to be joined: without its response the first member would form its own cluster.
 func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
 	bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster
 	if bootstrap == nil || etcd.Status.BootstrapWithExistingCluster != nil || etcdcluster.LastSize(o) > 0 {
@@ -65,8 +64,8 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 	}, true
 }
 
-// planStart starts what has data, all of it at once since members find each other by it, or else the first member alone:
-// several that start from nothing would each believe to have been left out of a cluster that holds snapshots.
+// planStart starts all members that have data together, because they find each other that way, or else only the first member: multiple
+// members that start without data would each assume that they were removed from a cluster with snapshots.
 func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	known, fromLeases := knownMembers(etcd, o)
 	size := max(o.State.Size, int32(known), 1) // #nosec G115 -- a handful of members
@@ -90,7 +89,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 			WaitsFor: recovery(etcd, o),
 		}
 	case !fromLeases && !etcdcluster.IsQuorate(data, known):
-		// Those without data would be enough to form a cluster of their own, for which the sidecars of the others discard theirs.
+		// The members without data would be enough to form their own cluster. The sidecars of the others would delete their data for it.
 		return plan.Plan{
 			Stage:    plan.StageQuorumLost,
 			Reason:   fmt.Sprintf("%d claims with data are left of a cluster of %d members, fewer than the quorum of %d, and no lease tells who they are; nothing is started", data, size, etcdcluster.QuorumOf(known)),
@@ -113,14 +112,14 @@ func startOf(etcd *druidv1alpha1.Etcd) string {
 	return "is created alone"
 }
 
-// knownMembers is how many members of the cluster have ever run, as their leases tell or, where no lease does, their claims: any
-// of them may have been lost, the first as well. It also returns whether leases told it.
+// knownMembers is how many members of the cluster have ever run, according to their Leases or else to their claims: any of them may have
+// been lost, also the first. It also returns whether the number comes from Leases.
 func knownMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (int, bool) {
 	known := 0
 	for ordinal := range int(etcd.Spec.Replicas) {
 		for _, lease := range o.MemberLeases {
-			isOurs := lease.OwnerUID == "" || lease.OwnerUID == etcd.UID
-			if lease.Name == helper.MemberName(etcd, ordinal) && lease.Holder != "" && isOurs {
+			isOwned := lease.OwnerUID == "" || lease.OwnerUID == etcd.UID
+			if lease.Name == helper.MemberName(etcd, ordinal) && lease.Holder != "" && isOwned {
 				known = ordinal + 1
 			}
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// Before members stop for good, or data is discarded, all that was ever acknowledged has to be in the store: a full snapshot
-// is taken, and verified. This file decides when, how often, and what happens without one.
+// Before members stop for good, or data is deleted, the backup store must have all acknowledged writes. Therefore the operator takes and
+// verifies a full snapshot. This file decides when, how often, and what happens without one.
 
 const (
 	// hibernationAttempts is how often a full snapshot is tried before a cluster hibernates without one: its volumes stay.
@@ -31,8 +31,8 @@ const (
 	longestPause = 5 * time.Minute
 )
 
-// finalSnapshot decides about the snapshot before something that cannot be undone. Either there is an answer, the snapshot or
-// why it goes without one, or the plan that comes back waits for it or takes it.
+// finalSnapshot decides about the snapshot before an irreversible step. It returns the snapshot, or why the operator continues without one,
+// or else the plan that waits for it or takes it.
 func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time, p plan.Plan) (*state.FinalSnapshot, plan.Plan) {
 	result := &state.FinalSnapshot{Generation: etcd.Generation}
 	switch {
@@ -74,8 +74,8 @@ func pauseAfter(failures int) time.Duration {
 	return pause
 }
 
-// wasNeverHealthy is true when it is certain that no member has ever served: there are leases, nobody has ever written one, and no
-// volume is older than the Etcd. One that is was kept when an Etcd of the same name was deleted, with its leases.
+// wasNeverHealthy is true if it is certain that no member has ever been healthy: there are Leases, none has ever had a holder, and no
+// volume is older than the Etcd. An older volume was kept, without its Leases, when an Etcd of the same name was deleted.
 func wasNeverHealthy(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
 	if o.Failure(etcdcluster.SectionLeases) != "" || len(o.MemberLeases) == 0 || o.FullSnapshotLease.Holder != "" || o.Etcd.AnyReachable() {
 		return false
@@ -109,10 +109,10 @@ func deltaRevision(o etcdcluster.Observation) int64 {
 	return revision
 }
 
-// isStopped is true when no member is told to run any more: what was decided before that stands.
+// isStopped is true if no member is rendered: the decisions from before that remain.
 func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedReplicas(o) == 0 }
 
-// hibernationSnapshot decides about the snapshot before a cluster hibernates. Nil without a plan: there is none to be taken.
+// hibernationSnapshot decides about the snapshot before a cluster hibernates. Nil and no plan: none is to be taken.
 func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.FinalSnapshot, *plan.Plan) {
 	switch {
 	case isStopped(o):
@@ -127,7 +127,7 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	case result != nil:
 		return result, nil
 	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running && attempts.Verified != nil:
-		// Older than it should be, and better than none.
+		// It is older than it should be, but better than none.
 		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: attempts.Verified, Store: o.StoreLocation}, nil
 	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running:
 		failed := fmt.Sprintf("%d attempts failed", attempts.Failures)
@@ -143,8 +143,8 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	}
 }
 
-// hibernated returns the snapshot with which the members were stopped, if it holds all that they are known to have written, or else
-// why it does not count, to be added to a reason. Both are empty where there is none, or members run.
+// hibernated returns the snapshot with which the members were stopped, if it holds all their known writes, or else why it does not, as text
+// for a reason. Both are empty if there is none, or if members run.
 func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
 	before, written := o.State.FinalSnapshot, deltaRevision(o)
 	switch {
@@ -153,16 +153,16 @@ func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
 	case before.Store != o.StoreLocation:
 		return nil, fmt.Sprintf(", and the snapshot from before the hibernation lies in %s, which is used no longer", cmp.Or(before.Store, "a store that was not noted"))
 	case written > before.Snapshot.Revision:
-		// They serve until the last of them has ended.
+		// They accept writes until the last of them has ended.
 		return nil, fmt.Sprintf(", and the members wrote up to revision %d at least after the snapshot from before the hibernation, which holds revision %d: wake the cluster up before it is deleted", written, before.Snapshot.Revision)
 	default:
 		return before, ""
 	}
 }
 
-// ForDeletion decides whether the volumes of a canonical Etcd that is being deleted may go. Its outcome is Done, with the
-// FinalSnapshot that allows it, or else what has to happen before. terminating says that the namespace is being deleted, in
-// which no snapshot would ever succeed. Nil FinalSnapshot with the outcome Done: there are no volumes, or there is no store.
+// ForDeletion decides whether the volumes of a canonical Etcd that is being deleted may be deleted. The outcome is Done with the
+// FinalSnapshot that allows it, or else what must happen before. terminating is true if the namespace is being deleted, in which no
+// snapshot can succeed. Nil FinalSnapshot with the outcome Done: there are no volumes, or there is no store.
 func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminating bool, now time.Time) plan.Plan {
 	p := plan.Plan{Stage: plan.StageDone, Reason: "nothing is discarded that a snapshot could hold"}
 	if !helper.DeletesClaims(etcd) || !helper.IsStoreConfigured(etcd) || !helper.ManagesPods(etcd) {
@@ -227,9 +227,9 @@ func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	return p
 }
 
-// memberWithoutLeaseHolder is a member that has started a moment ago, of which its lease does not tell yet: those that know that it has a vote would
-// wait for it in vain after they were started again. The first is started in any case. Empty: none; one that does not come to it within
-// MemberStartTimeout is not waited for.
+// memberWithoutLeaseHolder is a member that has started recently, and whose Lease has no holder yet. If it is a voting member, the others
+// would wait for it without success after the wake-up, because it would not be started. The first member is always started. Empty: none. A
+// member that gets no holder within MemberStartTimeout is ignored.
 func memberWithoutLeaseHolder(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time) string {
 	for _, pod := range o.Pods {
 		name := helper.MemberName(etcd, pod.Ordinal)

@@ -16,17 +16,17 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 )
 
-// view is a cluster of several members with the arithmetic of its quorum.
+// view is a multi-member cluster with its quorum.
 type view struct {
 	etcd    *druidv1alpha1.Etcd
 	o       etcdcluster.Observation
 	now     time.Time
 	members []etcdcluster.Member
-	// size is the number of voters: those in the cluster's own list or, where nobody gave one, the members that run.
+	// size is the number of voting members in the member list or, if no member returned a list, the number of members that run.
 	size int
-	// healthy are the voters that serve, those of the cluster that was joined among them as far as they can be asked.
+	// healthy is the number of healthy voting members. It includes those of the joined cluster that respond.
 	healthy int
-	// joined is how many voters belong to the cluster that was joined.
+	// joined is the number of voting members of the cluster that was joined.
 	joined int
 }
 
@@ -52,24 +52,24 @@ func viewOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, count int32, no
 	return v
 }
 
-// isQuorate is true when enough members are seen to serve. Of a cluster that was joined not all can be asked: there it is
-// enough that one of ours serves, which takes a quorum.
+// isQuorate is true if enough members are healthy. Not all members of a joined cluster can be queried: one healthy member of the Etcd is
+// enough there, because that takes a quorum.
 func (v view) isQuorate() bool {
 	return etcdcluster.IsQuorate(v.healthy, v.size) || v.joined > 0 && etcdcluster.HealthyVoters(v.members) > 0
 }
 
-// isMemberListKnown is true when the cluster told by a quorum read who its members are. Nothing is done to a pod that serves, or to a
-// volume, without it.
+// isMemberListKnown is true if a quorum read returned the member list. Without it the operator changes neither the pod of a healthy member
+// nor a volume.
 func (v view) isMemberListKnown() bool { return v.isQuorate() && len(v.o.Etcd.MemberList) > 0 }
 
-// isAnyHealthy is true when a member answers linearizable reads, or a pod passes the probe that does one.
+// isAnyHealthy is true if a member completes linearizable reads, or a pod passes the probe that does one.
 func (v view) isAnyHealthy() bool {
 	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool {
 		return m.IsHealthy() || m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
 	})
 }
 
-// hasNewPod is true while a pod was made a short while ago.
+// hasNewPod is true while a pod is younger than MemberStartTimeout.
 func (v view) hasNewPod() bool {
 	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool {
 		return m.Pod != nil && v.now.Sub(m.Pod.CreationTime) < etcdcluster.MemberStartTimeout
@@ -78,7 +78,7 @@ func (v view) hasNewPod() bool {
 
 func (v view) quorumStatus() string { return fmt.Sprintf("%d of %d healthy", v.healthy, v.size) }
 
-// missing says what the members wait for, the first of them that do not serve.
+// missing describes what is awaited of the unhealthy members.
 func (v view) missing() string {
 	var sentences []string
 	for _, member := range v.members {
@@ -93,8 +93,8 @@ func (v view) missing() string {
 	return strings.Join(sentences, "; ")
 }
 
-// awaited says what a member has to come to before it counts as back after its pod was made; empty when it is. That its
-// peer URLs are the configured ones matters: its sidecar would change them, and stop etcd once more.
+// awaited describes what a member must reach after its pod was created before it counts as recovered. Empty: it has recovered. Its
+// registered peer URLs must be the configured ones: otherwise its sidecar would change them, and stop etcd once more.
 func (v view) awaited(m etcdcluster.Member) string {
 	if sentence := awaitedOfPod(v.etcd, m); sentence != "" {
 		return sentence
@@ -102,8 +102,8 @@ func (v view) awaited(m etcdcluster.Member) string {
 	return v.awaitedOfMember(m)
 }
 
-// awaitedToScaleUp says what a member has to come to before the next may join: it serves. That its pod is behind the Service as
-// well does not matter while another one is.
+// awaitedToScaleUp describes what a member must reach before the next member may join: it is healthy. Its pod need not be ready if another
+// one is.
 func (v view) awaitedToScaleUp(m etcdcluster.Member) string {
 	if m.Pod == nil || m.Pod.Deleting || !m.IsHealthy() {
 		return v.awaited(m)
@@ -135,8 +135,8 @@ func (v view) awaitedOfMember(m etcdcluster.Member) string {
 	}
 }
 
-// isBeforeHeartbeat is true while the lease of a member tells of the pod before. Of one that has run for a while it may tell of a
-// configuration that is not its pod's: its sidecar reads that anew when it begins to write leases again.
+// isBeforeHeartbeat is true while the Lease of a member is that of its previous pod. The Lease of a member that has run for a while may be
+// about another configuration than that of its pod: the sidecar reads the configuration again when it begins to write Leases again.
 func (v view) isBeforeHeartbeat(m etcdcluster.Member) bool {
 	return m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS && v.now.Sub(m.Pod.CreationTime) < etcdcluster.MemberStartTimeout
 }
@@ -149,8 +149,8 @@ func (v view) mayStopForNewerURLs(m etcdcluster.Member) bool {
 	return len(v.members) > 1 && v.isOutdated(m) && hasNewer && peers.IsRegistering(v.etcd, v.o, *m.Pod, v.now)
 }
 
-// isConfiguredAsBefore is true for a pod of an older template that has run for a while: nobody knows its configuration any more,
-// its sidecar has settled its peer URLs, and what the newest configuration says comes with the pod after it.
+// isConfiguredAsBefore is true for a pod of an older template that has run for a while: its configuration is not known any more, its
+// sidecar has registered its peer URLs, and the next pod gets the latest configuration.
 func (v view) isConfiguredAsBefore(m etcdcluster.Member) bool {
 	return v.isOutdated(m) && v.now.Sub(m.Pod.CreationTime) >= etcdcluster.MemberStartTimeout
 }
@@ -172,14 +172,14 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
 	}
 }
 
-// isOutdated is true when the member's pod was made from an older template and is not on its way out.
+// isOutdated is true if the pod of the member was created from an older template and is not being deleted.
 func (v view) isOutdated(m etcdcluster.Member) bool {
 	return m.Pod != nil && !m.Pod.Deleting && m.Pod.IsOutdated(v.o.StatefulSet)
 }
 
-// replaceable is the first member whose outdated pod neither serves nor passes its probe, as its own kubelet says, and for which is
-// holds: nothing is lost with it. Of a node that is cut off only the API server says that pods are not ready; such a pod may
-// serve. Nil: none.
+// replaceable is the first unhealthy member whose outdated pod does not pass its probe according to its kubelet, and for which is holds.
+// Replacing it loses nothing. Of a pod on an unreachable node only the API server reports that it is not ready; such a member may be
+// healthy. Nil: none.
 func (v view) replaceable(is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 	for i := range v.members {
 		member := &v.members[i]
@@ -191,8 +191,7 @@ func (v view) replaceable(is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 	return nil
 }
 
-// isDead is true for a pod that does not run etcd, or has not been ready for a while: nobody serves during an election
-// either.
+// isDead is true for a pod that does not run etcd, or has not been ready for a while: no member is healthy during an election either.
 func (v view) isDead(pod etcdcluster.Pod) bool {
 	for _, container := range pod.Containers {
 		if container.Name == etcdcluster.ContainerEtcd && container.State == etcdcluster.ContainerRunning {
@@ -203,15 +202,15 @@ func (v view) isDead(pod etcdcluster.Pod) bool {
 	return true
 }
 
-// isExistingHealthy is true when the member with the id answered at an endpoint of the cluster that is joined.
+// isExistingHealthy is true if an endpoint of the joined cluster reports the member with the ID as healthy.
 func isExistingHealthy(e etcdcluster.EtcdResponses, id uint64) bool {
 	return slices.ContainsFunc(e.Existing, func(endpoint etcdcluster.EndpointStatus) bool {
 		return endpoint.MemberID == id && endpoint.Healthy && !endpoint.Learner
 	})
 }
 
-// prefixHint says, of a pod that does not serve, what names with a prefix need: a sidecar that does not know them finds neither
-// its URLs nor its lease, and never lets etcd start. Empty: the names have no prefix.
+// prefixHint returns, for a pod that is not ready, what member names with a prefix need: a sidecar without support for them finds neither
+// the URLs nor the Lease of its member, and never starts etcd. Empty: the names have no prefix.
 func prefixHint(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	if prefix := etcd.Spec.MemberNamePrefix; prefix == nil || *prefix == "" {
 		return ""
@@ -225,5 +224,5 @@ func prefixHint(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	return ""
 }
 
-// unreadyTime is how long a running pod has to be not ready, while nobody serves, before it may be replaced.
+// unreadyTime is how long a running pod must not have been ready, while no member is healthy, before it may be replaced.
 const unreadyTime = time.Minute

@@ -17,8 +17,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// refuseVolumes refuses what the volumes of a cluster cannot become. A claim that somebody made larger than the spec asks for
-// stays as it is, and a class that the spec does not name says nothing about volumes that exist.
+// refuseVolumes refuses changes that the volumes of a cluster do not support. A claim that a user made larger than the spec requests stays
+// as it is. If the spec names no StorageClass, volumes of any class stay.
 func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Refusal {
 	templates := o.StatefulSet.Rendering.Fixed.ClaimTemplates
 	if !helper.ManagesPods(etcd) || len(templates) == 0 {
@@ -37,7 +37,7 @@ func refuseVolumes(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *plan.Re
 	return nil
 }
 
-// refuse refuses what the volume of a claim cannot become. The template is that of the StatefulSet as it is.
+// refuse refuses changes that the volume of a claim does not support. The template is that of the StatefulSet in the cluster.
 func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.ClaimTemplate) *plan.Refusal {
 	wanted, class := new(helper.StorageCapacity(etcd)).Value(), etcd.Spec.StorageClass
 	isSameClass := class == nil || template.StorageClass != nil && *class == *template.StorageClass
@@ -56,18 +56,18 @@ func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.
 	}
 }
 
-// isTooSmall is true when a claim has a volume that is smaller than rendered.
+// isTooSmall is true if a claim has a volume that is smaller than rendered.
 func isTooSmall(c etcdcluster.Claim, size int64) bool {
 	return c.Exists && c.Bound && !c.Deleting && c.Requested < size
 }
 
-// isResizable is true when the claim may be asked for a volume of that size now.
+// isResizable is true if the operator may request a volume of that size for the claim now.
 func isResizable(c etcdcluster.Claim, size int64) bool {
 	return c.Expandable != nil && *c.Expandable && c.RefusedSize != size
 }
 
-// blockedResize says which volume cannot be as large as rendered for now, since the API server refuses to ask for it, as where
-// a quota has no room. Nil: none.
+// blockedResize returns which volume cannot have the rendered size for now, because the API server refuses the request, for example because
+// of a quota. Nil: none.
 func blockedResize(o etcdcluster.Observation, rendering etcdcluster.Rendering) *plan.Refusal {
 	size := rendering.VolumeSize()
 	for _, claim := range o.Claims {
@@ -80,8 +80,8 @@ func blockedResize(o etcdcluster.Observation, rendering etcdcluster.Rendering) *
 	return nil
 }
 
-// Outstanding names, as paths in its spec, the fields in which the StatefulSet has to become another one to be as rendered. Its
-// claim templates have time while there is a volume that cannot grow: they say how large its volumes are.
+// Outstanding returns the fields, as paths in its spec, for which the StatefulSet must be recreated to be as rendered. Its claim templates
+// wait while a volume cannot be expanded: they show the size of its volumes.
 func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []string {
 	live, wanted := o.StatefulSet.Rendering.Fixed, rendering.Fixed
 	size := rendering.VolumeSize()
@@ -98,9 +98,9 @@ func Outstanding(o etcdcluster.Observation, rendering etcdcluster.Rendering) []s
 	return live.Differences(wanted)
 }
 
-// resizeVolume is the plan that lets the next volume grow that is smaller than rendered and may grow. It disturbs nobody, so that
-// it comes before everything else: a member whose volume is full may be what everything else waits for. What was refused
-// lately is left for later, and everything else goes on.
+// resizeVolume returns the plan that expands the next volume that is smaller than rendered and may be expanded. No member is disturbed, so
+// it comes before everything else: a member whose volume is full may be the cause why everything else waits. A resize that the API server
+// refuses is skipped, and everything else continues.
 func resizeVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) (plan.Plan, bool) {
 	size := rendering.VolumeSize()
 	i := slices.IndexFunc(o.Claims, func(c etcdcluster.Claim) bool { return isTooSmall(c, size) && isResizable(c, size) })
@@ -115,21 +115,22 @@ func resizeVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Ob
 	return p, true
 }
 
-// resizeTime is how long a file system may take to be made larger while it is in use. Where it takes longer the driver cannot do
-// it, and the next mount does.
+// resizeTime is how long the expansion of a file system in use may take. If it takes longer, the driver does not support it, and the next
+// mount expands the file system.
 const resizeTime = 5 * time.Minute
 
-// isResizing is true while a volume is smaller than the spec asks for although that was asked of it.
+// isResizing is true while a volume is smaller than the spec requests although its claim requests that size.
 func isResizing(c etcdcluster.Claim, wanted int64) bool {
 	return c.Exists && c.Bound && !c.Deleting && c.Capacity > 0 && c.Capacity < wanted && c.Requested >= wanted
 }
 
-// awaitsMount is true when the volume of a pod is larger than its file system, and has been for so long that it takes a new pod.
+// awaitsMount is true if the volume of a pod has been larger than its file system for so long that it needs a new pod.
 func awaitsMount(c etcdcluster.Claim, pod *etcdcluster.Pod, now time.Time) bool {
 	return pod != nil && !pod.Deleting && !c.RemountSince.IsZero() && now.Sub(c.RemountSince) > resizeTime && pod.CreationTime.Before(c.RemountSince)
 }
 
-// resizingClaims are the claims of members that run whose volumes grow. All else comes before: growing may take for ever.
+// resizingClaims are the claims of running members whose volumes are being expanded. Everything else comes before: an expansion may never
+// end.
 func resizingClaims(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, []etcdcluster.Claim) {
 	if p.Stage != plan.StageDone {
 		return p, nil
@@ -155,8 +156,8 @@ func resizingClaims(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	return p, claims
 }
 
-// resizeVolumes waits for the volumes of several members to be as large as the spec asks for, and has pods made anew, one after the
-// other, whose file systems grow no sooner.
+// resizeVolumes waits until the volumes of a multi-member cluster have the size that the spec requests. It recreates pods, one after the
+// other, if their file systems are expanded only by a mount.
 func (v view) resizeVolumes(p plan.Plan) plan.Plan {
 	p, claims := resizingClaims(p, v.etcd, v.o)
 	var candidate *etcdcluster.Member
@@ -193,14 +194,14 @@ func resizeSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p p
 	return p
 }
 
-// formatBytes is a size as people write it, e.g. 16Gi.
+// formatBytes formats a size as a quantity, for example 16Gi.
 func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
-// replaceLostVolumes gives a member whose volume is lost for good a new one: its claim first, then its pod. It joins again as a learner.
+// replaceLostVolumes replaces the volume of a member that has lost it: its claim first, then its pod. The member joins again as a learner.
 func (v view) replaceLostVolumes(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		if member.IsHealthy() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
-			continue // of a node that is gone nobody says any more that its pods are not ready
+			continue // no kubelet reports any more that the pods of a lost node are not ready
 		}
 		if decided, is := v.replaceLostVolume(p, member); is {
 			return decided, true
@@ -233,7 +234,7 @@ func (v view) replaceLostVolume(p plan.Plan, m etcdcluster.Member) (plan.Plan, b
 		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.quorumStatus(), loss)
 		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
 	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
-		// The volume may still hold data, out of reach for ever as that seems.
+		// The volume may still hold data, although no node can use it.
 		result, gate := finalSnapshot(v.etcd, v.o, v.now, p)
 		if result == nil {
 			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; a full snapshot comes before it is given up (the annotation %s goes on without)", v.quorumStatus(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
