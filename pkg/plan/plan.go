@@ -59,7 +59,7 @@ const (
 	// StageWaitForSecrets waits for Secrets that pods need.
 	StageWaitForSecrets Stage = "WaitForSecrets"
 	// StageWaitForPreviousOwner waits for the deletion of objects of a previous Etcd of the same name.
-	StageWaitForPreviousOwner Stage = "WaitForPredecessor"
+	StageWaitForPreviousOwner Stage = "WaitForPreviousOwner"
 	// StageWaitForExisting waits for the cluster that the members are to join.
 	StageWaitForExisting Stage = "WaitForExisting"
 	// StageCreate creates a cluster that has never run.
@@ -71,29 +71,29 @@ const (
 	// StageHibernated is the end of StageHibernate.
 	StageHibernated Stage = "Hibernated"
 	// StageWakeUp starts the members of a hibernated cluster.
-	StageWakeUp Stage = "Wake"
+	StageWakeUp Stage = "WakeUp"
 	// StageApply waits for gardener-resource-manager to apply the latest rendered manifests to a running cluster.
 	StageApply Stage = "Apply"
 	// StageRecreateStatefulSet replaces the StatefulSet and keeps its pods, for what cannot be changed in place.
 	StageRecreateStatefulSet Stage = "RecreateStatefulSet"
 	// StageResizeVolume expands volumes in use, and waits for their new size.
-	StageResizeVolume Stage = "GrowVolume"
+	StageResizeVolume Stage = "ResizeVolume"
 	// StageReplacePod replaces pods that were created from an older template.
 	StageReplacePod Stage = "ReplacePod"
 	// StageScaleUp adds the next member to a running cluster.
-	StageScaleUp Stage = "Grow"
+	StageScaleUp Stage = "ScaleUp"
 	// StagePromote promotes a learner that has caught up to a voting member.
 	StagePromote Stage = "Promote"
 	// StageReplaceVolume replaces the volume of a member that has lost its volume.
-	StageReplaceVolume Stage = "Repair"
+	StageReplaceVolume Stage = "ReplaceVolume"
 	// StageRestore restores a cluster without a healthy member from its backup store, because its owner requested it.
 	StageRestore Stage = "Restore"
 	// StageQuorumLost waits for members without which nothing can be read or written. The operator changes nothing.
 	StageQuorumLost Stage = "QuorumLost"
 	// StageHalted changes nothing: the observed state must not be acted upon.
-	StageHalted Stage = "Hold"
+	StageHalted Stage = "Halted"
 	// StageWaitForMembers waits for members that were started to become healthy.
-	StageWaitForMembers Stage = "Settle"
+	StageWaitForMembers Stage = "WaitForMembers"
 	// StageExternallyManaged renders the configuration of externally managed members.
 	StageExternallyManaged Stage = "ExternallyManaged"
 	// StageDone means that the observed cluster is the desired one.
@@ -127,11 +127,11 @@ const (
 	// OutcomeStep means that Step is due now.
 	OutcomeStep Outcome = "Step"
 	// OutcomeScaleUp means that the next member joins: the rendering of ScaledUp is written now.
-	OutcomeScaleUp Outcome = "Grow"
+	OutcomeScaleUp Outcome = "ScaleUp"
 	// OutcomeWaiting means to wait for WaitsFor.
 	OutcomeWaiting Outcome = "Waiting"
 	// OutcomeBlocked means that nothing is left to do except what is blocked for now, see Blocked.
-	OutcomeBlocked Outcome = "Hindered"
+	OutcomeBlocked Outcome = "Blocked"
 	// OutcomeRefused means that the author of the spec has to change it, see Refusal.
 	OutcomeRefused Outcome = "Refused"
 )

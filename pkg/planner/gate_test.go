@@ -117,7 +117,7 @@ var _ = Describe("Against", func() {
 	})
 
 	It("does not let a volume that is lost wait for what cannot be applied, but for what is being applied", func() {
-		repair := plan.Plan{Stage: "Repair", Render: true, Step: plan.ReplaceClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}}
+		repair := plan.Plan{Stage: plan.StageReplaceVolume, Render: true, Step: plan.ReplaceClaim{Meta: plan.Meta{Object: "main-main-1", UID: "claim-1"}}}
 		gated := func(applied etcdcluster.ConditionFact) plan.Plan {
 			return planner.Gate(repair, rendered, observed(func(o *etcdcluster.Observation) {
 				o.StatefulSet.Rendering.Checksum, o.ManagedResource.GenerationObserved, o.ManagedResource.Applied = "old", false, applied

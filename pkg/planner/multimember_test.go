@@ -533,7 +533,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 	It("names both clusters where members are of two", func() {
 		o.Etcd.Members[2].ClusterID = 2
-		Expect(string(p().Stage)).To(Equal("Hold"))
+		Expect(string(p().Stage)).To(Equal("Halted"))
 		Expect(p().WaitsFor).To(Equal("them to be one: main-0 and main-1 of cluster 1, main-2 of cluster 2"))
 	})
 
@@ -726,16 +726,16 @@ var _ = Describe("PlanFor of several members", func() {
 			o.State.Size = 3
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member"}, {Name: "main-2", Holder: "a3:1:Member"}}
-		}, "Wake", 3, 3),
+		}, "WakeUp", 3, 3),
 		Entry("on claims, where leases tell nothing", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
-		}, "Wake", 3, 3),
+		}, "WakeUp", 3, 3),
 		Entry("on claims, where leases tell nothing and the first claim is lost", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
-		}, "Wake", 3, 3),
+		}, "WakeUp", 3, 3),
 		Entry("on claims, where leases tell nothing and one in the middle is lost", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
-		}, "Wake", 3, 3),
+		}, "WakeUp", 3, 3),
 		Entry("not where leases tell nothing, and those without data could form another cluster", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 		}, "QuorumLost", 0, 0),
@@ -746,11 +746,11 @@ var _ = Describe("PlanFor of several members", func() {
 			o.State.Size = 3
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2}}
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1"}}
-		}, "Wake", 1, 3),
+		}, "WakeUp", 1, 3),
 		Entry("not on leases of an earlier Etcd", func() {
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member", OwnerUID: "earlier"}}
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}}
-		}, "Wake", 1, 1),
+		}, "WakeUp", 1, 1),
 		Entry("not at all where the data of all members is gone", func() { o.State.Size = 3 }, "QuorumLost", 0, 0),
 	)
 })

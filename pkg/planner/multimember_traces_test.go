@@ -379,7 +379,7 @@ var _ = Describe("Traces of several members", func() {
 		p := planner.For(s.Etcd, s.Objects, s.Now())
 		Expect(p.WaitsFor).To(Equal("spec.replicas to be 3, or main-main-1 and main-main-2 to be deleted if the data there is worth nothing"))
 		s.RecreateEtcd(1, 2)
-		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Stage).To(BeEquivalentTo("Wake"))
+		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Stage).To(BeEquivalentTo("WakeUp"))
 	})
 
 	It("starts no five members where three are asked for and five have left claims", func() {

@@ -77,7 +77,7 @@ var _ = Describe("PlanFor", func() {
 
 	It("waits for the StatefulSet of an earlier Etcd to be gone", func() {
 		p := planner.For(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", OwnerUID: "earlier", SpecReplicas: 3}}, now)
-		Expect(string(p.Stage)).To(Equal("WaitForPredecessor"))
+		Expect(string(p.Stage)).To(Equal("WaitForPreviousOwner"))
 		Expect(p.Render).To(BeFalse())
 	})
 
@@ -101,20 +101,20 @@ var _ = Describe("PlanFor", func() {
 			Expect(p.WaitsFor).To(Equal(waitsFor))
 		},
 		Entry("that never was", func(*etcdcluster.Observation) {}, "Create", "pod main-0 to be created and to serve"),
-		Entry("on the data that it has", func(o *etcdcluster.Observation) { o.Claims[0].Exists = true }, "Wake", "pod main-0 to be created and to serve"),
+		Entry("on the data that it has", func(o *etcdcluster.Observation) { o.Claims[0].Exists = true }, "WakeUp", "pod main-0 to be created and to serve"),
 		Entry("that runs without its StatefulSet", func(o *etcdcluster.Observation) {
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Ready: true}}
 		}, "RecreateStatefulSet", "pod main-0 to serve"),
 		Entry("that no node takes", func(o *etcdcluster.Observation) {
 			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Unschedulable: "its volume is bound to another zone"}}
-		}, "Settle", "pod main-0 to serve: pod main-0 is not scheduled: its volume is bound to another zone"),
+		}, "WaitForMembers", "pod main-0 to serve: pod main-0 is not scheduled: its volume is bound to another zone"),
 		Entry("whose init container is done", func(o *etcdcluster.Observation) {
 			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{
 				{Name: "change-permissions", Init: true, State: "Terminated", Reason: "Completed"}, {Name: "etcd", State: "Running"},
 			}}}
-		}, "Settle", "pod main-0 to serve"),
+		}, "WaitForMembers", "pod main-0 to serve"),
 	)
 
 	Describe("an outdated pod that serves", func() {

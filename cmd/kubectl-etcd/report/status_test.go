@@ -141,7 +141,7 @@ var _ = Describe("The text of a plan", func() {
 		text := &bytes.Buffer{}
 		Expect(report.Plan(text, "main", []simulator.Line{
 			{Stage: "ReplacePod", Act: "evict pod main-1", Reason: "3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"},
-			{Stage: "Settle", Reason: "2 of 3 healthy", WaitsFor: "pod main-1 to be ready"},
+			{Stage: "WaitForMembers", Reason: "2 of 3 healthy", WaitsFor: "pod main-1 to be ready"},
 		})).To(Succeed())
 		Expect(text.String()).To(Equal(`  1. evict pod main-1, because 3 of 3 healthy; replacing main-1 leaves 2 of 3:
      allowed
