@@ -134,15 +134,15 @@ func TraitsOf(s Step) Traits {
 	case ReplaceClaim:
 		return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object}
 	case ResizeClaim:
-		return Traits{Kind: "GrowClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
+		return Traits{Kind: "ResizeClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
 	case DeleteClaim:
-		return Traits{Kind: "DiscardClaim", Text: "delete PersistentVolumeClaim " + object}
+		return Traits{Kind: "DeleteClaim", Text: "delete PersistentVolumeClaim " + object}
 	case VerifyRestore:
-		return Traits{Kind: "RehearseRestore", Text: "create Job " + object + ", which verifies the restore"}
+		return Traits{Kind: "VerifyRestore", Text: "create Job " + object + ", which verifies the restore"}
 	case DeleteRestoreJob:
-		return Traits{Kind: "ForgetRehearsal", Text: "delete Job " + object + " of an earlier restore"}
+		return Traits{Kind: "DeleteRestoreJob", Text: "delete Job " + object + " of an earlier restore"}
 	case ResetLease:
-		return Traits{Kind: "EmptyLease", Text: "reset Lease " + object}
+		return Traits{Kind: "ResetLease", Text: "reset Lease " + object}
 	case RecreateStatefulSet:
 		return Traits{Kind: "RecreateStatefulSet", Text: "recreate StatefulSet " + object + ", its pods keep running"}
 	case TakeSnapshot:

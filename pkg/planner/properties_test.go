@@ -50,7 +50,7 @@ var _ = Describe("Random simulations", func() {
 			}
 		}
 		AddReportEntry(fmt.Sprintf("%d simulations from seed %d, %d faults, steps: %v", simulations, first, faults, steps), ReportEntryVisibilityAlways)
-		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "GrowClaim", "RecreateStatefulSet", "UpdatePeerURLs"} {
+		for _, kind := range []string{"DeletePod", "EvictPod", "MoveLeader", "PromoteMember", "ReplaceClaim", "TakeSnapshot", "ResizeClaim", "RecreateStatefulSet", "UpdatePeerURLs"} {
 			Expect(simulations < 100 || steps[kind] > 0).To(BeTrue(), "no simulation executes %s", kind)
 		}
 	})

@@ -106,13 +106,13 @@ var _ = Describe("Traces of a restore", func() {
 		s.inject("a restore is asked for", func() { requestRestore(s) })
 		s.run()
 		Expect(s.Etcd.Annotations).To(BeEmpty(), "it does not come into force later")
-		Expect(s.steps).NotTo(HaveKey("DiscardClaim"))
+		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
 		Expect(s.Objects.PodFor(0)).NotTo(BeNil(), "nobody is stopped")
 		Expect(s.violations()).To(BeEmpty())
 		s.inject("the snapshots are put back, and a restore is asked for again", func() { s.Store.Emptied = false; requestRestore(s) })
 		s.run()
 		restored(s)
-		Expect(s.steps).To(HaveKeyWithValue("RehearseRestore", 2))
+		Expect(s.steps).To(HaveKeyWithValue("VerifyRestore", 2))
 		s.expectGolden("three-restored-once-the-store-holds-snapshots")
 	})
 
@@ -125,7 +125,7 @@ var _ = Describe("Traces of a restore", func() {
 		})
 		s.run()
 		restored(s)
-		Expect(s.steps).NotTo(HaveKey("RehearseRestore"))
+		Expect(s.steps).NotTo(HaveKey("VerifyRestore"))
 	})
 
 	DescribeTable("looks into the store anew where the Job that did",
@@ -238,7 +238,7 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(p.WaitsFor).To(ContainSubstring(waitsFor))
 			s.run()
 			s.expectDone()
-			Expect(s.steps).NotTo(HaveKey("DiscardClaim"))
+			Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
 			Expect(s.Etcd.Annotations).To(BeEmpty(), "it is ignored when the members serve again")
 		},
 		Entry("a single pod is on its way out", int32(1), func(s *scenario) { s.DeletePod(0) }, "the restore that is asked for waits for pod main-0 to be gone"),

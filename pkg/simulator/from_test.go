@@ -105,7 +105,7 @@ var _ = Describe("From", func() {
 			o.Nodes = []etcdcluster.Node{{Name: "node-main-2"}}
 		}, "ReplaceClaim main-main-2", "PromoteMember main-2", "Done"),
 		Entry("volumes that are expanded", int32(3), "v1", func() { etcd.Spec.StorageCapacity = new(resource.MustParse("20Gi")) },
-			"GrowClaim main-main-0", "GrowClaim main-main-1", "GrowClaim main-main-2", "RecreateStatefulSet main", "RequestReconcile druid-main", "Done"),
+			"ResizeClaim main-main-0", "ResizeClaim main-main-1", "ResizeClaim main-main-2", "RecreateStatefulSet main", "RequestReconcile druid-main", "Done"),
 		Entry("a cluster that wakes up", int32(3), "v1", func() {
 			o.Pods, o.Etcd, o.StatefulSet.SpecReplicas, o.State.Replicas = nil, etcdcluster.EtcdResponses{}, 0, new(int32(0))
 		}, "Done"),

@@ -78,7 +78,7 @@ var _ = Describe("Operations and steps", func() {
 		Entry("when a cluster with a store grows", []func(*kube.Cluster){create(1, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
 			map[string]int{"grow done": 1}, map[string]int{"PromoteMember done": 2, "DeletePod done": 1}),
 		Entry("when a member is repaired", []func(*kube.Cluster){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
-		Entry("when volumes grow", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(growVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"GrowClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
+		Entry("when volumes grow", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(growVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"ResizeClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
 		Entry("when a cluster hibernates", []func(*kube.Cluster){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
 		Entry("when the spec is refused after all", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
 	)
