@@ -205,7 +205,7 @@ var _ = Describe("Compaction", func() {
 			Entry("eviction", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("EvictionByEvictionAPI"))}, "EvictionByEvictionAPI", ""),
 			Entry("termination by the kubelet", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(disrupted("TerminationByKubelet"))}, "TerminationByKubelet", ""),
 			Entry("a failed process", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited("no base\n  snapshot"))}, "ProcessFailure", "code 1: no base snapshot"),
-			Entry("a failed process without a message", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(""))}, "ProcessFailure", "it said nothing"),
+			Entry("a failed process without a message", job(failed("BackoffLimitExceeded")), []corev1.Pod{pod(exited(""))}, "ProcessFailure", "no message"),
 			Entry("unknown without a pod", job(failed("BackoffLimitExceeded")), nil, "Unknown", "contains no reason"),
 		)
 

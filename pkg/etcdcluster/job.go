@@ -95,7 +95,7 @@ func verificationFailure(condition batchv1.JobCondition, pods []corev1.Pod) stri
 		}
 	}
 
-	return "its pod does not tell why; " + condition.Message
+	return "its pod reports no reason; " + condition.Message
 }
 
 // verificationProblem returns why the newest pod does not start. Empty: no reason is known.
@@ -139,7 +139,7 @@ func Excerpt(text string) string {
 		text = "..." + strings.ToValidUTF8(text[len(text)-longestExcerpt:], "")
 	}
 	if text == "" {
-		return "it said nothing"
+		return "no message"
 	}
 
 	return text

@@ -201,7 +201,7 @@ func (p *pass) addAlarms(alarms []etcdcluster.Alarm) {
 
 // readMemberList asks the members that serve, in turn, until one gives the list.
 func (p *pass) readMemberList(ctx context.Context, results []asked) {
-	p.seen.Etcd.MemberListError = "no member serves"
+	p.seen.Etcd.MemberListError = "no member is healthy"
 	for _, result := range results {
 		if !result.answer.Healthy {
 			continue

@@ -415,7 +415,7 @@ var _ = Describe("Observer", func() {
 			Expect(seen.Members[2].Reachable).To(BeTrue())
 			Expect(seen.Members[2].Healthy).To(BeFalse())
 			Expect(seen.MemberList).To(BeNil())
-			Expect(seen.MemberListError).To(Equal("no member serves"))
+			Expect(seen.MemberListError).To(Equal("no member is healthy"))
 		})
 
 		It("asks the cluster that is joined at its own endpoints, when it is told to", func() {

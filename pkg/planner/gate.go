@@ -21,7 +21,7 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 	managedResource := o.ManagedResource
 	switch {
 	case managedResource.Deleting:
-		return waiting(p, "ManagedResource "+managedResource.Name+" to be gone, so that it can be made anew")
+		return waiting(p, "ManagedResource "+managedResource.Name+" to be deleted, which is then recreated")
 	case !managedResource.Exists:
 		return waiting(p, "ManagedResource "+managedResource.Name+" to be applied")
 	case !o.StatefulSet.Exists:
@@ -29,7 +29,7 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 	case o.StatefulSet.Deleting:
 		p.Stage = plan.StageRecreateStatefulSet
 
-		return waiting(p, "StatefulSet "+o.StatefulSet.Name+" to be gone, so that it can be made anew")
+		return waiting(p, "StatefulSet "+o.StatefulSet.Name+" to be deleted, which is then recreated")
 	}
 	if resized, is := resizeVolume(p, rendering, o); is {
 		return resized
@@ -56,13 +56,13 @@ func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obs
 	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum
 	switch {
 	case !isShown && isReportedApplied(o.ManagedResource):
-		return requesting(applying(p), o.ManagedResource, "; the StatefulSet shows another one although the newest was applied")
+		return requesting(applying(p), o.ManagedResource, "; the StatefulSet has another rendering although the latest one was applied")
 	case p.Stage == plan.StageReplaceVolume && p.Step != nil && o.ManagedResource.IsRefused():
 		return p
 	case !isShown, !o.ManagedResource.IsApplied():
 		return waiting(applying(p), applied(o.ManagedResource))
 	case !o.StatefulSet.GenerationObserved():
-		return waiting(applying(p), "the StatefulSet controller to see StatefulSet "+o.StatefulSet.Name)
+		return waiting(applying(p), "the StatefulSet controller to observe StatefulSet "+o.StatefulSet.Name)
 	default:
 		return p
 	}
@@ -72,7 +72,7 @@ func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Obs
 // applied.
 func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 	if isReportedApplied(o.ManagedResource) {
-		return requesting(p, o.ManagedResource, "; the StatefulSet is gone although it was applied")
+		return requesting(p, o.ManagedResource, "; the StatefulSet does not exist although it was applied")
 	}
 
 	return waiting(p, applied(o.ManagedResource))
@@ -82,7 +82,7 @@ func gateWithoutStatefulSet(p plan.Plan, o etcdcluster.Observation) plan.Plan {
 func applying(p plan.Plan) plan.Plan {
 	switch p.Stage {
 	case plan.StageReplacePod, plan.StageWaitForMembers, plan.StageScaleUp, plan.StagePromote, plan.StageResizeVolume, plan.StageDone:
-		p.Stage, p.Reason = plan.StageApply, "the newest rendering is on its way into the cluster"
+		p.Stage, p.Reason = plan.StageApply, "gardener-resource-manager applies the latest rendered manifests"
 	case plan.StageHibernated:
 		p.Stage = plan.StageHibernate
 	}

@@ -42,7 +42,7 @@ var _ = Describe("Against", func() {
 		Entry("while the ManagedResource does not exist", func(o *etcdcluster.Observation) { o.ManagedResource = etcdcluster.ManagedResource{Name: "druid-main"} },
 			"ReplacePod", "ManagedResource druid-main to be applied"),
 		Entry("while the ManagedResource is being deleted", func(o *etcdcluster.Observation) { o.ManagedResource.Deleting = true },
-			"ReplacePod", "ManagedResource druid-main to be gone, so that it can be made anew"),
+			"ReplacePod", "ManagedResource druid-main to be deleted, which is then recreated"),
 		Entry("while the StatefulSet shows another rendering", func(o *etcdcluster.Observation) {
 			o.StatefulSet.Rendering.Checksum = "old"
 			o.ManagedResource.GenerationObserved = false
@@ -70,9 +70,9 @@ var _ = Describe("Against", func() {
 			o.ManagedResource.Applied = etcdcluster.ConditionFact{Status: "False", Message: "no permission"}
 		}, "Apply", "ManagedResource druid-main to be applied: no permission"),
 		Entry("while the StatefulSet controller has not seen the rendering", func(o *etcdcluster.Observation) { o.StatefulSet.ObservedGeneration = 1 },
-			"Apply", "the StatefulSet controller to see StatefulSet main"),
+			"Apply", "the StatefulSet controller to observe StatefulSet main"),
 		Entry("while the StatefulSet is being deleted", func(o *etcdcluster.Observation) { o.StatefulSet.Deleting = true },
-			"RecreateStatefulSet", "StatefulSet main to be gone, so that it can be made anew"),
+			"RecreateStatefulSet", "StatefulSet main to be deleted, which is then recreated"),
 		Entry("while the resource manager still works on a change that needs a new StatefulSet", func(o *etcdcluster.Observation) {
 			o.StatefulSet.Rendering.Fixed.ServiceName = "other"
 			o.ManagedResource.GenerationObserved = false

@@ -31,9 +31,9 @@ const (
 	// belong to the Etcd.
 	LeaseUnchanged LeaseAct = ""
 	// LeaseStoreRecorded records in a Lease without a store which store its snapshots are in.
-	LeaseStoreRecorded LeaseAct = "Named"
+	LeaseStoreRecorded LeaseAct = "StoreRecorded"
 	// LeaseReset recreates the Lease: its snapshots are in a store that no member uses any more.
-	LeaseReset LeaseAct = "Forgotten"
+	LeaseReset LeaseAct = "Reset"
 )
 
 // StoreMoveTo returns the progress of the Etcd with this UID to the store at a location. rendered is the rendering with that store.

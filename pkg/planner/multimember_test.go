@@ -58,7 +58,7 @@ var _ = Describe("PlanFor of several members", func() {
 	}
 	unlisted := func() { o.Etcd.MemberList, o.Etcd.MemberListError = nil, "timeout" }
 
-	It("is done when all serve and run the newest rendering", func() {
+	It("is done when all serve and run the latest rendered manifests", func() {
 		Expect(p().Outcome()).To(Equal(plan.OutcomeDone), p().WaitsFor)
 	})
 
@@ -67,7 +67,7 @@ var _ = Describe("PlanFor of several members", func() {
 		o.Etcd.MemberList[2] = etcdcluster.ListedMember{ID: 0xa4, Name: "main-3", Learner: true, PeerURLs: []string{"http://main-3.main-peer.demo.svc:2380"}}
 		unreachable(2)
 		Expect(p().ScaleUp).To(Equal(&plan.Size{Replicas: 4, ClusterSize: 5}), p().Reason)
-		Expect(p().Reason).To(Equal("2 of 2 healthy; main-3 has joined as a learner before, and keeps others out that have to join again until it has its vote"))
+		Expect(p().Reason).To(Equal("2 of 2 healthy; main-3 has already joined as a learner, and no other member can join before its promotion"))
 		o.Etcd.MemberList[2].Name = ""
 		Expect(p().ScaleUp).NotTo(BeNil(), "it never ran, so that it has no name: %s", p().Reason)
 		o.Etcd.MemberList[2].PeerURLs = []string{"https://main-3.main-peer.demo.svc:2380"}
@@ -91,7 +91,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(p().ScaleUp).NotTo(BeNil(), "it has joined at the port of before: %s", p().WaitsFor)
 		o.Etcd.MemberList[3].PeerURLs = []string{"http://main-4.main-peer.demo.svc:2380"}
 		Expect(p().ScaleUp).To(BeNil())
-		Expect(p().WaitsFor).To(Equal("learner a4 to get its vote or to be removed"))
+		Expect(p().WaitsFor).To(Equal("learner a4 to be promoted or to be removed"))
 	})
 
 	It("gives every step on a pod the UID that was seen", func() {
@@ -100,7 +100,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(p().Reason).To(Equal("3 of 3 healthy; replacing main-1 leaves 2 of 3: allowed"))
 	})
 
-	It("moves the leader to a member that runs the newest rendering", func() {
+	It("moves the leader to a member that runs the latest rendered manifests", func() {
 		o.Pods[0].RevisionHash, o.Pods[1].RevisionHash = "old", "old"
 		o.Etcd.Members[1].LeaderID, o.Etcd.Members[0].LeaderID, o.Etcd.Members[2].LeaderID = 0xa2, 0xa2, 0xa2
 		Expect(p().Step).To(HaveField("Object", "main-0"), "a follower goes first")
@@ -119,7 +119,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("while an EtcdOpsTask defragments members", func() { o.Defragmentation = "shrink" }, "EtcdOpsTask shrink to end"),
 		Entry("while another is a learner", func() {
 			o.Etcd.Members[2].Learner, o.Etcd.Members[2].Healthy, o.Etcd.MemberList[2].Learner = true, false, true
-		}, "get its vote"),
+		}, "catch up before its promotion"),
 		Entry("while another's pod is not ready", func() { o.Pods[2].Ready = false }, "main-2"),
 		Entry("while another advertises other peer URLs, for which its sidecar will stop it", func() {
 			o.Pods[2].ReadyChangedAt = now.Add(-10 * time.Second)
@@ -136,7 +136,7 @@ var _ = Describe("PlanFor of several members", func() {
 		}, ""),
 		Entry("when its loss would leave fewer than the quorum", func() {
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "stranger"})
-		}, "more members to serve"),
+		}, "more healthy members"),
 		Entry("while the members are of two clusters", func() { o.Etcd.Members[2].ClusterID = 2 }, "main-2 of cluster 2"),
 	)
 
@@ -534,7 +534,7 @@ var _ = Describe("PlanFor of several members", func() {
 	It("names both clusters where members are of two", func() {
 		o.Etcd.Members[2].ClusterID = 2
 		Expect(string(p().Stage)).To(Equal("Halted"))
-		Expect(p().WaitsFor).To(Equal("them to be one: main-0 and main-1 of cluster 1, main-2 of cluster 2"))
+		Expect(p().WaitsFor).To(Equal("one cluster ID for all members: main-0 and main-1 of cluster 1, main-2 of cluster 2"))
 	})
 
 	DescribeTable("replaces an outdated pod that does not serve",
@@ -575,7 +575,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("tells that the quorum is lost", func() {
 			Expect(string(p().Stage)).To(Equal("QuorumLost"))
-			Expect(p().Reason).To(Equal("0 of 3 healthy, fewer than the quorum of 2; nothing is attempted"))
+			Expect(p().Reason).To(Equal("0 of 3 healthy, fewer than the quorum of 2; the operator changes nothing"))
 		})
 
 		It("replaces no claim", func() {
@@ -586,8 +586,8 @@ var _ = Describe("PlanFor of several members", func() {
 		It("tells what is left when the quorum is lost for good", func() {
 			o.Claims[1].Lost = true
 			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
-			Expect(p().Reason).To(ContainSubstring("lost for good: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
-			Expect(p().WaitsFor).To(Equal("what is left to be saved by hand (the data of main-0), or a recovery by hand; there is no store to restore from"))
+			Expect(p().Reason).To(ContainSubstring("cannot recover: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
+			Expect(p().WaitsFor).To(Equal("a manual recovery (data of main-0 is left), or a manual recovery; there is no store to restore from"))
 		})
 	})
 
@@ -639,7 +639,7 @@ var _ = Describe("PlanFor of several members", func() {
 
 		It("gives it its vote", func() {
 			Expect(p().Step).To(Equal(plan.PromoteMember{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}, Member: 0xa3}))
-			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has caught up, and with its vote 3 of 3 are: allowed"))
+			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has caught up, and its promotion results in 3 of 3 healthy: allowed"))
 		})
 
 		DescribeTable("waits",

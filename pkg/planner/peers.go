@@ -57,7 +57,7 @@ func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 			continue
 		}
 		p.Stage = plan.StageWaitForMembers
-		p.Reason = v.quorumStatus() + "; " + member.Name + " is known by URLs that it does not have"
+		p.Reason = v.quorumStatus() + "; " + member.Name + " is registered with peer URLs that it does not have"
 		p.Step = registerPeerURLs(member, peers.OwnURLs(v.etcd, member))
 
 		return p, true
@@ -90,7 +90,7 @@ func (v view) updatePeerURLsFirst(m etcdcluster.Member) (plan.Step, string) {
 		return nil, ""
 	}
 
-	return registerPeerURLs(m, urls), fmt.Sprintf(", once the others know it by %s", strings.Join(urls, ", "))
+	return registerPeerURLs(m, urls), fmt.Sprintf(", after its peer URLs %s are registered", strings.Join(urls, ", "))
 }
 
 // registerPeerURLs is for a member in the member list. The member itself need not respond.

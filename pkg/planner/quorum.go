@@ -31,8 +31,8 @@ func (v view) haltOnClusterIDMismatch(p plan.Plan) (plan.Plan, bool) {
 	}
 	slices.Sort(sentences)
 	p.Stage, p.Render = plan.StageHalted, false
-	p.Reason = "the members are not one cluster, so that nothing of it is touched"
-	p.WaitsFor = "them to be one: " + strings.Join(sentences, ", ")
+	p.Reason = "the members have different cluster IDs, so the operator changes nothing"
+	p.WaitsFor = "one cluster ID for all members: " + strings.Join(sentences, ", ")
 
 	return p, true
 }
@@ -44,14 +44,14 @@ func (v view) withoutQuorum(p plan.Plan) (plan.Plan, bool) {
 	}
 	if v.isAnyHealthy() {
 		p.Stage = plan.StageWaitForMembers
-		p.Reason = v.quorumStatus() + ", but a member serves, which takes a quorum: members are hidden from sight, and nothing is touched"
+		p.Reason = v.quorumStatus() + ", but a member completes linearizable reads, so a quorum exists: the operator cannot reach the other members and changes nothing"
 		p.WaitsFor = v.missing()
 
 		return p, true
 	}
 	if member := v.replaceable(v.isDead); member != nil {
 		p.Stage = plan.StageReplacePod
-		p.Reason = fmt.Sprintf("%s; nobody serves, so that replacing %s takes nothing away", v.quorumStatus(), member.Pod.Name)
+		p.Reason = fmt.Sprintf("%s; no member is healthy, so replacing %s is safe", v.quorumStatus(), member.Pod.Name)
 		if waits := heldByStore(p, v.etcd, v.o, *member.Pod, v.now); waits != nil && len(v.members) == 1 {
 			return *waits, true
 		}
@@ -83,7 +83,7 @@ func (v view) quorumLost(p plan.Plan) plan.Plan {
 		}
 	}
 	p.Stage = plan.StageQuorumLost
-	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; nothing is attempted", v.quorumStatus(), etcdcluster.QuorumOf(v.size))
+	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(v.size))
 	if pullError != "" {
 		p.Reason += ": " + pullError
 	}
@@ -124,13 +124,13 @@ func (v view) quorumUnrecoverable(p plan.Plan) (plan.Plan, bool) {
 	if len(lost) == 0 || v.hasScaleUpBegun() || etcdcluster.IsQuorate(len(left), v.size) {
 		return p, false
 	}
-	survivors := "no member"
+	survivors := "no data is left"
 	if len(left) > 0 {
-		survivors = "the data of " + strings.Join(left, " and ")
+		survivors = "data of " + strings.Join(left, " and ") + " is left"
 	}
 	p.Stage = plan.StageQuorumLost
-	p.Reason = fmt.Sprintf("%s, and the quorum of %d is lost for good: %s; nothing is attempted", v.quorumStatus(), etcdcluster.QuorumOf(v.size), strings.Join(lost, "; "))
-	p.WaitsFor = fmt.Sprintf("what is left to be saved by hand (%s), or %s", survivors, recovery(v.etcd, v.o))
+	p.Reason = fmt.Sprintf("%s, and the quorum of %d cannot recover: %s; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(v.size), strings.Join(lost, "; "))
+	p.WaitsFor = fmt.Sprintf("a manual recovery (%s), or %s", survivors, recovery(v.etcd, v.o))
 
 	return p, true
 }

@@ -43,7 +43,7 @@ func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	case value != druidv1alpha1.RestoreFromStore && value != druidv1alpha1.RestoreFromStoreUnverified:
 		return restoreEvaluation{ignored: fmt.Sprintf("the only values are %q and %q", druidv1alpha1.RestoreFromStore, druidv1alpha1.RestoreFromStoreUnverified)}
 	case !helper.ManagesPods(etcd):
-		return restoreEvaluation{ignored: "the members are run by somebody else"}
+		return restoreEvaluation{ignored: "the members are managed externally"}
 	case !helper.IsStoreConfigured(etcd):
 		return restoreEvaluation{ignored: "spec.backup.store is not set, so that there is nothing to restore from"}
 	case helper.IsHibernated(etcd):
@@ -55,7 +55,7 @@ func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	claim := intactClaim(o)
 	isVerified := claim == "" || value == druidv1alpha1.RestoreFromStoreUnverified
 	if !isVerified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
-		return restoreEvaluation{ignored: fmt.Sprintf("no full snapshot is known of in lease %s, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
+		return restoreEvaluation{ignored: fmt.Sprintf("Lease %s records no full snapshot in this store, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
 	}
 	if member := mayBecomeReady(etcd, o, now); member != "" {
 		return restoreEvaluation{waitsFor: member}
@@ -77,7 +77,7 @@ func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now tim
 		case pod.Deleting:
 			return "pod " + pod.Name + " to be gone" + outOfServiceHint(*pod)
 		case now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout || now.Sub(pod.ReadyChangedAt) < unreadyTime:
-			return fmt.Sprintf("pod %s not to serve for %s after its start and %s after it was last ready", pod.Name, etcdcluster.MemberStartTimeout, unreadyTime)
+			return fmt.Sprintf("pod %s to stay unready for %s after its start and for %s after it was last ready", pod.Name, etcdcluster.MemberStartTimeout, unreadyTime)
 		}
 	}
 
@@ -87,7 +87,7 @@ func mayBecomeReady(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now tim
 // withRestore adds to the plan why a requested restore has not begun.
 func withRestore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	if member := evaluateRestore(etcd, o, now).waitsFor; member != "" && p.WaitsFor != "" {
-		p.WaitsFor += "; the restore that is asked for waits for " + member
+		p.WaitsFor += "; the requested restore waits for " + member
 	}
 
 	return p
@@ -98,7 +98,7 @@ func outOfServiceHint(pod etcdcluster.Pod) string {
 		return ""
 	}
 
-	return fmt.Sprintf(" (if node %s does not come back, taint it node.kubernetes.io/out-of-service)", pod.Node)
+	return fmt.Sprintf(" (if node %s does not recover, taint it with node.kubernetes.io/out-of-service)", pod.Node)
 }
 
 // possiblyHealthyMember names a member that is healthy, or may be healthy on an unreachable node. Empty: there is none.
@@ -106,10 +106,10 @@ func possiblyHealthyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 	for _, member := range etcdcluster.MembersOf(etcd, o, max(etcd.Spec.Replicas, etcdcluster.RenderedReplicas(o))) {
 		pod := member.Pod
 		if member.IsHealthy() || pod != nil && pod.Ready && !pod.Deleting {
-			return fmt.Sprintf("member %s serves: a cluster that serves is not replaced by its snapshots", member.Name)
+			return fmt.Sprintf("member %s is healthy: the operator does not replace a cluster with a healthy member by its snapshots", member.Name)
 		}
 		if pod != nil && !pod.Deleting && pod.ContainersReady {
-			return fmt.Sprintf("pod %s is out of sight on node %s and may serve: mend the node, or taint it node.kubernetes.io/out-of-service when it does not come back", pod.Name, pod.Node)
+			return fmt.Sprintf("pod %s is on unreachable node %s and may be healthy: repair the node, or taint it with node.kubernetes.io/out-of-service if it does not recover", pod.Name, pod.Node)
 		}
 	}
 
@@ -119,10 +119,10 @@ func possiblyHealthyMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 // recovery describes what the owner of a cluster without data can do.
 func recovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	if !helper.IsStoreConfigured(etcd) {
-		return "a recovery by hand; there is no store to restore from"
+		return "a manual recovery; there is no store to restore from"
 	}
 
-	return fmt.Sprintf("a restore to be asked for by the annotation %s=%s%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore, newestSnapshots(o))
+	return fmt.Sprintf("a restore, requested by the annotation %s=%s%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore, newestSnapshots(o))
 }
 
 func knowsForRestore(o etcdcluster.Observation) bool {
@@ -159,7 +159,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	case evaluation.begins:
 		return plan.Plan{
 			Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard,
-			Reason:   "a restore from the store is asked for, and nobody serves; all members are stopped first" + newestSnapshots(o),
+			Reason:   "a restore from the store is requested, and no member is healthy; all members are stopped first" + newestSnapshots(o),
 			WaitsFor: "all pods to be gone",
 		}, true
 	case phase == state.RestoreStart:
@@ -173,7 +173,7 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard}
 	if !knowsForRestore(o) {
-		p.Reason, p.WaitsFor = "nothing is discarded without all facts", "claims and leases to be read"
+		p.Reason, p.WaitsFor = "no data is deleted without all facts", "claims and leases to be read"
 
 		return p
 	}
@@ -187,7 +187,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 		if !claim.Exists {
 			continue
 		}
-		p.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are discarded", claim.Name)
+		p.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are deleted", claim.Name)
 		if claim.Deleting {
 			p.PollMembers = true // no pod uses it any more
 			p.WaitsFor = "claim " + claim.Name + " to be gone"
@@ -205,7 +205,7 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	for _, lease := range o.MemberLeases {
 		if lease.Holder != "" {
-			p.Reason = fmt.Sprintf("the cluster is restored from its store; lease %s still tells of a member", lease.Name)
+			p.Reason = fmt.Sprintf("the cluster is restored from its store; Lease %s still has a holder", lease.Name)
 			p.Step = plan.ResetLease{Meta: plan.Meta{Object: lease.Name, UID: lease.UID}}
 
 			return p
@@ -213,12 +213,12 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 	}
 	p.Reason = "nothing is left of the cluster; its first member restores from the store"
 	if _, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
-		p.WaitsFor = "the annotation " + druidv1alpha1.RestoreAnnotation + " to be taken"
+		p.WaitsFor = "the annotation " + druidv1alpha1.RestoreAnnotation + " to be removed"
 
 		return p
 	}
 	p.Replicas, p.ClusterSize, p.Restore = 1, 1, state.RestoreStart
-	p.WaitsFor = podToServe(etcd, nil)
+	p.WaitsFor = awaitedSinglePod(etcd, nil)
 
 	return p
 }
@@ -245,7 +245,7 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 		return replaceSinglePod(etcd, o, p, now), true
 	}
 	p.Reason = "the first member restores from the store" + newestSnapshots(o)
-	p.WaitsFor = podToServe(etcd, pod)
+	p.WaitsFor = awaitedSinglePod(etcd, pod)
 
 	return p, true
 }
@@ -271,7 +271,7 @@ func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	case !isFor(job, etcd, o) || !job.Failed && !job.Succeeded:
 		return restoreEvaluation{verifies: true}
 	case job.Failed:
-		return restoreEvaluation{ignored: fmt.Sprintf("Job %s could not restore from the store: %s. Claim %s still has data, and nothing is discarded for a store that cannot be restored from; mend the store and ask again; %s",
+		return restoreEvaluation{ignored: fmt.Sprintf("Job %s could not restore from the store: %s. Claim %s still has data, so the operator deletes no data. Repair the store and request the restore again; %s",
 			job.Name, job.Message, claim, unverifiedHint())}
 	default:
 		return restoreEvaluation{begins: true}
@@ -279,7 +279,7 @@ func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 }
 
 func unverifiedHint() string {
-	return fmt.Sprintf("if you have looked into the store yourself, or that data is worth nothing, ask with %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
+	return fmt.Sprintf("if you have checked the store yourself, or do not need that data, set %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
 }
 
 // planRestoreVerification creates the Job, and waits for it. It changes nothing else.
@@ -289,7 +289,7 @@ func planRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation
 		// Without a rendering there is no ServiceAccount for the Job.
 		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.State.Size, count),
 		Restore: o.State.Restore,
-		Reason:  fmt.Sprintf("a restore is asked for, and claim %s still has data: nothing is discarded before the newest snapshots were restored beside it%s", intactClaim(o), newestSnapshots(o)),
+		Reason:  fmt.Sprintf("a restore is requested, and claim %s still has data: no data is deleted before a Job has restored the newest snapshots next to it%s", intactClaim(o), newestSnapshots(o)),
 	}
 	switch {
 	case !job.Exists:

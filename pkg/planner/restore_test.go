@@ -160,7 +160,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-rehearsal-x has no node: 0/3 nodes"}
 		p := planner.For(s.Etcd, s.Objects, s.Now())
 		Expect(p.Render).To(BeFalse())
-		Expect(p.WaitsFor).To(Equal("Job main-rehearsal to restore from the store: pod main-rehearsal-x has no node: 0/3 nodes (if you have looked into the store yourself, or that data is worth nothing, ask with druid.gardener.cloud/restore=from-store-unverified)"))
+		Expect(p.WaitsFor).To(Equal("Job main-rehearsal to restore from the store: pod main-rehearsal-x has no node: 0/3 nodes (if you have checked the store yourself, or do not need that data, set druid.gardener.cloud/restore=from-store-unverified)"))
 	})
 
 	It("goes on with a restore after the cluster was hibernated in the middle of it", func() {
@@ -198,16 +198,16 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(ignored).To(ContainSubstring(message))
 			Expect(planner.For(s.Etcd, s.Objects, s.Now()).Restore).To(BeEmpty())
 		},
-		Entry("a member serves", func(*scenario) {}, "member main-0 serves"),
+		Entry("a member serves", func(*scenario) {}, "member main-0 is healthy"),
 		Entry("there is no store", func(s *scenario) { s.Etcd.Spec.Backup.Store = nil }, "spec.backup.store is not set"),
 		Entry("the value is another", func(s *scenario) { s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "true"} }, `the only values are "from-store" and "from-store-unverified"`),
-		Entry("somebody else runs the members", func(s *scenario) { s.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }, "run by somebody else"),
+		Entry("somebody else runs the members", func(s *scenario) { s.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }, "managed externally"),
 		Entry("members are only out of sight", func(s *scenario) {
 			for _, node := range s.Nodes {
 				s.PartitionNode(node.Name, true)
 			}
 			s.Tick()
-		}, "is out of sight on node n1 and may serve"),
+		}, "is on unreachable node n1 and may be healthy"),
 		Entry("no snapshot is known, and data is left", func(s *scenario) {
 			s.Objects.FullSnapshotLease = etcdcluster.Lease{}
 			s.CorruptAllVolumes()
@@ -216,7 +216,7 @@ var _ = Describe("Traces of a restore", func() {
 			for i := range s.Objects.Pods {
 				s.Objects.Pods[i].Ready, s.Objects.Pods[i].ContainersReady = false, false
 			}
-		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
+		}, "Lease main-full-snap records no full snapshot in this store, and claim main-main-0 still has data"),
 		Entry("the snapshots that are known lie in another store, and data is left", func(s *scenario) {
 			s.Objects.FullSnapshotLease.Store, s.Objects.StoreLocation = "the store of before", "the new store"
 			s.CorruptAllVolumes()
@@ -225,7 +225,7 @@ var _ = Describe("Traces of a restore", func() {
 			for i := range s.Objects.Pods {
 				s.Objects.Pods[i].Ready, s.Objects.Pods[i].ContainersReady = false, false
 			}
-		}, "no full snapshot is known of in lease main-full-snap, and claim main-main-0 still has data"),
+		}, "Lease main-full-snap records no full snapshot in this store, and claim main-main-0 still has data"),
 	)
 
 	DescribeTable("waits, and discards nothing, while",
@@ -241,13 +241,13 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
 			Expect(s.Etcd.Annotations).To(BeEmpty(), "it is ignored when the members serve again")
 		},
-		Entry("a single pod is on its way out", int32(1), func(s *scenario) { s.DeletePod(0) }, "the restore that is asked for waits for pod main-0 to be gone"),
-		Entry("a single pod is being made anew", int32(1), func(s *scenario) { s.Objects.Pods = nil }, "the restore that is asked for waits for pod main-0 to be created"),
-		Entry("a single pod has just started", int32(1), func(s *scenario) { s.RestartPods() }, "the restore that is asked for waits for pod main-0 not to serve for 2m0s after its start"),
+		Entry("a single pod is on its way out", int32(1), func(s *scenario) { s.DeletePod(0) }, "the requested restore waits for pod main-0 to be gone"),
+		Entry("a single pod is being made anew", int32(1), func(s *scenario) { s.Objects.Pods = nil }, "the requested restore waits for pod main-0 to be created"),
+		Entry("a single pod has just started", int32(1), func(s *scenario) { s.RestartPods() }, "the requested restore waits for pod main-0 to stay unready for 2m0s after its start"),
 		Entry("all pods of three restart", int32(3), func(s *scenario) {
 			s.Leader = 0
 			s.RestartPods()
-		}, "the restore that is asked for waits for pod main-0 not to serve for 2m0s after its start"),
+		}, "the requested restore waits for pod main-0 to stay unready for 2m0s after its start"),
 	)
 
 	It("decides nothing while it cannot read what would be discarded", func() {

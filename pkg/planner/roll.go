@@ -26,7 +26,7 @@ func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 		return v.replaceOnly(p)
 	}
 	if member := v.replaceable(func(etcdcluster.Pod) bool { return true }); member != nil {
-		p.Reason = fmt.Sprintf("%s; %s does not serve, and replacing it leaves %s: allowed", v.quorumStatus(), member.Pod.Name, v.quorumStatus())
+		p.Reason = fmt.Sprintf("%s; %s is not healthy, and replacing it leaves %s: allowed", v.quorumStatus(), member.Pod.Name, v.quorumStatus())
 		if update, once := v.updatePeerURLsFirst(*member); update != nil {
 			p.Reason, p.Step = p.Reason+once, update
 		} else {
@@ -59,7 +59,7 @@ func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
 	}
 	urls := peers.URLs(v.etcd, only, v.o.StatefulSet.TLS.PeerCA != "")
 	if p.Step != nil && only.IsHealthy() && v.isMemberListKnown() && len(v.o.Etcd.MemberList) == 1 && only.Listed != nil && !peers.IsRegisteredWith(only, urls) {
-		p.Reason += fmt.Sprintf(", once it is known by %s, by which nobody dials it: so it starts once", strings.Join(urls, ", "))
+		p.Reason += fmt.Sprintf(", after its peer URLs %s are registered, so it starts only once", strings.Join(urls, ", "))
 		p.Step = registerPeerURLs(only, urls)
 	}
 
@@ -136,14 +136,14 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 		return *defragmented
 	}
 	if !v.isMemberListKnown() {
-		p.Reason += ": not without knowing the members"
-		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
+		p.Reason += ": not without the member list"
+		p.WaitsFor = "the member list: " + v.o.Etcd.MemberListError
 
 		return p
 	}
 	for _, other := range v.members {
 		if awaited := v.awaited(other); awaited != "" && !v.isNoReasonToWait(other, m) {
-			p.Reason += ": not before all are back"
+			p.Reason += ": not before all members have recovered"
 			p.WaitsFor = awaited
 
 			return p
@@ -151,7 +151,7 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 	}
 	if !etcdcluster.IsQuorate(after, v.size) {
 		p.Reason += fmt.Sprintf(", fewer than the quorum of %d: not allowed", etcdcluster.QuorumOf(v.size))
-		p.WaitsFor = "more members to serve"
+		p.WaitsFor = "more healthy members"
 
 		return p
 	}
@@ -159,7 +159,7 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 		return v.moveLeader(p, m)
 	}
 	if update, once := v.updatePeerURLsFirst(m); update != nil && !v.isPeerURLStable(m) && !v.hasHeartbeatSinceStart(m) {
-		p.Reason += ": not before its sidecar has settled its peer URLs, which it would set back"
+		p.Reason += ": not before its sidecar has registered its peer URLs, because it would change them back"
 		p.WaitsFor = "the heartbeat of member " + m.Name
 
 		return p
@@ -193,11 +193,11 @@ func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
 		}
 	}
 	if successor == nil {
-		p.WaitsFor = "another member to serve"
+		p.WaitsFor = "another healthy member"
 
 		return p
 	}
-	p.Reason += fmt.Sprintf(": allowed, once %s leads in its place", successor.Name)
+	p.Reason += fmt.Sprintf(": allowed, after leadership is transferred to %s", successor.Name)
 	p.Step = plan.MoveLeader{Meta: plan.Meta{Object: leader.Pod.Name, UID: leader.Pod.UID}, To: successor.ID(), ToName: successor.Name}
 
 	return p
@@ -310,7 +310,7 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 	case v.healthy < v.size || v.o.Defragmentation != "" || !v.isThirdOverdue():
 		return p, false
 	default:
-		decided.Reason = fmt.Sprintf("%s; replacing %s leaves %d of %d, fewer than the quorum of %d, until it is back: allowed, since %s does not start",
+		decided.Reason = fmt.Sprintf("%s; replacing %s leaves %d of %d, fewer than the quorum of %d, until it has recovered: allowed, because %s does not start",
 			v.quorumStatus(), first.Pod.Name, v.healthy-1, v.size, etcdcluster.QuorumOf(v.size), v.members[len(v.members)-1].Name)
 		if heldByNode(decided, *first.Pod) == nil && heldByStore(decided, v.etcd, v.o, *first.Pod, v.now) == nil {
 			decided.Step = deletePod(*first.Pod)

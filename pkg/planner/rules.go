@@ -29,7 +29,7 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 	case !helper.ManagesPods(etcd):
 		return plan.Plan{
 			Stage: plan.StageExternallyManaged, Render: true, ClusterSize: etcd.Spec.Replicas,
-			Reason: "the members are run by somebody else; only their configuration is rendered",
+			Reason: "the members are managed externally; only their configuration is rendered",
 		}
 	case helper.IsHibernated(etcd):
 		return planHibernation(etcd, o, now)
@@ -91,10 +91,10 @@ func guard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool
 		return p, true
 	}
 	if refusal := refuseSize(etcd, o); refusal != nil {
-		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
 	if refusal := refuseVolumes(etcd, o); refusal != nil {
-		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be carried out", Refusal: refusal}, true
+		return plan.Plan{Stage: plan.StageRefused, Reason: "the spec cannot be rolled out", Refusal: refusal}, true
 	}
 	if missing := etcdcluster.MissingSecrets(o); len(missing) > 0 && etcd.Spec.Replicas > 0 {
 		return plan.Plan{Stage: plan.StageWaitForSecrets, Reason: "nothing starts before its secrets exist", WaitsFor: strings.Join(missing, "; ")}, true
@@ -112,7 +112,7 @@ func guardFacts(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan,
 	}
 	if owner := o.StatefulSet.OwnerUID; o.StatefulSet.Exists && owner != "" && owner != etcd.UID {
 		return plan.Plan{
-			Stage: plan.StageWaitForPreviousOwner, Reason: "the StatefulSet belongs to an earlier Etcd of this name",
+			Stage: plan.StageWaitForPreviousOwner, Reason: "the StatefulSet belongs to a previous Etcd of this name",
 			WaitsFor: fmt.Sprintf("StatefulSet %s, owned by an object with UID %s, to be gone", o.StatefulSet.Name, owner),
 		}, true
 	}
@@ -137,17 +137,17 @@ func planSingle(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Ti
 	switch {
 	case !o.StatefulSet.Exists && pod != nil:
 		p.Stage = plan.StageRecreateStatefulSet
-		p.Reason = "the StatefulSet was taken from under its pod and has to come back"
+		p.Reason = "the StatefulSet was deleted without its pod and is created again"
 	case !o.StatefulSet.Exists && !anyClaim(o):
 		p.Stage = plan.StageCreate
 		p.Reason = "0 of 1 members exist; the first is created"
 	case !o.StatefulSet.Exists || o.StatefulSet.SpecReplicas == 0:
 		p.Stage = plan.StageWakeUp
-		p.Reason = "0 of 1 members run; the member is started on the data that it has"
+		p.Reason = "0 of 1 members run; the member is started with its existing data"
 	default:
 		return planSinglePod(etcd, o, p, now)
 	}
-	p.WaitsFor = podToServe(etcd, pod)
+	p.WaitsFor = awaitedSinglePod(etcd, pod)
 
 	return p
 }
@@ -170,16 +170,16 @@ func planSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p plan.P
 	case pod == nil || pod.Deleting:
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = fmt.Sprintf("%d of 1 healthy; the StatefulSet starts the member", healthy)
-		p.WaitsFor = podToServe(etcd, pod)
+		p.WaitsFor = awaitedSinglePod(etcd, pod)
 	case pod.IsOutdated(o.StatefulSet):
 		return replaceSinglePod(etcd, o, p, now)
 	case !pod.Ready:
 		p.Stage = plan.StageWaitForMembers
-		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the newest rendering", healthy)
-		p.WaitsFor = podToServe(etcd, pod)
+		p.Reason = fmt.Sprintf("%d of 1 healthy; the member runs the latest rendered manifests", healthy)
+		p.WaitsFor = awaitedSinglePod(etcd, pod)
 	default:
 		p.Stage = plan.StageDone
-		p.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the newest rendering", healthy)
+		p.Reason = fmt.Sprintf("%d of 1 healthy, and the member runs the latest rendered manifests", healthy)
 
 		return resizeSingleVolume(etcd, o, p, now)
 	}
@@ -200,7 +200,7 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pla
 		return *waits
 	}
 	if !pod.Ready && healthy == 0 {
-		p.Reason = replacing(pod.Name, 0, 0, 1) + ": it does not serve, so that nothing is lost"
+		p.Reason = replacing(pod.Name, 0, 0, 1) + ": it is not healthy, so nothing is lost"
 	} else if defragmented := notWhileDefragmenting(o, p); defragmented != nil {
 		return *defragmented
 	}
@@ -209,18 +209,18 @@ func replaceSinglePod(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p pla
 	return p
 }
 
-func podToServe(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
+func awaitedSinglePod(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	if pod == nil {
-		return "pod " + helper.PodName(etcd, 0) + " to be created and to serve"
+		return "pod " + helper.PodName(etcd, 0) + " to be created and to be ready"
 	}
 	if pod.Deleting {
-		return "pod " + pod.Name + ", which is being deleted, to be gone and made anew"
+		return "pod " + pod.Name + ", which is being deleted, to be recreated"
 	}
 	if reason := pod.WaitingReason(); reason != "" {
-		return "pod " + pod.Name + " to serve: " + reason + prefixHint(etcd, pod)
+		return "pod " + pod.Name + " to be ready: " + reason + prefixHint(etcd, pod)
 	}
 
-	return "pod " + pod.Name + " to serve" + prefixHint(etcd, pod)
+	return "pod " + pod.Name + " to be ready" + prefixHint(etcd, pod)
 }
 
 // planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last: a cluster is never scaled
@@ -234,8 +234,8 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	p := plan.Plan{Render: true, Replicas: count, ClusterSize: v.clusterSize(), PollMembers: v.hasNewPod()}
 	if !o.StatefulSet.Exists {
 		p.Stage = plan.StageRecreateStatefulSet
-		p.Reason = fmt.Sprintf("the StatefulSet was taken from under %d pods and has to come back", len(o.Pods))
-		p.WaitsFor = "the StatefulSet to be there"
+		p.Reason = fmt.Sprintf("the StatefulSet was deleted without its %d pods and is created again", len(o.Pods))
+		p.WaitsFor = "the StatefulSet to be created"
 
 		return p
 	}

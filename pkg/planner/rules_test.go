@@ -100,21 +100,21 @@ var _ = Describe("PlanFor", func() {
 			Expect(string(p.Stage)).To(Equal(stage))
 			Expect(p.WaitsFor).To(Equal(waitsFor))
 		},
-		Entry("that never was", func(*etcdcluster.Observation) {}, "Create", "pod main-0 to be created and to serve"),
-		Entry("on the data that it has", func(o *etcdcluster.Observation) { o.Claims[0].Exists = true }, "WakeUp", "pod main-0 to be created and to serve"),
+		Entry("that never was", func(*etcdcluster.Observation) {}, "Create", "pod main-0 to be created and to be ready"),
+		Entry("on the data that it has", func(o *etcdcluster.Observation) { o.Claims[0].Exists = true }, "WakeUp", "pod main-0 to be created and to be ready"),
 		Entry("that runs without its StatefulSet", func(o *etcdcluster.Observation) {
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Ready: true}}
-		}, "RecreateStatefulSet", "pod main-0 to serve"),
+		}, "RecreateStatefulSet", "pod main-0 to be ready"),
 		Entry("that no node takes", func(o *etcdcluster.Observation) {
 			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Unschedulable: "its volume is bound to another zone"}}
-		}, "WaitForMembers", "pod main-0 to serve: pod main-0 is not scheduled: its volume is bound to another zone"),
+		}, "WaitForMembers", "pod main-0 to be ready: pod main-0 is not scheduled: its volume is bound to another zone"),
 		Entry("whose init container is done", func(o *etcdcluster.Observation) {
 			o.StatefulSet = etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1}
 			o.Pods = []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{
 				{Name: "change-permissions", Init: true, State: "Terminated", Reason: "Completed"}, {Name: "etcd", State: "Running"},
 			}}}
-		}, "WaitForMembers", "pod main-0 to serve"),
+		}, "WaitForMembers", "pod main-0 to be ready"),
 	)
 
 	Describe("an outdated pod that serves", func() {
@@ -249,7 +249,7 @@ var _ = Describe("PlanFor", func() {
 		It("is not deleted twice", func() {
 			p := planner.For(etcd, observed(func(o *etcdcluster.Observation) { o.Pods[0].Deleting = true }), now)
 			Expect(p.Step).To(BeNil())
-			Expect(p.WaitsFor).To(Equal("pod main-0, which is being deleted, to be gone and made anew"))
+			Expect(p.WaitsFor).To(Equal("pod main-0, which is being deleted, to be recreated"))
 		})
 
 		It("is deleted only as it was seen, since it may serve meanwhile", func() {

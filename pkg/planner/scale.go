@@ -32,7 +32,7 @@ func (v view) promote(p plan.Plan) (plan.Plan, bool) {
 			continue
 		}
 		p.Stage = plan.StagePromote
-		p.Reason = fmt.Sprintf("%s; %s has caught up, and with its vote %d of %d are: allowed", v.quorumStatus(), member.Name, v.healthy+1, v.size+1)
+		p.Reason = fmt.Sprintf("%s; %s has caught up, and its promotion results in %d of %d healthy: allowed", v.quorumStatus(), member.Name, v.healthy+1, v.size+1)
 		p.Step = plan.PromoteMember{Meta: plan.Meta{Object: member.Pod.Name, UID: member.Pod.UID}, Member: member.Endpoint.MemberID}
 
 		return p, true
@@ -62,7 +62,7 @@ func (v view) startPendingLearner(p plan.Plan) (plan.Plan, bool) {
 		return p, false
 	}
 	p.Stage = plan.StageScaleUp
-	p.Reason = fmt.Sprintf("%s; %s has joined as a learner before, and keeps others out that have to join again until it has its vote", v.quorumStatus(), next.Name)
+	p.Reason = fmt.Sprintf("%s; %s has already joined as a learner, and no other member can join before its promotion", v.quorumStatus(), next.Name)
 	p.ScaleUp = &plan.Size{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
 	return p, true
@@ -90,17 +90,17 @@ func (v view) waitForMembers(p plan.Plan) (plan.Plan, bool) {
 			continue
 		}
 		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
-		p.Reason = v.quorumStatus() + "; the members come up by themselves"
+		p.Reason = v.quorumStatus() + "; the members start, no action needed"
 		if v.isScalingUp() && v.hasScaleUpBegun() {
 			p.Stage = plan.StageScaleUp
-			p.Reason = fmt.Sprintf("%s; %d of %d members have been told to join", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)
+			p.Reason = fmt.Sprintf("%s; %d of %d members have been added", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)
 		}
 
 		return p, true
 	}
 	if !v.isMemberListKnown() {
-		p.Stage, p.WaitsFor = plan.StageWaitForMembers, "the list of members: "+v.o.Etcd.MemberListError
-		p.Reason = v.quorumStatus() + "; nothing goes on without knowing the members"
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, "the member list: "+v.o.Etcd.MemberListError
+		p.Reason = v.quorumStatus() + "; the operator does not continue without the member list"
 
 		return p, true
 	}
@@ -123,7 +123,7 @@ func (v view) hasScaleUpBegun() bool { return int(v.o.State.Size) > len(v.member
 // scaleUp adds the next member if all others are healthy voting members. If no member is missing, the plan is done.
 func (v view) scaleUp(p plan.Plan) plan.Plan {
 	p.Stage = plan.StageDone
-	p.Reason = v.quorumStatus() + ", and all members run the newest rendering"
+	p.Reason = v.quorumStatus() + ", and all members run the latest rendered manifests"
 	if !v.isScalingUp() {
 		return p
 	}
@@ -131,8 +131,8 @@ func (v view) scaleUp(p plan.Plan) plan.Plan {
 	next := v.next()
 	for _, listed := range v.o.Etcd.MemberList {
 		if listed.Learner && !v.isListedAs(next, listed) { // the next one may have been added before
-			p.Reason = v.quorumStatus() + "; one joins at a time"
-			p.WaitsFor = "learner " + etcdcluster.FormatID(listed.ID) + " to get its vote or to be removed"
+			p.Reason = v.quorumStatus() + "; one learner joins at a time"
+			p.WaitsFor = "learner " + etcdcluster.FormatID(listed.ID) + " to be promoted or to be removed"
 
 			return p
 		}

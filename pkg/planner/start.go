@@ -31,14 +31,14 @@ func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 		return plan.Plan{}, false
 	}
 	size += (size + 1) % 2 // clusters have odd sizes
-	waitsFor := fmt.Sprintf("spec.replicas to be %d, or %s to be deleted if the data there is worth nothing", size, strings.Join(left, " and "))
+	waitsFor := fmt.Sprintf("spec.replicas to be %d, or %s to be deleted if their data is not needed", size, strings.Join(left, " and "))
 	if helper.IsStoreConfigured(etcd) {
-		waitsFor += fmt.Sprintf(", or a restore to be asked for by %s=%s if what the store holds is enough", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
+		waitsFor += fmt.Sprintf(", or a restore, requested by %s=%s, if the data in the store is enough", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
 	}
 
 	return plan.Plan{
 		Stage:    plan.StageHalted,
-		Reason:   fmt.Sprintf("volumes of more members are left of an earlier cluster than the %d of spec.replicas, and may have what the others do not", etcd.Spec.Replicas),
+		Reason:   fmt.Sprintf("a previous cluster has left volumes of more than the %d members of spec.replicas, and they may have data that the others do not have", etcd.Spec.Replicas),
 		WaitsFor: waitsFor,
 	}, true
 }
@@ -49,7 +49,7 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 	if bootstrap == nil || etcd.Status.BootstrapWithExistingCluster != nil || etcdcluster.LastSize(o) > 0 {
 		return plan.Plan{}, false
 	}
-	why := "nobody was asked"
+	why := "no endpoint was queried"
 	for _, endpoint := range o.Etcd.Existing {
 		if endpoint.Healthy {
 			return plan.Plan{}, false
@@ -60,7 +60,7 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 	return plan.Plan{
 		Stage:    plan.StageWaitForExisting,
 		Reason:   "the members are to join an existing cluster, and would form one of their own without it",
-		WaitsFor: fmt.Sprintf("the existing cluster to serve at %s (%s)", strings.Join(bootstrap.ClientEndpoints, ", "), why),
+		WaitsFor: fmt.Sprintf("the existing cluster to be healthy at %s (%s)", strings.Join(bootstrap.ClientEndpoints, ", "), why),
 	}, true
 }
 
@@ -80,7 +80,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		return plan.Plan{
 			Stage: plan.StageCreate, Render: true, Replicas: 1, ClusterSize: 1,
 			Reason:   fmt.Sprintf("0 of %d members exist; the first %s, and the others join it one at a time", etcd.Spec.Replicas, startOf(etcd)),
-			WaitsFor: "member " + helper.MemberName(etcd, 0) + " to serve",
+			WaitsFor: "member " + helper.MemberName(etcd, 0) + " to be healthy",
 		}
 	case data == 0:
 		return plan.Plan{
@@ -92,14 +92,14 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 		// The members without data would be enough to form their own cluster. The sidecars of the others would delete their data for it.
 		return plan.Plan{
 			Stage:    plan.StageQuorumLost,
-			Reason:   fmt.Sprintf("%d claims with data are left of a cluster of %d members, fewer than the quorum of %d, and no lease tells who they are; nothing is started", data, size, etcdcluster.QuorumOf(known)),
-			WaitsFor: fmt.Sprintf("the claims of the others, or those of all members to be deleted if the data of %s is worth nothing", strings.Join(claimsWithData(o), " and ")),
+			Reason:   fmt.Sprintf("%d claims with data are left of a cluster of %d members, fewer than the quorum of %d, and no Lease names its members; nothing is started", data, size, etcdcluster.QuorumOf(known)),
+			WaitsFor: fmt.Sprintf("the claims of the others, or those of all members to be deleted if the data of %s is not needed", strings.Join(claimsWithData(o), " and ")),
 		}
 	default:
 		return plan.Plan{
 			Stage: plan.StageWakeUp, Render: true, Replicas: int32(known), ClusterSize: size, // #nosec G115 -- a handful of members
 			Reason:   fmt.Sprintf("0 of %d members run; all that have data are started together", known),
-			WaitsFor: "a quorum of them to serve",
+			WaitsFor: "a quorum of healthy members",
 		}
 	}
 }

@@ -64,11 +64,11 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 			o.Etcd.Existing = endpoints
 			Expect(p().Stage).To(BeEquivalentTo("WaitForExisting"))
 			Expect(p().Render).To(BeFalse())
-			Expect(p().WaitsFor).To(Equal("the existing cluster to serve at http://old:2379 (" + why + ")"))
+			Expect(p().WaitsFor).To(Equal("the existing cluster to be healthy at http://old:2379 (" + why + ")"))
 		},
 		Entry("of several", int32(3), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
 		Entry("that is the only one", int32(1), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
-		Entry("before anybody was asked", int32(3), nil, "nobody was asked"),
+		Entry("before anybody was asked", int32(3), nil, "no endpoint was queried"),
 	)
 
 	It("waits no more once it has begun", func() {
@@ -132,7 +132,7 @@ var _ = It("says what names with a prefix need where a pod does not serve", func
 		Pods:        []etcdcluster.Pod{{Name: "main-0", Containers: []etcdcluster.Container{{Name: "etcd"}, {Name: "backup-restore", Image: "etcdbrctl:v0.33.0"}}}},
 	}
 	hint := "(spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs etcdbrctl:v0.33.0)"
-	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(Equal("pod main-0 to serve " + hint))
+	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(Equal("pod main-0 to be ready " + hint))
 	o.Pods[0].Ready = true
 	Expect(planner.For(etcd, o, time.Now()).WaitsFor).To(BeEmpty())
 })

@@ -41,7 +41,7 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 
 		return result, p
 	case wasNeverHealthy(o, etcd):
-		result.Missing, result.Message = state.SnapshotNoData, "no member has ever served"
+		result.Missing, result.Message = state.SnapshotNoData, "no member has ever been healthy"
 
 		return result, p
 	}
@@ -132,7 +132,7 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running:
 		failed := fmt.Sprintf("%d attempts failed", attempts.Failures)
 		if attempts.Expired > 0 {
-			failed += fmt.Sprintf(" after %d snapshots that were too old before they could be acted upon", attempts.Expired)
+			failed += fmt.Sprintf(" after %d snapshots became too old before they could be used", attempts.Expired)
 		}
 
 		return &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotFailed, Message: failed + ", and the volumes are kept: " + attempts.Error}, nil
@@ -151,7 +151,7 @@ func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
 	case !isStopped(o) || before == nil || before.Snapshot == nil || len(o.Pods) > 0:
 		return nil, ""
 	case before.Store != o.StoreLocation:
-		return nil, fmt.Sprintf(", and the snapshot from before the hibernation lies in %s, which is used no longer", cmp.Or(before.Store, "a store that was not noted"))
+		return nil, fmt.Sprintf(", and the snapshot from before the hibernation is in %s, which is not used any more", cmp.Or(before.Store, "a store that was not recorded"))
 	case written > before.Snapshot.Revision:
 		// They accept writes until the last of them has ended.
 		return nil, fmt.Sprintf(", and the members wrote up to revision %d at least after the snapshot from before the hibernation, which holds revision %d: wake the cluster up before it is deleted", written, before.Snapshot.Revision)
@@ -164,7 +164,7 @@ func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
 // FinalSnapshot that allows it, or else what must happen before. terminating is true if the namespace is being deleted, in which no
 // snapshot can succeed. Nil FinalSnapshot with the outcome Done: there are no volumes, or there is no store.
 func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminating bool, now time.Time) plan.Plan {
-	p := plan.Plan{Stage: plan.StageDone, Reason: "nothing is discarded that a snapshot could hold"}
+	p := plan.Plan{Stage: plan.StageDone, Reason: "no data is deleted that a snapshot could hold"}
 	if !helper.DeletesClaims(etcd) || !helper.IsStoreConfigured(etcd) || !helper.ManagesPods(etcd) {
 		return p
 	}
@@ -192,7 +192,7 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 	result, p := finalSnapshot(etcd, o, now, p)
 	p.FinalSnapshot = result
 	if result == nil {
-		p.Reason += fmt.Sprintf(", and a full snapshot comes before the volumes are deleted; the annotation %s goes on without", druidv1alpha1.SkipFinalSnapshotAnnotation)
+		p.Reason += fmt.Sprintf(", and a full snapshot comes before the volumes are deleted; the annotation %s skips it", druidv1alpha1.SkipFinalSnapshotAnnotation)
 	}
 
 	return p
@@ -202,7 +202,7 @@ func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.State.Size, Restore: o.State.Restore}
 	if awaited := memberWithoutLeaseHolder(o, etcd, now); awaited != "" && !isStopped(o) {
 		p.Stage, p.Render, p.PollMembers = plan.StageWaitForMembers, false, true
-		p.Reason = "spec.replicas is 0; the members stop when their leases tell who has to be started again"
+		p.Reason = "spec.replicas is 0; the members stop when their Leases record which members to start again"
 		p.WaitsFor = "the first heartbeat of member " + awaited
 
 		return p

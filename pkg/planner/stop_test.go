@@ -74,7 +74,7 @@ var _ = Describe("PlanDiscard", func() {
 		o.State.Replicas, o.Pods = new(int32(0)), nil
 		o.StoreLocation = "the new store"
 		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
-		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation lies in the old store, which is used no longer, and a full snapshot comes before"))
+		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation is in the old store, which is not used any more, and a full snapshot comes before"))
 	})
 
 	It("says what to do where members wrote on after the snapshot from before the hibernation", func() {
@@ -156,13 +156,13 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("where an annotation says so", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
 		}, &state.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
-		Entry("where no member has ever served", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
-			&state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
-		Entry("where no member has ever served on volumes that came with the Etcd", func() {
+		Entry("where no member has ever been healthy", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
+			&state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever been healthy"}),
+		Entry("where no member has ever been healthy on volumes that came with the Etcd", func() {
 			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
 			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 			o.Claims[0].CreationTime = now.Add(-time.Hour)
-		}, &state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever served"}),
+		}, &state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever been healthy"}),
 		Entry("where the volumes are retained", func() { etcd.Spec.PVCRetentionPolicy = nil }, nil),
 		Entry("where there is no store", func() { etcd.Spec.Backup.Store = nil }, nil),
 		Entry("where there is no volume", func() { o.Claims[0].Exists = false }, nil),
@@ -224,7 +224,7 @@ var _ = Describe("A hibernation", func() {
 		attempts = attempts.Ended(nil, errors.New("the store is down"), now)
 		Expect(p(now).FinalSnapshot).To(Equal(&state.FinalSnapshot{
 			Generation: 4, Missing: "Failed",
-			Message: "1 attempts failed after 2 snapshots that were too old before they could be acted upon, and the volumes are kept: the store is down",
+			Message: "1 attempts failed after 2 snapshots became too old before they could be used, and the volumes are kept: the store is down",
 		}))
 	})
 })

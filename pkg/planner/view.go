@@ -87,7 +87,7 @@ func (v view) missing() string {
 		}
 	}
 	if len(sentences) == 0 {
-		return "the list of members: " + v.o.Etcd.MemberListError
+		return "the member list: " + v.o.Etcd.MemberListError
 	}
 
 	return strings.Join(sentences, "; ")
@@ -115,13 +115,13 @@ func (v view) awaitedToScaleUp(m etcdcluster.Member) string {
 func (v view) awaitedOfMember(m etcdcluster.Member) string {
 	switch {
 	case m.Endpoint == nil || !m.Endpoint.Reachable:
-		return "member " + m.Name + " to answer"
+		return "a response of member " + m.Name
 	case m.Endpoint.Learner || m.Listed != nil && m.Listed.Learner:
-		return "member " + m.Name + " to catch up and get its vote"
+		return "learner " + m.Name + " to catch up before its promotion"
 	case !m.Endpoint.Healthy:
-		return "member " + m.Name + " to serve"
+		return "member " + m.Name + " to be healthy"
 	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
-		return "member " + m.Name + " to be in the list of members"
+		return "member " + m.Name + " to be in the member list"
 	case v.mayStopForNewerURLs(m):
 		return "the heartbeat of member " + m.Name
 	case v.isConfiguredAsBefore(m), v.losesPeerTLS(m) && peers.IsRegisteredWith(m, peers.URLs(v.etcd, m, false)):
@@ -129,7 +129,7 @@ func (v view) awaitedOfMember(m etcdcluster.Member) string {
 	case v.awaitedURLs(m) != "":
 		return v.awaitedURLs(m)
 	case len(v.members) > 1 && v.isBeforeHeartbeat(m):
-		return "the heartbeat of member " + m.Name + " to tell of its new peer URLs"
+		return "the heartbeat of member " + m.Name + " with its new peer URLs"
 	default:
 		return ""
 	}
@@ -160,11 +160,11 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
 	case m.Pod == nil:
 		return "pod " + helper.PodName(etcd, m.Ordinal) + " to be created"
 	case m.Pod.Deleting:
-		return "pod " + m.Pod.Name + " to be gone, and made anew"
+		return "pod " + m.Pod.Name + " to be recreated"
 	case !m.Pod.Ready && m.Pod.WaitingReason() != "":
 		return "member " + m.Name + ": " + m.Pod.WaitingReason() + prefixHint(etcd, m.Pod)
 	case !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Learner:
-		return "member " + m.Name + " to catch up and get its vote"
+		return "learner " + m.Name + " to catch up before its promotion"
 	case !m.Pod.Ready:
 		return "pod " + m.Pod.Name + " to be ready" + prefixHint(etcd, m.Pod)
 	default:

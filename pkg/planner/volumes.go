@@ -47,9 +47,9 @@ func refuse(c etcdcluster.Claim, etcd *druidv1alpha1.Etcd, template etcdcluster.
 	case !isSameClass && *class != c.StorageClass:
 		return &plan.Refusal{Field: "spec.storageClass", Message: fmt.Sprintf("the volume of claim %s is of StorageClass %q, and no volume changes its class; set it to that", c.Name, c.StorageClass)}
 	case wanted < template.Request:
-		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volumes were made with %s, and no volume shrinks; set it to that or more", formatBytes(template.Request))}
+		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volumes have %s, and no volume shrinks; set it to that or more", formatBytes(template.Request))}
 	case wanted > template.Request && c.Requested < wanted && c.Expandable != nil && !*c.Expandable:
-		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot grow from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
+		return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the volume of claim %s cannot be expanded from %s to %s: its StorageClass %q does not exist or does not allow it (allowVolumeExpansion); set it to %s, or allow it",
 			c.Name, formatBytes(c.Requested), formatBytes(wanted), c.StorageClass, formatBytes(template.Request))}
 	default:
 		return nil
@@ -72,7 +72,7 @@ func blockedResize(o etcdcluster.Observation, rendering etcdcluster.Rendering) *
 	size := rendering.VolumeSize()
 	for _, claim := range o.Claims {
 		if isTooSmall(claim, size) && claim.RefusedSize == size {
-			return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the API server refuses to let the volume of claim %s grow from %s to %s, and is asked again each minute: %s",
+			return &plan.Refusal{Field: "spec.storageCapacity", Message: fmt.Sprintf("the API server refuses to expand the volume of claim %s from %s to %s, and the operator tries again each minute: %s",
 				claim.Name, formatBytes(claim.Requested), formatBytes(size), claim.RefusedWhy)}
 		}
 	}
@@ -109,7 +109,7 @@ func resizeVolume(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Ob
 	}
 	claim := o.Claims[i]
 	p.Stage, p.WaitsFor, p.ScaleUp = plan.StageResizeVolume, "", nil
-	p.Reason = fmt.Sprintf("the volume of claim %s grows from %s to %s in place, its pod keeps running", claim.Name, formatBytes(claim.Requested), formatBytes(size))
+	p.Reason = fmt.Sprintf("the volume of claim %s is expanded from %s to %s in use, its pod keeps running", claim.Name, formatBytes(claim.Requested), formatBytes(size))
 	p.Step = plan.ResizeClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}, Size: size}
 
 	return p, true
@@ -147,8 +147,8 @@ func resizingClaims(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 	}
 	claim := claims[0]
 	p.Stage = plan.StageResizeVolume
-	p.Reason += "; volumes grow in place"
-	p.WaitsFor = fmt.Sprintf("the volume of claim %s to grow from %s to %s", claim.Name, formatBytes(claim.Capacity), formatBytes(wanted))
+	p.Reason += "; volumes are expanded in use"
+	p.WaitsFor = fmt.Sprintf("the volume of claim %s to be expanded from %s to %s", claim.Name, formatBytes(claim.Capacity), formatBytes(wanted))
 	if claim.ResizeProblem != "" {
 		p.WaitsFor += ": " + claim.ResizeProblem
 	}
@@ -175,7 +175,7 @@ func (v view) resizeVolumes(p plan.Plan) plan.Plan {
 	}
 	p.WaitsFor = ""
 	p = v.replaceHealthy(p, *candidate)
-	p.Reason += "; its file system grows when it is mounted anew"
+	p.Reason += "; its file system is expanded at the next mount"
 
 	return p
 }
@@ -189,7 +189,7 @@ func resizeSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p p
 	p.WaitsFor = ""
 	p = replaceSinglePod(etcd, o, p, now)
 	p.Stage = plan.StageResizeVolume
-	p.Reason += "; its file system grows when it is mounted anew"
+	p.Reason += "; its file system is expanded at the next mount"
 
 	return p
 }
@@ -224,20 +224,20 @@ func (v view) replaceLostVolume(p plan.Plan, m etcdcluster.Member) (plan.Plan, b
 		p.Step = deletePod(*m.Pod)
 	case claim.Deleting:
 		p.Reason = fmt.Sprintf("%s; claim %s is being replaced", v.quorumStatus(), claim.Name)
-		p.WaitsFor = "claim " + claim.Name + " to be gone, and made anew"
+		p.WaitsFor = "claim " + claim.Name + " to be recreated"
 	case !claim.Exists && canBeMade && m.Pod.Unschedulable != "":
-		p.Reason = fmt.Sprintf("%s; pod %s has no claim, and gets one when it is made anew", v.quorumStatus(), m.Pod.Name)
+		p.Reason = fmt.Sprintf("%s; pod %s has no claim, and gets one when it is recreated", v.quorumStatus(), m.Pod.Name)
 		p.Step = deletePod(*m.Pod)
 	case loss == "":
 		return p, false
 	case !v.isMemberListKnown():
 		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.quorumStatus(), loss)
-		p.WaitsFor = "the list of members: " + v.o.Etcd.MemberListError
+		p.WaitsFor = "the member list: " + v.o.Etcd.MemberListError
 	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
 		// The volume may still hold data, although no node can use it.
 		result, gate := finalSnapshot(v.etcd, v.o, v.now, p)
 		if result == nil {
-			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; a full snapshot comes before it is given up (the annotation %s goes on without)", v.quorumStatus(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
+			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; the operator takes a full snapshot before it replaces the volume (the annotation %s skips it)", v.quorumStatus(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
 
 			return gate, true
 		}

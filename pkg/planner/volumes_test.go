@@ -55,9 +55,9 @@ var _ = Describe("Volumes", func() {
 			Expect(p().Refusal.Field).To(Equal(field))
 			Expect(p().Refusal.Message).To(ContainSubstring(message))
 		},
-		Entry("smaller", func() { size("9Gi") }, "spec.storageCapacity", "the volumes were made with 10Gi, and no volume shrinks; set it to that or more"),
+		Entry("smaller", func() { size("9Gi") }, "spec.storageCapacity", "the volumes have 10Gi, and no volume shrinks; set it to that or more"),
 		Entry("larger where their class does not allow it", func() { size("11Gi"); o.Claims[0].Expandable = new(false) },
-			"spec.storageCapacity", `the volume of claim main-main-0 cannot grow from 10Gi to 11Gi: its StorageClass "standard" does not exist or does not allow it (allowVolumeExpansion); set it to 10Gi, or allow it`),
+			"spec.storageCapacity", `the volume of claim main-main-0 cannot be expanded from 10Gi to 11Gi: its StorageClass "standard" does not exist or does not allow it (allowVolumeExpansion); set it to 10Gi, or allow it`),
 		Entry("of another class", func() { etcd.Spec.StorageClass = new("fast") }, "spec.storageClass", `of StorageClass "standard", and no volume changes its class`),
 		Entry("of no class", func() { etcd.Spec.StorageClass = new("") }, "spec.storageClass", `of StorageClass "standard"`),
 		Entry("of other claims", func() { etcd.Spec.VolumeClaimTemplate = new("other") }, "spec.volumeClaimTemplate", "the data is in volumes of claims named main, which other would leave behind; set it to main"),
@@ -87,7 +87,7 @@ var _ = Describe("Volumes", func() {
 		size("20Gi")
 		o.Claims[0].Expandable = new(true)
 		Expect(p().Step).To(Equal(plan.ResizeClaim{Meta: plan.Meta{Object: "main-main-0", UID: "claim-uid"}, Size: 20 * gibi}))
-		Expect(p().Reason).To(Equal("the volume of claim main-main-0 grows from 10Gi to 20Gi in place, its pod keeps running"))
+		Expect(p().Reason).To(Equal("the volume of claim main-main-0 is expanded from 10Gi to 20Gi in use, its pod keeps running"))
 		o.Claims[0].Requested = 20 * gibi
 		Expect(p().Step).To(Equal(plan.RecreateStatefulSet{Meta: plan.Meta{Object: "main", UID: "sts-uid"}}))
 	})
@@ -101,7 +101,7 @@ var _ = Describe("Volumes", func() {
 		It("are told of, and left as they are with their StatefulSet", func() {
 			Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("Stage", plan.StageDone)))
 			Expect(p().Outcome()).To(Equal(plan.OutcomeBlocked))
-			Expect(p().Blocked).To(MatchError("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 10Gi to 20Gi, and is asked again each minute: exceeded quota"))
+			Expect(p().Blocked).To(MatchError("spec.storageCapacity: the API server refuses to expand the volume of claim main-main-0 from 10Gi to 20Gi, and the operator tries again each minute: exceeded quota"))
 		})
 
 		It("hold back no pod", func() {
@@ -151,9 +151,9 @@ var _ = Describe("Volumes", func() {
 
 		It("are waited for", func() {
 			Expect(planNow()).To(And(HaveField("Stage", plan.StageResizeVolume), HaveField("Step", BeNil()),
-				HaveField("WaitsFor", "the volume of claim main-main-0 to grow from 10Gi to 20Gi")))
+				HaveField("WaitsFor", "the volume of claim main-main-0 to be expanded from 10Gi to 20Gi")))
 			o.Claims[0].ResizeProblem = "out of disks"
-			Expect(planNow().WaitsFor).To(Equal("the volume of claim main-main-0 to grow from 10Gi to 20Gi: out of disks"))
+			Expect(planNow().WaitsFor).To(Equal("the volume of claim main-main-0 to be expanded from 10Gi to 20Gi: out of disks"))
 			o.Claims[0].Capacity = 20 * gibi
 			Expect(planNow().Outcome()).To(Equal(plan.OutcomeDone))
 		})
@@ -173,9 +173,9 @@ var _ = Describe("Volumes", func() {
 			Expect(planNow().Step).To(BeNil(), "it may still grow by itself")
 			o.Claims[0].RemountSince = now.Add(-5*time.Minute - time.Second)
 			Expect(planNow().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
-			Expect(planNow().Reason).To(HaveSuffix("its file system grows when it is mounted anew"))
+			Expect(planNow().Reason).To(HaveSuffix("its file system is expanded at the next mount"))
 			o.Pods[0].CreationTime = now.Add(-time.Minute)
-			Expect(planNow()).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", ContainSubstring("to grow"))))
+			Expect(planNow()).To(And(HaveField("Step", BeNil()), HaveField("WaitsFor", ContainSubstring("to be expanded"))))
 		})
 	})
 

@@ -57,7 +57,7 @@ func (c *Cluster) responses() etcdcluster.EtcdResponses {
 		return etcdcluster.EtcdResponses{}
 	}
 	responses := etcdcluster.EtcdResponses{
-		Queried: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member serves",
+		Queried: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member is healthy",
 	}
 	for _, pod := range c.Objects.Pods {
 		if pod.Deleting || pod.Node == "" {

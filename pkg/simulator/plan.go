@@ -35,7 +35,7 @@ const (
 type Line struct {
 	// Stage of the plan. Empty: the generation is not planned, see Reason.
 	Stage plan.Stage
-	// Act is what is done, in words. Empty: the operator waits, or it ends.
+	// Act describes the action. Empty: the operator waits, or it ends.
 	Act string
 	// Step is the step that Act describes. Nil: none, or the manifests change.
 	Step plan.Step

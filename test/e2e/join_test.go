@@ -35,7 +35,7 @@ var _ = Describe("An Etcd that joins an existing cluster", func() {
 		ns.Create(ctx, joining)
 		ns.Eventually(ctx, joining, func(g Gomega) {
 			g.Expect(framework.Condition(joining, "Progressing")).To(And(
-				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("the existing cluster to serve at http://existing-client.")),
+				HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring("the existing cluster to be healthy at http://existing-client.")),
 			))
 		})
 		_, found := ns.FindPod(ctx, joining)

@@ -34,8 +34,8 @@ var _ = Describe("The loss of two of three volumes", func() {
 		}
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(
-				ContainSubstring("the quorum of 2 is lost for good"), ContainSubstring("claim main-main-1 does not exist"), ContainSubstring("claim main-main-2 does not exist"),
-				ContainSubstring("the data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("nothing is attempted")))
+				ContainSubstring("the quorum of 2 cannot recover"), ContainSubstring("claim main-main-1 does not exist"), ContainSubstring("claim main-main-2 does not exist"),
+				ContainSubstring("data of main-0"), ContainSubstring("newest full snapshot: 2"), ContainSubstring("the operator changes nothing")))
 			g.Expect(framework.Condition(etcd, "Ready").Status).To(BeEquivalentTo("False"))
 		})
 		Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "QuorumLost").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)

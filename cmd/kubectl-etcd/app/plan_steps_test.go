@@ -52,7 +52,7 @@ type planCase struct {
 
 var _ = Describe("plan for a cluster that the operator has created", func() {
 	const (
-		done      = "1 of 1 healthy, and the member runs the newest rendering"
+		done      = "1 of 1 healthy, and the member runs the latest rendered manifests"
 		recreated = "recreate StatefulSet main, its pods keep running"
 	)
 	var (
@@ -116,7 +116,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			steps: []any{
 				step("expand PersistentVolumeClaim main-main-0", "from 16Gi to 32Gi"),
 				step(recreated, "spec.volumeClaimTemplates of StatefulSet main cannot be changed in place"),
-				step("request gardener-resource-manager to reconcile ManagedResource druid-main", "the StatefulSet is gone although it was applied"),
+				step("request gardener-resource-manager to reconcile ManagedResource druid-main", "the StatefulSet does not exist although it was applied"),
 				"end: " + done,
 			},
 		}),
@@ -136,7 +136,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				HavePrefix("wait for pod main-0 to serve: container etcd of pod main-0 waits: ImagePullBackOff"),
+				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
 			},
 		}),
 		Entry("for a restore after a restore verification that has failed: the next verification", planCase{
@@ -151,7 +151,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				HavePrefix("wait for pod main-0 to serve: container etcd of pod main-0 waits: ImagePullBackOff"),
+				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
 			},
 		}),
 		Entry("for a restore without a restore verification: what is deleted", planCase{
@@ -161,7 +161,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			steps: []any{
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
-				HavePrefix("wait for pod main-0 to serve: container etcd of pod main-0 waits: ImagePullBackOff"),
+				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
 			},
 		}),
 	)

@@ -112,7 +112,7 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 // askAny asks the members that serve, in turn, until one does not refuse. It returns the last refusal, and an error where nobody
 // could be asked.
 func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ask func(etcdclient.Client) error) (refusal, err error) {
-	refusal = errors.New("no member serves")
+	refusal = errors.New("no member is healthy")
 	for _, pod := range o.Pods {
 		answer := o.Etcd.Endpoint(pod.Ordinal)
 		if pod.Deleting || answer == nil || !answer.Healthy {

@@ -327,7 +327,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		until(func() bool { return strings.Contains(progress(), "no room") })
 		k.RemoveNode("n2")
 		until(func() bool { return slices.Contains(acts, "delete PersistentVolumeClaim main-main-1") })
-		Expect(progress()).To(ContainSubstring("spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow"))
+		Expect(progress()).To(ContainSubstring("spec.storageCapacity: the API server refuses to expand the volume of claim main-main-0"))
 		Expect(drive.due).NotTo(BeZero(), "it is tried again")
 
 		full.full = false
@@ -360,7 +360,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
 		Expect(fixture.Record(mr).Rotation).To(HaveField("Stage", state.StagePrepared))
-		const refusal = "spec.storageCapacity: the API server refuses to let the volume of claim main-main-0 grow from 16Gi to 32Gi"
+		const refusal = "spec.storageCapacity: the API server refuses to expand the volume of claim main-main-0 from 16Gi to 32Gi"
 		Expect(progress()).To(HavePrefix(refusal))
 		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix(refusal))))
 		Expect(k.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "it is not carried out")
