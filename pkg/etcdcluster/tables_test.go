@@ -21,7 +21,7 @@ var _ = DescribeTable("Quorum",
 		Expect(etcdcluster.IsQuorate(quorum-1, size)).To(BeFalse())
 		Expect(etcdcluster.ToleranceOf(size, size)).To(Equal(size - quorum))
 	},
-	Entry("of nobody", 0, 0),
+	Entry("of no member", 0, 0),
 	Entry("of one", 1, 1),
 	Entry("of two", 2, 2),
 	Entry("of three", 3, 2),
@@ -96,8 +96,8 @@ var _ = DescribeTable("Serves",
 	Entry("a voter that answers no reads, though its pod is ready",
 		etcdcluster.Member{ClusterReachable: true, Endpoint: &etcdcluster.EndpointStatus{Reachable: true}, Pod: &etcdcluster.Pod{Ready: true}}, false),
 	Entry("a learner", etcdcluster.Member{ClusterReachable: true, Endpoint: &etcdcluster.EndpointStatus{Reachable: true, Healthy: true, Learner: true}}, false),
-	Entry("a ready pod, where nobody can be asked", etcdcluster.Member{Endpoint: &etcdcluster.EndpointStatus{}, Pod: &etcdcluster.Pod{Ready: true}}, true),
-	Entry("a pod that is not ready, where nobody can be asked", etcdcluster.Member{Pod: &etcdcluster.Pod{}}, false),
+	Entry("a ready pod, if no member can be queried", etcdcluster.Member{Endpoint: &etcdcluster.EndpointStatus{}, Pod: &etcdcluster.Pod{Ready: true}}, true),
+	Entry("a pod that is not ready, if no member can be queried", etcdcluster.Member{Pod: &etcdcluster.Pod{}}, false),
 	Entry("a pod that is being deleted", etcdcluster.Member{Pod: &etcdcluster.Pod{Ready: true, Deleting: true}}, false),
 	Entry("nothing", etcdcluster.Member{}, false),
 )
@@ -115,7 +115,7 @@ var _ = DescribeTable("MissingSecrets",
 		"Secret ca, named by f, has none of the keys bundle.crt, ca.crt"),
 	Entry("nothing when one of them is there",
 		etcdcluster.Secret{Exists: true, Keys: []string{"ca.crt"}, Uses: []helper.SecretUse{{Field: "f", AnyOf: []string{"bundle.crt", "ca.crt"}}}}),
-	Entry("what one of several uses needs", etcdcluster.Secret{Exists: true, Keys: []string{"ca.crt"}, Uses: []helper.SecretUse{{Field: "f"}, {Field: "g", Keys: []string{"x"}}}},
+	Entry("what one of multiple uses needs", etcdcluster.Secret{Exists: true, Keys: []string{"ca.crt"}, Uses: []helper.SecretUse{{Field: "f"}, {Field: "g", Keys: []string{"x"}}}},
 		"Secret ca, named by g, has no key x"),
 )
 

@@ -99,7 +99,7 @@ var _ = Describe("Against", func() {
 		Entry("other claim templates, which the resource manager drops", func(f *etcdcluster.FixedFields) { f.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main"}} }, "True", "spec.volumeClaimTemplates"),
 	)
 
-	It("asks for a StatefulSet that is gone although it was applied", func() {
+	It("requests a StatefulSet that does not exist although it was applied", func() {
 		Expect(planner.Gate(p, rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet = etcdcluster.StatefulSet{} })).Step).To(
 			Equal(plan.RequestReconcile{Meta: plan.Meta{Object: "druid-main", UID: "mr-1"}}))
 	})
@@ -110,7 +110,7 @@ var _ = Describe("Against", func() {
 		Expect(string(held.Stage)).To(Equal("Hibernate"))
 	})
 
-	It("asks for the rendering that somebody changed in the StatefulSet after it was applied", func() {
+	It("requests the rendering that a user changed in the StatefulSet after it was applied", func() {
 		repair := planner.Gate(p, rendered, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Rendering.Checksum = "" }))
 		Expect(repair.Step).To(Equal(plan.RequestReconcile{Meta: plan.Meta{Object: "druid-main", UID: "mr-1"}}))
 		Expect(string(repair.Stage)).To(Equal("Apply"))

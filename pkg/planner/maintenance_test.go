@@ -22,7 +22,7 @@ var _ = DescribeTable("A move to another store, of the lease of a cluster",
 	Entry("leaves alone one of another Etcd of the same name", etcdcluster.Lease{Exists: true, OwnerUID: "another", Store: "old"}, true, planner.LeaseUnchanged),
 	Entry("notes the store on one of before", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid"}, false, planner.LeaseStoreRecorded),
 	Entry("believes in the old store while a member may write there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, false, planner.LeaseUnchanged),
-	Entry("forgets the old store when nobody writes there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseReset),
+	Entry("resets the Lease of the old store when no member writes there", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "old"}, true, planner.LeaseReset),
 	Entry("leaves alone one of the new store", etcdcluster.Lease{Exists: true, OwnerUID: "etcd-uid", Store: "new"}, true, planner.LeaseUnchanged),
 )
 
@@ -36,5 +36,5 @@ var _ = DescribeTable("A move to another store wants a full snapshot there",
 	Entry("once all members use it", "old", true, true),
 	Entry("and not before", "old", false, false),
 	Entry("and not after the lease of deltas has become that of the new store", "new", true, false),
-	Entry("and not where nobody knows of an old one", "", true, false),
+	Entry("and not if no old one is known", "", true, false),
 )

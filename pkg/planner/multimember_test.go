@@ -21,7 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-var _ = Describe("PlanFor of several members", func() {
+var _ = Describe("For multiple members", func() {
 	var (
 		now  = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		etcd *druidv1alpha1.Etcd
@@ -51,14 +51,14 @@ var _ = Describe("PlanFor of several members", func() {
 	})
 
 	p := func() plan.Plan { return planner.For(etcd, o, now) }
-	// silent makes a member neither answer nor pass its probe.
+	// unreachable makes a member neither respond nor pass its probe.
 	unreachable := func(ordinal int) {
 		o.Pods[ordinal].Ready, o.Pods[ordinal].ContainersReady = false, false
 		o.Etcd.Members[ordinal] = etcdcluster.EndpointStatus{Ordinal: ordinal}
 	}
 	unlisted := func() { o.Etcd.MemberList, o.Etcd.MemberListError = nil, "timeout" }
 
-	It("is done when all serve and run the latest rendered manifests", func() {
+	It("is done when all are healthy and run the latest rendered manifests", func() {
 		Expect(p().Outcome()).To(Equal(plan.OutcomeDone), p().WaitsFor)
 	})
 
@@ -77,7 +77,7 @@ var _ = Describe("PlanFor of several members", func() {
 		o.Etcd.MemberList[2].Name = "main-4"
 		Expect(p().ScaleUp).To(BeNil(), p().Reason)
 		etcd.Spec.Replicas, o.Etcd.MemberList[2].Name = 3, "main-3"
-		Expect(p().ScaleUp).To(BeNil(), "the spec asks for no other")
+		Expect(p().ScaleUp).To(BeNil(), "the spec requests no other")
 	})
 
 	It("runs a member that has joined before and never ran, as the next one", func() {
@@ -108,7 +108,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(p().Step).To(Equal(plan.MoveLeader{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, To: 0xa1, ToName: "main-0"}))
 	})
 
-	DescribeTable("does not touch a pod that serves",
+	DescribeTable("does not replace the pod of a healthy member",
 		func(change func(), waitsFor string) {
 			o.Pods[1].RevisionHash = "old"
 			change()
@@ -125,7 +125,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[2].ReadyChangedAt = now.Add(-10 * time.Second)
 			o.Etcd.MemberList[2].PeerURLs = []string{"https://elsewhere:2380"}
 		}, "advertise"),
-		Entry("while another's heartbeat does not tell of its peer URLs", func() {
+		Entry("while the heartbeat of another has not its peer URLs", func() {
 			o.Pods[2].CreationTime = now.Add(-time.Minute)
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
 		}, "heartbeat of member main-2"),
@@ -140,19 +140,19 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("while the members are of two clusters", func() { o.Etcd.Members[2].ClusterID = 2 }, "main-2 of cluster 2"),
 	)
 
-	It("does not wait for the heartbeat of a member that has run for long, which may tell of what it read later", func() {
+	It("does not wait for the heartbeat of a member that has run for long, which may be about a later configuration", func() {
 		o.Pods[1].RevisionHash = "old"
 		o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(true)}}
 		Expect(p().Step).To(HaveField("Object", "main-1"), p().WaitsFor)
 	})
 
-	DescribeTable("replaces a pod that serves although others of an older template",
+	DescribeTable("replaces the pod of a healthy member although others of an older template",
 		func(change func()) {
 			o.Pods[0].RevisionHash, o.Pods[1].RevisionHash, o.Pods[2].RevisionHash = "old", "old", "old"
 			change()
 			Expect(p().Step).To(Equal(plan.EvictPod{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}}), p().WaitsFor)
 			o.Pods[2].CreationTime = now.Add(-time.Minute)
-			Expect(p().Step).To(BeNil(), "its sidecar may be about to settle its peer URLs, and to stop it for that")
+			Expect(p().Step).To(BeNil(), "its sidecar may be about to register its peer URLs, and to stop etcd for that")
 		},
 		Entry("do not advertise a new port", func() { etcd.Spec.Etcd.ServerPort = new(int32(2381)) }),
 		Entry("do not advertise new additional peer URLs", func() {
@@ -163,7 +163,7 @@ var _ = Describe("PlanFor of several members", func() {
 		}),
 	)
 
-	It("has a member known by its own URLs where its sidecar left that undone, before it touches another", func() {
+	It("registers the own peer URLs of a member if its sidecar did not, before it replaces another", func() {
 		o.Pods[1].RevisionHash = "old"
 		o.Etcd.MemberList[2].PeerURLs = []string{"https://main-2.main-peer.demo.svc:2380"}
 		Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}, Member: 0xa3, URLs: []string{"http://main-2.main-peer.demo.svc:2380"}}))
@@ -196,13 +196,13 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(p().Step).To(HaveField("Object", "main-2"))
 		})
 
-		It("are replaced although their heartbeat tells of the new URLs already", func() {
+		It("are replaced although their heartbeat already has the new URLs", func() {
 			plainly(2)
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-2", TLSEnabled: new(false)}}
 			Expect(p().Step).NotTo(BeNil(), p().WaitsFor)
 		})
 
-		It("are known without before they are deleted, where they do not serve", func() {
+		It("are registered without TLS before they are deleted, if they are not healthy", func() {
 			unreachable(1)
 			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, Member: 0xa2, URLs: []string{"http://main-1.main-peer.demo.svc:2380"}}))
 			plainly(1)
@@ -229,7 +229,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[1].CreationTime = now.Add(-time.Minute)
 			Expect(p().Step).To(Equal(plan.UpdatePeerURLs{Meta: plan.Meta{Object: "main-1", UID: "uid-of-main-1"}, Member: 0xa2, URLs: []string{"http://main-1.main-peer.demo.svc:2380"}}))
 			o.Pods[1].Containers[0].State = "Waiting"
-			Expect(p().Step).To(BeNil(), "nobody is there to be found")
+			Expect(p().Step).To(BeNil(), "there is no other member to connect to")
 		})
 
 		DescribeTable("are known without only after their sidecars",
@@ -240,15 +240,15 @@ var _ = Describe("PlanFor of several members", func() {
 				Expect(p().WaitsFor).To(Equal(waitsFor))
 				Expect(p().Step == nil).To(Equal(waitsFor != ""), p().Reason)
 			},
-			Entry("have settled their peer URLs, which no lease tells", func() {}, "the heartbeat of member main-1"),
-			Entry("have, while the lease tells of one that ran before", func() {
+			Entry("have registered their peer URLs, which no Lease records", func() {}, "the heartbeat of member main-1"),
+			Entry("have, while the Lease is that of the previous pod", func() {
 				o.MemberLeases = []etcdcluster.Lease{{Name: "main-1", RenewTime: now.Add(-time.Minute)}}
 			}, "the heartbeat of member main-1"),
 			Entry("have written the lease", func() { o.MemberLeases = []etcdcluster.Lease{{Name: "main-1", RenewTime: now.Add(-time.Second)}} }, ""),
 			Entry("have had the time to, as one that writes no leases", func() { o.Pods[1].ReadyChangedAt = now.Add(-time.Minute) }, ""),
 		)
 
-		It("are known by https again when they keep them after all", func() {
+		It("are registered with https again when they keep them after all", func() {
 			plainly(1)
 			o.StatefulSet.UpdateRevision = "old"
 			Expect(p().Step).To(HaveField("URLs", []string{"https://main-1.main-peer.demo.svc:2380"}))
@@ -265,7 +265,7 @@ var _ = Describe("PlanFor of several members", func() {
 		}
 		BeforeEach(func() { registeredWith(true, true, true) })
 
-		DescribeTable("lets members change that can be told",
+		DescribeTable("lets members change whose peer URLs can be registered",
 			func(change func()) {
 				change()
 				Expect(bound()).To(BeNil())
@@ -279,11 +279,11 @@ var _ = Describe("PlanFor of several members", func() {
 			Entry("when the sidecar of one that has just become ready has renewed its lease", func() { o.Pods[0].ReadyChangedAt, o.MemberLeases[0].RenewTime = now, now }),
 			Entry("while a quorum does, and the third goes", func() { o.Pods[0].Ready, o.Pods[0].CreationTime, o.Pods[0].Deleting = false, now, true }),
 			Entry("of which there never were several", func() { o.State.Size, o.State.Replicas, o.Pods = 1, new(int32(1)), nil }),
-			Entry("that somebody else runs", func() {
+			Entry("that are managed externally", func() {
 				etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
 			}),
-			Entry("of which nothing tells how they know each other", func() { o.MemberLeases, o.Pods = nil, nil }),
-			Entry("of which the first was restarted without, and grows before its heartbeat says so", func() {
+			Entry("of which no Lease records the registered peer URLs", func() { o.MemberLeases, o.Pods = nil, nil }),
+			Entry("of which the first was restarted without, and is scaled up before its heartbeat", func() {
 				o.State.Replicas, o.Pods = new(int32(2)), o.Pods[:1]
 				registeredWith(true)
 			}),
@@ -301,7 +301,7 @@ var _ = Describe("PlanFor of several members", func() {
 				Expect(bound()).To(HaveValue(BeFalse()))
 			},
 			Entry("while too few serve", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }),
-			Entry("while a quorum is on its way out", func() { o.Pods[0].Deleting, o.Pods[1].Deleting = true, true }),
+			Entry("while a quorum is being deleted", func() { o.Pods[0].Deleting, o.Pods[1].Deleting = true, true }),
 			Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }),
 			Entry("when they wake up", func() { o.Pods, o.State.Replicas = nil, new(int32(0)) }),
 		)
@@ -326,7 +326,7 @@ var _ = Describe("PlanFor of several members", func() {
 			}),
 		)
 
-		It("stays with what was rendered where as many are known by one as by the other", func() {
+		It("keeps the rendered mode if as many members are registered with one as with the other", func() {
 			o.Pods[0].Ready, o.Pods[1].Ready = false, false
 			registeredWith(false, true)
 			o.StatefulSet.TLS.PeerCA = "peer-ca"
@@ -356,7 +356,7 @@ var _ = Describe("PlanFor of several members", func() {
 				o.StatefulSet.TLS.PeerCA = "peer-ca"
 				Expect(bound()).To(HaveValue(BeTrue()), "none is replaced yet")
 				o.Pods[0].Deleting = true
-				Expect(bound()).To(HaveValue(BeTrue()), "the first is on its way out")
+				Expect(bound()).To(HaveValue(BeTrue()), "the first is being deleted")
 				become(true, 0, 1)
 				Expect(bound()).To(HaveValue(BeTrue()), "two are replaced")
 				o.Pods[2].Containers[0].State = "Waiting"
@@ -367,7 +367,7 @@ var _ = Describe("PlanFor of several members", func() {
 				Expect(peers.PinnedTLS(etcd, o, now.Add(2*time.Minute))).To(HaveValue(BeFalse()), "and then the first again")
 			})
 
-			// rendered is the mode that each of several reconciliations renders.
+			// rendered is the mode that each of multiple reconciliations renders.
 			rendered := func() []bool {
 				var modes []bool
 				for range 5 {
@@ -415,7 +415,7 @@ var _ = Describe("PlanFor of several members", func() {
 				Entry("while too few are there", func() { o.Pods = o.Pods[:1] }),
 				Entry("while the nodes of too many are cut off", func() { o.Pods[1].ContainersReady, o.Pods[2].ContainersReady = true, true }),
 				Entry("where all leases say the same", func() { registeredWith(false, false, false) }),
-				Entry("where one that has certificates stopped to serve a moment ago", func() {
+				Entry("where one that has certificates became unhealthy a moment ago", func() {
 					o.StatefulSet.TLS.PeerCA = "peer-ca"
 					become(true, 0)
 					o.Pods[1].ReadyChangedAt = now
@@ -432,7 +432,7 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 	})
 
-	It("tells of voters whose leases do not know them", func() {
+	It("returns the voting members without a Lease holder", func() {
 		o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:Leader"}, {Name: "main-1"}, {Name: "main-2"}}
 		voters := func() []etcdcluster.Member { return planner.VotersWithoutLeaseHolder(etcd, o) }
 		Expect(voters()).To(HaveExactElements(HaveField("Listed.ID", BeEquivalentTo(0xa2)), HaveField("Listed.ID", BeEquivalentTo(0xa3))))
@@ -441,7 +441,7 @@ var _ = Describe("PlanFor of several members", func() {
 		o.MemberLeases = o.MemberLeases[:2]
 		Expect(voters()).To(BeEmpty(), "there is no lease to write into")
 		o.Etcd.MemberList[1].Learner, o.Pods = false, o.Pods[:1]
-		Expect(voters()).To(BeEmpty(), "nobody runs it")
+		Expect(voters()).To(BeEmpty(), "it has no pod")
 	})
 
 	DescribeTable("has members hibernate",
@@ -452,15 +452,15 @@ var _ = Describe("PlanFor of several members", func() {
 			change()
 			Expect(p().WaitsFor).To(Equal(waitsFor))
 			Expect(p().Render).To(Equal(waitsFor != "the first heartbeat of member main-2"))
-			Expect(p().PollMembers).NotTo(Equal(p().Render), "nobody watches for heartbeats")
+			Expect(p().PollMembers).NotTo(Equal(p().Render), "no watch reports heartbeats")
 		},
-		Entry("when their leases tell of the newest", func() {}, "the first heartbeat of member main-2"),
+		Entry("when their Leases have a holder", func() {}, "the first heartbeat of member main-2"),
 		Entry("when they do", func() { o.MemberLeases[2].Holder = "a3:Member" }, "pod main-0 to be gone"),
 		Entry("although one does not come to it in two minutes", func() { o.Pods[2].CreationTime = now.Add(-2 * time.Minute) }, "pod main-0 to be gone"),
 		Entry("when they do that of one whose sidecar has just stopped it", func() { o.Pods[2].Containers[0].State = "Terminated" }, "the first heartbeat of member main-2"),
 		Entry("although one never started", func() { o.Pods[2].Containers[0].State = "Waiting" }, "pod main-0 to be gone"),
-		Entry("although one is on its way out", func() { o.Pods[2].Deleting = true }, "pod main-0 to be gone"),
-		Entry("whatever leases tell, once they are stopped", func() { o.State.Replicas = new(int32(0)) }, "pod main-0 to be gone"),
+		Entry("although one is being deleted", func() { o.Pods[2].Deleting = true }, "pod main-0 to be gone"),
+		Entry("whatever the Leases record, once they are stopped", func() { o.State.Replicas = new(int32(0)) }, "pod main-0 to be gone"),
 	)
 
 	DescribeTable("keeps the port between members that was rendered",
@@ -473,7 +473,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(effective).To(HaveValue(BeEquivalentTo(cmp.Or(bound, 2381))))
 			Expect(etcd.Spec.Etcd.ServerPort).To(HaveValue(BeEquivalentTo(2381)), "the Etcd itself stays as it is")
 		},
-		Entry("but not while a quorum serves", func() { o.Pods[0].Ready = false }, 0),
+		Entry("but not while a quorum is healthy", func() { o.Pods[0].Ready = false }, 0),
 		Entry("while they have no quorum", func() { o.Pods[0].Ready, o.Pods[1].Ready = false, false }, 2380),
 		Entry("while they start at it", func() {
 			for ordinal := range 3 {
@@ -495,11 +495,11 @@ var _ = Describe("PlanFor of several members", func() {
 			}
 		}, 2380),
 		Entry("while they hibernate, or are about to", func() { etcd.Spec.Replicas = 0 }, 2380),
-		Entry("but not of a single member, which nobody has to find", func() { o.State.Size, etcd.Spec.Replicas, o.Pods = 1, 1, nil }, 0),
-		Entry("but not where somebody else runs the pods", func() {
+		Entry("but not of a single member, which has no peers", func() { o.State.Size, etcd.Spec.Replicas, o.Pods = 1, 1, nil }, 0),
+		Entry("but not if the pods are managed externally", func() {
 			etcd.Spec.ExternallyManagedMemberAddresses, o.Pods = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, nil
 		}, 0),
-		Entry("but not where nobody knows it", func() { o.StatefulSet.PeerPort, o.Pods = 0, nil }, 0),
+		Entry("but not if it is unknown", func() { o.StatefulSet.PeerPort, o.Pods = 0, nil }, 0),
 	)
 
 	It("does not wait for a member of an older template to advertise the port of the spec", func() {
@@ -522,7 +522,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(p().Step).To(BeAssignableToTypeOf(plan.EvictPod{}), p().WaitsFor)
 	})
 
-	It("renders nothing while the spec asks for other peer URLs, and the sidecar of a member has not registered the current ones", func() {
+	It("renders nothing while the spec requests other peer URLs, and the sidecar of a member has not registered the current ones", func() {
 		o.PeerChangePending = true
 		Expect(p().Render).To(BeTrue())
 		o.Pods[2].ReadyChangedAt = now.Add(-time.Minute + time.Second)
@@ -537,7 +537,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(p().WaitsFor).To(Equal("one cluster ID for all members: main-0 and main-1 of cluster 1, main-2 of cluster 2"))
 	})
 
-	DescribeTable("replaces an outdated pod that does not serve",
+	DescribeTable("replaces the outdated pod of an unhealthy member",
 		func(change func(), replaced bool) {
 			o.Pods[2].RevisionHash = "old"
 			unreachable(2)
@@ -547,10 +547,10 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("by deleting it", func() {}, true),
 		Entry("also while an EtcdOpsTask defragments members", func() { o.Defragmentation = "shrink" }, true),
 		Entry("but not one of which only the API server says so: its node is cut off", func() { o.Pods[2].ContainersReady = true }, false),
-		Entry("but not where a member serves, which takes more than are seen", func() { unreachable(1) }, false),
+		Entry("but not if a member is healthy, which needs more than are reachable", func() { unreachable(1) }, false),
 	)
 
-	Describe("where nobody serves", func() {
+	Describe("if no member is healthy", func() {
 		BeforeEach(func() {
 			for ordinal := range 3 {
 				unreachable(ordinal)
@@ -566,14 +566,14 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(p().Step).To(HaveField("Object", "main-1"))
 		})
 
-		It("leaves a pod alone that became unready a moment ago: nobody serves during an election either", func() {
+		It("keeps a pod that became unready a moment ago: no member is healthy during an election either", func() {
 			o.Pods[0].RevisionHash, o.Pods[0].ReadyChangedAt = "old", now.Add(-30*time.Second)
 			Expect(p().Step).To(BeNil())
 			o.Pods[0].Containers[0].State = "Waiting"
 			Expect(p().Step).NotTo(BeNil(), "it does not even run")
 		})
 
-		It("tells that the quorum is lost", func() {
+		It("reports that the quorum is lost", func() {
 			Expect(string(p().Stage)).To(Equal("QuorumLost"))
 			Expect(p().Reason).To(Equal("0 of 3 healthy, fewer than the quorum of 2; the operator changes nothing"))
 		})
@@ -583,7 +583,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(p().Step).To(BeNil())
 		})
 
-		It("tells what is left when the quorum is lost for good", func() {
+		It("reports what is left when the quorum cannot recover", func() {
 			o.Claims[1].Lost = true
 			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
 			Expect(p().Reason).To(ContainSubstring("cannot recover: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
@@ -591,7 +591,7 @@ var _ = Describe("PlanFor of several members", func() {
 		})
 	})
 
-	DescribeTable("replaces the claim of a member that does not serve",
+	DescribeTable("replaces the claim of an unhealthy member",
 		func(change func(), replaced bool) {
 			unreachable(2)
 			change()
@@ -604,7 +604,7 @@ var _ = Describe("PlanFor of several members", func() {
 		Entry("when its volume is gone", func() { o.Claims[2].Lost = true }, true),
 		Entry("when the node of its volume is gone", func() { o.Nodes = []etcdcluster.Node{{Name: "n2"}} }, true),
 		Entry("when the node of its volume is out of service", func() { o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true, OutOfService: true}} }, true),
-		Entry("when its node is gone, so that nobody says any more that its pod is not ready", func() {
+		Entry("when its node is gone, so that no kubelet reports that its pod is not ready", func() {
 			o.Nodes = []etcdcluster.Node{{Name: "n2"}}
 			o.Pods[2].Ready, o.Pods[2].ContainersReady = true, true
 		}, true),
@@ -613,7 +613,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true}}
 		}, false),
 		Entry("but not while the node exists", func() { o.Nodes = []etcdcluster.Node{{Name: "n2", Exists: true}} }, false),
-		Entry("but not when nobody looked for the node", func() {}, false),
+		Entry("but not when the node was not observed", func() {}, false),
 		Entry("but not while one of two nodes of the volume exists", func() {
 			o.Claims[2].Nodes = []string{"n2", "n3"}
 			o.Nodes = []etcdcluster.Node{{Name: "n2"}, {Name: "n3", Exists: true}}
@@ -623,7 +623,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Claims[2].Lost = true
 			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionClaims, Message: "timeout"}}
 		}, false),
-		Entry("but not of one that serves", func() {
+		Entry("but not of a healthy one", func() {
 			o.Claims[1].Lost = true
 		}, false),
 	)
@@ -637,7 +637,7 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Pods[2].Ready, o.Pods[2].ContainersReady = false, false
 		})
 
-		It("gives it its vote", func() {
+		It("promotes it", func() {
 			Expect(p().Step).To(Equal(plan.PromoteMember{Meta: plan.Meta{Object: "main-2", UID: "uid-of-main-2"}, Member: 0xa3}))
 			Expect(p().Reason).To(Equal("2 of 2 healthy; main-2 has caught up, and its promotion results in 3 of 3 healthy: allowed"))
 		})
@@ -654,7 +654,7 @@ var _ = Describe("PlanFor of several members", func() {
 					o.Etcd.Members[i].RaftIndex, o.Etcd.Members[i].RaftAppliedIndex = 5, 0
 				}
 			}),
-			Entry("while a voter does not serve", func() { unreachable(1) }),
+			Entry("while a voting member is not healthy", func() { unreachable(1) }),
 			Entry("while it does not answer", func() { unreachable(2) }),
 			Entry("while its pod goes", func() { o.Pods[2].Deleting = true }),
 			Entry("while there is no leader", func() {
@@ -673,17 +673,17 @@ var _ = Describe("PlanFor of several members", func() {
 		Expect(p().PollMembers).To(BeTrue())
 	})
 
-	Describe("that grows", func() {
+	Describe("that is scaled up", func() {
 		BeforeEach(func() { etcd.Spec.Replicas = 5 })
 
-		It("does not wait for a member that serves to be behind the Service, as long as one is", func() {
+		It("does not wait for the pod of a healthy member to be ready, if another one is", func() {
 			o.Pods[1].Ready, o.Pods[2].Ready = false, false
 			Expect(p().ScaleUp).NotTo(BeNil())
 			o.Pods[0].Ready = false
-			Expect(p().ScaleUp).To(BeNil(), "who joins would find nobody")
+			Expect(p().ScaleUp).To(BeNil(), "a member that joins would find no other")
 		})
 
-		It("lets one member join, and remembers the size that it grows to", func() {
+		It("lets one member join, and records the final size", func() {
 			Expect(p().ScaleUp).To(Equal(&plan.Size{Replicas: 4, ClusterSize: 5}))
 			Expect(p().ScaledUp()).To(And(HaveField("Replicas", int32(4)), HaveField("ClusterSize", int32(5)), HaveField("ScaleUp", BeNil())))
 			Expect(p().Replicas).To(BeEquivalentTo(3), "until the cluster shows what was rendered for three")
@@ -695,8 +695,8 @@ var _ = Describe("PlanFor of several members", func() {
 				Expect(p().ScaleUp).To(BeNil())
 				Expect(p().Replicas).To(BeEquivalentTo(3))
 			},
-			Entry("while a member does not serve", func() { unreachable(2) }),
-			Entry("while a learner of somebody else is there", func() {
+			Entry("while a member is not healthy", func() { unreachable(2) }),
+			Entry("while there is a learner of another cluster member", func() {
 				o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: 0xb1, Name: "stranger", Learner: true})
 			}),
 			Entry("without a list of members", unlisted),
@@ -708,7 +708,7 @@ var _ = Describe("PlanFor of several members", func() {
 			Expect(p().ScaleUp).NotTo(BeNil())
 		})
 
-		It("does not shrink to what somebody scaled the StatefulSet to", func() {
+		It("does not scale down to what a user scaled the StatefulSet to", func() {
 			o.StatefulSet.SpecReplicas = 1
 			Expect(p().Replicas).To(BeEquivalentTo(3))
 		})
@@ -727,22 +727,22 @@ var _ = Describe("PlanFor of several members", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1", Holder: "a2:1:Member"}, {Name: "main-2", Holder: "a3:1:Member"}}
 		}, "WakeUp", 3, 3),
-		Entry("on claims, where leases tell nothing", func() {
+		Entry("on claims, if no Lease has a holder", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
 		}, "WakeUp", 3, 3),
-		Entry("on claims, where leases tell nothing and the first claim is lost", func() {
+		Entry("on claims, if no Lease has a holder and the first claim is lost", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0}, {Ordinal: 1, Exists: true}, {Ordinal: 2, Exists: true}}
 		}, "WakeUp", 3, 3),
-		Entry("on claims, where leases tell nothing and one in the middle is lost", func() {
+		Entry("on claims, if no Lease has a holder and one in the middle is lost", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 		}, "WakeUp", 3, 3),
-		Entry("not where leases tell nothing, and those without data could form another cluster", func() {
+		Entry("not if no Lease has a holder, and those without data could form another cluster", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 		}, "QuorumLost", 0, 0),
-		Entry("not where leases tell nothing, and the volume of the first exists no more", func() {
+		Entry("not if no Lease has a holder, and the volume of the first exists no more", func() {
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true, Lost: true}, {Ordinal: 1}, {Ordinal: 2, Exists: true}}
 		}, "QuorumLost", 0, 0),
-		Entry("with the members that have joined, where it fell asleep while it grew", func() {
+		Entry("with the members that have joined, if it hibernated while it was scaled up", func() {
 			o.State.Size = 3
 			o.Claims = []etcdcluster.Claim{{Ordinal: 0, Exists: true}, {Ordinal: 1, Exists: true}, {Ordinal: 2}}
 			o.MemberLeases = []etcdcluster.Lease{{Name: "main-0", Holder: "a1:1:Leader"}, {Name: "main-1"}}

@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
-var _ = Describe("Traces of several members", func() {
+var _ = Describe("Traces of multiple members", func() {
 	created := func(replicas int32, change ...func(*druidv1alpha1.Etcd)) *scenario {
 		GinkgoHelper()
 		s := newScenario(replicas, change...)
@@ -37,7 +37,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-created")
 	})
 
-	DescribeTable("grows from one member to three",
+	DescribeTable("scales up from one member to three",
 		func(golden string, change ...func(*druidv1alpha1.Etcd)) {
 			s := created(1, change...)
 			s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
@@ -49,7 +49,7 @@ var _ = Describe("Traces of several members", func() {
 		Entry("without a store, before its restart", "one-to-three-without-store"),
 	)
 
-	It("keeps one lineage where the etcd of the first member is killed at any time while it grows, the third member being unschedulable for long", func() {
+	It("keeps one lineage where the etcd of the first member is killed at any time during the scale-up, the third member being unschedulable for long", func() {
 		for tick := range 40 {
 			s := created(1, withStore)
 			s.Nodes = s.Nodes[:2]
@@ -63,7 +63,7 @@ var _ = Describe("Traces of several members", func() {
 		}
 	})
 
-	It("switches peer TLS on before it grows", func() {
+	It("switches peer TLS on before it is scaled up", func() {
 		s := created(1, withStore)
 		s.inject("spec.replicas becomes 3, and peer TLS is switched on", func() {
 			s.Etcd.Spec.Replicas = 3
@@ -74,7 +74,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("one-to-three-with-peer-tls")
 	})
 
-	It("grows from three members to five", func() {
+	It("scales up from three members to five", func() {
 		s := created(3)
 		s.inject("spec.replicas becomes 5", func() { s.Etcd.Spec.Replicas = 5 })
 		s.run()
@@ -82,7 +82,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-to-five")
 	})
 
-	It("replaces followers, then the leader after it handed over", func() {
+	It("replaces followers, then the leader after it transferred its leadership", func() {
 		s := created(3)
 		s.inject("the image becomes v2", func() { s.image = "v2" })
 		s.run()
@@ -98,7 +98,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-eviction-refused")
 	})
 
-	It("replaces pods that do not serve before others", func() {
+	It("replaces pods of unhealthy members before others", func() {
 		s := created(3)
 		s.inject("pod main-2 cannot start again, and the image becomes v2", func() {
 			s.SetImageBroken("v1-broken", true)
@@ -122,7 +122,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-two-unready-pods")
 	})
 
-	It("waits for a pod of the newest template that does not get ready, whoever else is not ready", func() {
+	It("waits for a pod of the newest template that does not get ready, also if others are not ready", func() {
 		s := created(3)
 		s.inject("the sidecars of all members do not start again, and the image becomes v2, which is broken", func() {
 			for _, pod := range s.Objects.Pods {
@@ -168,7 +168,7 @@ var _ = Describe("Traces of several members", func() {
 		s.inject("the image becomes v2, which works", func() { s.image = "v2" })
 		s.run()
 		s.expectDone()
-		s.expectGolden("three-nobody-serves")
+		s.expectGolden("three-no-member-healthy")
 	})
 
 	It("replaces the only pod where the first image never worked and the cluster never formed", func() {
@@ -231,7 +231,7 @@ var _ = Describe("Traces of several members", func() {
 		s.StrictPorts = true
 		s.inject("spec.etcd.serverPort becomes 2381", func() { s.Etcd.Spec.Etcd.ServerPort = new(int32(2381)) })
 		s.runUntil(func() bool { return s.steps["EvictPod"] > 0 })
-		s.inject("spec.replicas becomes 0 before the first has told of it", func() { s.Etcd.Spec.Replicas = 0 })
+		s.inject("spec.replicas becomes 0 before the first has a heartbeat", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
 		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
 		s.run()
@@ -255,7 +255,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-hibernated-while-peer-tls-goes")
 	})
 
-	It("has members known by https again where peer TLS is not switched off after all", func() {
+	It("registers https peer URLs again if peer TLS is not switched off after all", func() {
 		s := created(3, withPeerTLS)
 		s.inject("peer TLS is switched off, and a drain is under way", func() { s.Etcd.Spec.Etcd.PeerUrlTLS = nil; s.RefuseEvictions(5) })
 		s.runFor(5)
@@ -292,7 +292,7 @@ var _ = Describe("Traces of several members", func() {
 		id := s.Member(2).ID
 		s.inject("node n3 is cut off", func() { s.PartitionNode("n3", true) })
 		s.run()
-		s.inject("node n3 is back", func() { s.PartitionNode("n3", false) })
+		s.inject("node n3 recovers", func() { s.PartitionNode("n3", false) })
 		s.run()
 		s.expectDone()
 		Expect(s.Member(2).ID).To(Equal(id))
@@ -316,7 +316,7 @@ var _ = Describe("Traces of several members", func() {
 		s.inject("the store goes down, and node n3 is gone", func() { s.Store.Down = true; s.RemoveNode("n3") })
 		s.runFor(30)
 		Expect(s.steps).NotTo(HaveKey("ReplaceClaim"))
-		s.inject("the store comes back", func() { s.Store.Down = false })
+		s.inject("the store recovers", func() { s.Store.Down = false })
 		s.run()
 		s.expectDone()
 		s.expectGolden("three-node-gone-with-store")
@@ -359,7 +359,7 @@ var _ = Describe("Traces of several members", func() {
 		s.expectGolden("three-made-again-with-too-few-claims")
 	})
 
-	It("starts nothing of a cluster that is made again with fewer members than have left claims, until it is as large as it was", func() {
+	It("starts nothing of a cluster that is recreated with fewer members than there are claims of the previous one, until it has the previous size", func() {
 		s := created(3)
 		s.Store.Keys = 100
 		s.inject("the Etcd is deleted and its claims stay, and it is made again with one member", func() { s.Etcd.Spec.Replicas = 1; s.RecreateEtcd() })
@@ -382,7 +382,7 @@ var _ = Describe("Traces of several members", func() {
 		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Stage).To(BeEquivalentTo("WakeUp"))
 	})
 
-	It("starts no five members where three are asked for and five have left claims", func() {
+	It("starts no five members if three are requested and there are claims of five", func() {
 		s := created(5)
 		s.Etcd.Spec.Replicas = 3
 		s.RecreateEtcd()
@@ -391,7 +391,7 @@ var _ = Describe("Traces of several members", func() {
 		Expect(p.WaitsFor).To(HavePrefix("spec.replicas to be 5, or main-main-3 and main-main-4 to be deleted"))
 	})
 
-	It("restores a single member from the store over claims of three, once a person asks for it", func() {
+	It("restores a single member from the store over claims of three, once a user requests it", func() {
 		s := created(3, withStore)
 		s.Store.Keys = 100
 		s.RenewLeases()
@@ -418,14 +418,14 @@ var _ = Describe("Traces of several members", func() {
 		s := created(3)
 		s.inject("nodes n2 and n3 are cut off", func() { s.PartitionNode("n2", true); s.PartitionNode("n3", true) })
 		s.run()
-		s.inject("both are back", func() { s.PartitionNode("n2", false); s.PartitionNode("n3", false) })
+		s.inject("both recover", func() { s.PartitionNode("n2", false); s.PartitionNode("n3", false) })
 		s.run()
 		s.expectDone()
 		Expect(s.steps).NotTo(HaveKey("DeletePod"))
 		s.expectGolden("three-quorum-lost-for-a-while")
 	})
 
-	It("attempts nothing when the quorum is lost for good, and tells what is left", func() {
+	It("changes nothing when the quorum cannot recover, and reports what is left", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
@@ -435,7 +435,7 @@ var _ = Describe("Traces of several members", func() {
 	})
 })
 
-var _ = Describe("Traces of volumes and faults beside the spec", func() {
+var _ = Describe("Traces of volumes and faults", func() {
 	var s *scenario
 
 	BeforeEach(func() {
@@ -453,7 +453,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		}
 	}
 
-	It("lets volumes grow in place, and then makes the StatefulSet anew around its pods", func() {
+	It("expands volumes in use, and then recreates the StatefulSet without its pods", func() {
 		pods := s.Objects.Pods
 		s.inject("spec.storageCapacity becomes 20Gi", capacity("20Gi"))
 		s.run()
@@ -464,10 +464,10 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 			Expect(s.Objects.Claims[i].Requested).To(BeEquivalentTo(20 << 30))
 		}
 		Expect(s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates[0].Request).To(BeEquivalentTo(20 << 30))
-		s.expectGolden("three-volumes-grow")
+		s.expectGolden("three-volumes-expanded")
 	})
 
-	It("mounts volumes anew, one after the other and the leader's last, whose file systems cannot grow while they are used", func() {
+	It("mounts volumes again, one after the other and the leader's last, whose file systems cannot be expanded in use", func() {
 		s.OfflineExpansion, s.idleTicks = true, 100
 		pods := slices.Clone(s.Objects.Pods)
 		s.inject("spec.storageCapacity becomes 20Gi", capacity("20Gi"))
@@ -478,10 +478,10 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 			Expect(pod.UID).NotTo(Equal(pods[i].UID))
 			Expect(s.Objects.Claims[i].Capacity).To(BeEquivalentTo(20 << 30))
 		}
-		s.expectGolden("three-volumes-grow-when-mounted")
+		s.expectGolden("three-volumes-expanded-when-mounted")
 	})
 
-	It("replaces pods and grows while a quota refuses that volumes grow, and lets them grow when it has room", func() {
+	It("replaces pods and scales up while a quota refuses larger volumes, and expands them when it has room", func() {
 		s.SetQuotaExhausted(true)
 		s.inject("spec.storageCapacity becomes 20Gi, for which the quota has no room, the image v2, and spec.replicas 5", func() {
 			s.image, s.Etcd.Spec.Replicas = "v2", 5
@@ -506,7 +506,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.expectGolden("three-volumes-refused-by-a-quota")
 	})
 
-	It("refuses that volumes grow that cannot, and goes on when that is taken back", func() {
+	It("refuses larger volumes that are not expandable, and continues when that is reverted", func() {
 		s.FixedVolumes = true
 		s.inject("spec.storageCapacity becomes 20Gi, which the StorageClass does not allow, and the image v2", func() {
 			capacity("20Gi")()
@@ -520,11 +520,11 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.inject("spec.storageCapacity becomes 16Gi again", capacity("16Gi"))
 		s.run()
 		s.expectDone()
-		s.expectGolden("three-volumes-cannot-grow")
+		s.expectGolden("three-volumes-not-expandable")
 	})
 
-	It("replaces a volume that is lost also while nobody asks for what the spec says", func() {
-		s.inject("the image becomes v2, for which nobody asks, and node n3 is gone", func() {
+	It("replaces a volume that is lost also while no annotation requests the spec", func() {
+		s.inject("the image becomes v2, which no annotation requests, and node n3 is gone", func() {
 			s.image, s.suspended = "v2", true
 			s.RemoveNode("n3")
 		})
@@ -532,7 +532,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		alive, all := s.Voters()
 		Expect([]int{alive, all}).To(Equal([]int{3, 3}))
 		Expect(s.steps).To(Equal(map[string]int{"ReplaceClaim": 1}))
-		s.inject("somebody asks for it", func() { s.suspended = false })
+		s.inject("an annotation requests it", func() { s.suspended = false })
 		s.run()
 		s.expectDone()
 		s.expectGolden("three-node-gone-not-asked-for")
@@ -547,7 +547,7 @@ var _ = Describe("Traces of volumes and faults beside the spec", func() {
 		s.run()
 		Expect(s.steps).To(BeEmpty())
 		Expect(s.Written().Image).To(Equal("v1"), "nor is anything rendered")
-		s.inject("somebody empties its volume", func() { s.RemoveForeignData(); s.CorruptVolume(2) })
+		s.inject("a user empties its volume", func() { s.RemoveForeignData(); s.CorruptVolume(2) })
 		s.run()
 		s.expectDone()
 		s.expectGolden("three-two-clusters")

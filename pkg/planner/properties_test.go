@@ -100,7 +100,7 @@ func (s *randomScenario) runRandom() {
 		}
 		s.tick()
 	}
-	s.inject("all that can be mended is mended", func() {
+	s.inject("all faults are repaired", func() {
 		for _, node := range s.Nodes {
 			node.Partitioned = node.Partitioned && node.OutOfService
 		}
@@ -187,7 +187,7 @@ func (s *randomScenario) podGoes() string {
 	}
 	s.DeletePod(pod.Ordinal)
 
-	return "pod " + pod.Name + " is deleted by somebody"
+	return "pod " + pod.Name + " is deleted by a user"
 }
 
 // etcdIsKilled kills etcd while its database is older than the newest delta snapshot.
@@ -215,7 +215,7 @@ func (s *randomScenario) nodeRecovers() string {
 	}
 	s.PartitionNode(node.Name, false)
 
-	return "node " + node.Name + " is back"
+	return "node " + node.Name + " recovers"
 }
 
 // spare is true if a node can be lost: the others are enough for all members.
@@ -330,7 +330,7 @@ func (s *randomScenario) strangerIsEmptied() string {
 	}
 	s.RemoveForeignData()
 
-	return "somebody empties the volume with the data of another cluster"
+	return "a user empties the volume with the data of another cluster"
 }
 
 func (s *randomScenario) imageChanges() string {
@@ -411,7 +411,7 @@ func (s *randomScenario) storeFails() string {
 		return "the store fails"
 	}
 
-	return "the store is back"
+	return "the store recovers"
 }
 
 func (s *randomScenario) leaderMoves() string {
@@ -490,7 +490,7 @@ func (s *randomScenario) peersChange() string {
 func (s *randomScenario) reconciliationIsSuspended() string {
 	s.suspended = true
 
-	return "nobody asks for what the spec says"
+	return "no annotation requests the spec"
 }
 
 func (s *randomScenario) reconciliationIsRequested() string {
@@ -499,7 +499,7 @@ func (s *randomScenario) reconciliationIsRequested() string {
 	}
 	s.suspended = false
 
-	return "somebody asks for what the spec says"
+	return "an annotation requests the spec"
 }
 
 func (s *randomScenario) clusterSleepsOrWakes() string {

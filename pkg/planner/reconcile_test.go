@@ -109,7 +109,7 @@ func (s *scenario) execute(step plan.Step) {
 	case errors.Is(err, simulator.ErrEvictionRefused):
 		s.note("> the eviction is refused")
 	case errors.Is(err, simulator.ErrQuotaExceeded):
-		s.note("> the quota refuses that claim %s grows", plan.MetaOf(step).Object)
+		s.note("> the quota refuses the expansion of claim %s", plan.MetaOf(step).Object)
 	case err != nil:
 		s.violated("%s: %s", kindOf(step), err)
 	}
@@ -137,16 +137,16 @@ func (s *scenario) noteOf(p plan.Plan) {
 	case plan.OutcomeStep:
 		line += " | step: " + plan.Trace(p.Step)
 	case plan.OutcomeScaleUp:
-		line += fmt.Sprintf(" | grows to replicas=%d size=%d", p.ScaleUp.Replicas, p.ScaleUp.ClusterSize)
+		line += fmt.Sprintf(" | scales up to replicas=%d size=%d", p.ScaleUp.Replicas, p.ScaleUp.ClusterSize)
 	case plan.OutcomeWaiting:
 		line += " | waits for " + p.WaitsFor
 	case plan.OutcomeBlocked:
-		line += " | done but for what cannot be"
+		line += " | done except for what is blocked"
 	case plan.OutcomeDone:
 		line += " | done"
 	}
 	if p.Blocked != nil {
-		line += " | hindered: " + p.Blocked.Error()
+		line += " | blocked: " + p.Blocked.Error()
 	}
 	s.note("%s", line)
 }

@@ -30,7 +30,7 @@ var _ = Describe("Traces of a restore", func() {
 	requestRestore := func(s *scenario) {
 		s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store"}
 	}
-	// restored expects that everything of the store is there, and that nothing is remembered.
+	// restored expects that all data of the store exists, and that no phase of the restore is recorded.
 	restored := func(s *scenario) {
 		GinkgoHelper()
 		s.expectDone()
@@ -44,7 +44,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
 		Expect(s.steps).To(BeEmpty(), "nothing is attempted without being asked")
-		s.inject("a restore is asked for", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.runUntil(func() bool { return s.steps["DeletePod"] > 0 })
 		Expect(s.Objects.State.Restore).To(Equal(state.RestorePhase("join")), "the restore continues while the first member restarts with the size of the cluster")
 		s.run()
@@ -56,7 +56,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(1, withStore)
 		s.inject("node n1 is gone", func() { s.RemoveNode("n1") })
 		s.run()
-		s.inject("a restore is asked for", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.run()
 		restored(s)
 		s.expectGolden("one-restored")
@@ -66,13 +66,13 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
-		s.inject("a restore is asked for", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.run()
 		restored(s)
 		s.expectGolden("three-restored-from-a-lost-quorum")
 	})
 
-	It("is looked at each second while claims go, and not while pods do, which may take days and of which a watch tells", func() {
+	It("polls while claims are deleted, and not while pods are, which may take days and which a watch reports", func() {
 		s := created(3, withStore)
 		s.Objects.State.Restore = "discard"
 		p := func() plan.Plan { return planner.For(s.Etcd, s.Objects, s.Now()) }
@@ -81,46 +81,46 @@ var _ = Describe("Traces of a restore", func() {
 		Expect(p()).To(And(HaveField("WaitsFor", "claim main-main-0 to be gone"), HaveField("PollMembers", true)))
 	})
 
-	It("begins anew when it is asked for again while the first member restores, and takes no leftover for data", func() {
+	It("begins again when it is requested again while the first member restores, and does not use incomplete data", func() {
 		s := created(3, withStore)
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
-		s.inject("a restore is asked for", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
 		s.Store.Down = true
 		s.runUntil(func() bool { return s.Objects.State.Restore == "start" && s.Objects.PodFor(0) != nil })
 		first := s.Objects.ClaimFor(0).UID
 		s.SetImageBroken("v1", true)
 		s.run()
-		s.inject("it is asked for again", func() { requestRestore(s); s.SetImageBroken("v1", false); s.Store.Down = false })
+		s.inject("it is requested again", func() { requestRestore(s); s.SetImageBroken("v1", false); s.Store.Down = false })
 		s.run()
 		restored(s)
 		Expect(s.Objects.ClaimFor(0).UID).NotTo(Equal(first))
 		s.expectGolden("three-restored-after-an-interruption")
 	})
 
-	It("discards nothing for a store that turns out to be empty, and restores when it is asked again after the snapshots are back", func() {
+	It("deletes no data for a store that is empty, and restores when it is requested again after the snapshots are restored", func() {
 		s := created(3, withStore)
-		s.inject("nodes n2 and n3 are gone, and somebody has emptied the bucket", func() { s.RemoveNode("n2"); s.RemoveNode("n3"); s.Store.Emptied = true })
+		s.inject("nodes n2 and n3 are gone, and the bucket is empty", func() { s.RemoveNode("n2"); s.RemoveNode("n3"); s.Store.Emptied = true })
 		s.run()
-		s.inject("a restore is asked for", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.run()
 		Expect(s.Etcd.Annotations).To(BeEmpty(), "it does not come into force later")
 		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
-		Expect(s.Objects.PodFor(0)).NotTo(BeNil(), "nobody is stopped")
+		Expect(s.Objects.PodFor(0)).NotTo(BeNil(), "no member is stopped")
 		Expect(s.violations()).To(BeEmpty())
-		s.inject("the snapshots are put back, and a restore is asked for again", func() { s.Store.Emptied = false; requestRestore(s) })
+		s.inject("the snapshots are put back, and a restore is requested again", func() { s.Store.Emptied = false; requestRestore(s) })
 		s.run()
 		restored(s)
 		Expect(s.steps).To(HaveKeyWithValue("VerifyRestore", 2))
 		s.expectGolden("three-restored-once-the-store-holds-snapshots")
 	})
 
-	It("takes whoever has looked into the store at their word", func() {
+	It("skips the verification if the user requests that", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
-		s.inject("a restore is asked for", func() {
+		s.inject("a restore is requested", func() {
 			s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store-unverified"}
 		})
 		s.run()
@@ -128,7 +128,7 @@ var _ = Describe("Traces of a restore", func() {
 		Expect(s.steps).NotTo(HaveKey("VerifyRestore"))
 	})
 
-	DescribeTable("looks into the store anew where the Job that did",
+	DescribeTable("verifies the store again if the previous Job",
 		func(change func(*etcdcluster.RestoreVerification), isVerifiedAgain bool) {
 			s := created(3, withStore)
 			s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
@@ -147,12 +147,12 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(p.Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-rehearsal", UID: "job"}}))
 		},
 		Entry("is of this Etcd and store: it does not", func(*etcdcluster.RestoreVerification) {}, false),
-		Entry("looked into another store", func(r *etcdcluster.RestoreVerification) { r.Store = "another" }, true),
-		Entry("was told of already", func(r *etcdcluster.RestoreVerification) { r.Succeeded, r.Failed, r.Recorded = false, true, true }, true),
+		Entry("verified another store", func(r *etcdcluster.RestoreVerification) { r.Store = "another" }, true),
+		Entry("was already reported", func(r *etcdcluster.RestoreVerification) { r.Succeeded, r.Failed, r.Recorded = false, true, true }, true),
 		Entry("was of an earlier Etcd of the name", func(r *etcdcluster.RestoreVerification) { r.OwnerUID = "other" }, true),
 	)
 
-	It("says what keeps the Job from looking into the store, and the way out", func() {
+	It("reports why the Job makes no progress, and the remedy", func() {
 		s := created(3, withStore)
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
@@ -163,11 +163,11 @@ var _ = Describe("Traces of a restore", func() {
 		Expect(p.WaitsFor).To(Equal("Job main-rehearsal to restore from the store: pod main-rehearsal-x has no node: 0/3 nodes (if you have checked the store yourself, or do not need that data, set druid.gardener.cloud/restore=from-store-unverified)"))
 	})
 
-	It("goes on with a restore after the cluster was hibernated in the middle of it", func() {
+	It("continues a restore after the cluster was hibernated in the middle of it", func() {
 		s := created(3, withStore)
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
-		s.inject("a restore is asked for", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" && len(s.Objects.Pods) == 0 })
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
@@ -180,7 +180,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
-		s.inject("keys are lost, a restore is asked for, and spec.replicas becomes 3", func() { s.Store.Keys = 0; requestRestore(s); s.Etcd.Spec.Replicas = 3 })
+		s.inject("keys are lost, a restore is requested, and spec.replicas becomes 3", func() { s.Store.Keys = 0; requestRestore(s); s.Etcd.Spec.Replicas = 3 })
 		s.run()
 		restored(s)
 	})
@@ -198,11 +198,11 @@ var _ = Describe("Traces of a restore", func() {
 			Expect(ignored).To(ContainSubstring(message))
 			Expect(planner.For(s.Etcd, s.Objects, s.Now()).Restore).To(BeEmpty())
 		},
-		Entry("a member serves", func(*scenario) {}, "member main-0 is healthy"),
+		Entry("a member is healthy", func(*scenario) {}, "member main-0 is healthy"),
 		Entry("there is no store", func(s *scenario) { s.Etcd.Spec.Backup.Store = nil }, "spec.backup.store is not set"),
 		Entry("the value is another", func(s *scenario) { s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "true"} }, `the only values are "from-store" and "from-store-unverified"`),
-		Entry("somebody else runs the members", func(s *scenario) { s.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }, "managed externally"),
-		Entry("members are only out of sight", func(s *scenario) {
+		Entry("the members are managed externally", func(s *scenario) { s.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"a", "b", "c"} }, "managed externally"),
+		Entry("members are only unreachable", func(s *scenario) {
 			for _, node := range s.Nodes {
 				s.PartitionNode(node.Name, true)
 			}
@@ -217,7 +217,7 @@ var _ = Describe("Traces of a restore", func() {
 				s.Objects.Pods[i].Ready, s.Objects.Pods[i].ContainersReady = false, false
 			}
 		}, "Lease main-full-snap records no full snapshot in this store, and claim main-main-0 still has data"),
-		Entry("the snapshots that are known lie in another store, and data is left", func(s *scenario) {
+		Entry("the recorded snapshots are in another store, and data is left", func(s *scenario) {
 			s.Objects.FullSnapshotLease.Store, s.Objects.StoreLocation = "the store of before", "the new store"
 			s.CorruptAllVolumes()
 			s.Tick()
@@ -239,10 +239,10 @@ var _ = Describe("Traces of a restore", func() {
 			s.run()
 			s.expectDone()
 			Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
-			Expect(s.Etcd.Annotations).To(BeEmpty(), "it is ignored when the members serve again")
+			Expect(s.Etcd.Annotations).To(BeEmpty(), "it is ignored when the members are healthy again")
 		},
-		Entry("a single pod is on its way out", int32(1), func(s *scenario) { s.DeletePod(0) }, "the requested restore waits for pod main-0 to be gone"),
-		Entry("a single pod is being made anew", int32(1), func(s *scenario) { s.Objects.Pods = nil }, "the requested restore waits for pod main-0 to be created"),
+		Entry("a single pod is being deleted", int32(1), func(s *scenario) { s.DeletePod(0) }, "the requested restore waits for pod main-0 to be gone"),
+		Entry("a single pod is being recreated", int32(1), func(s *scenario) { s.Objects.Pods = nil }, "the requested restore waits for pod main-0 to be created"),
 		Entry("a single pod has just started", int32(1), func(s *scenario) { s.RestartPods() }, "the requested restore waits for pod main-0 to stay unready for 2m0s after its start"),
 		Entry("all pods of three restart", int32(3), func(s *scenario) {
 			s.Leader = 0

@@ -30,7 +30,7 @@ var _ = Describe("PlanFor", func() {
 		etcd.Spec.Replicas = 1
 	})
 
-	DescribeTable("refuses sizes, naming the field and the way out",
+	DescribeTable("refuses sizes, naming the field and the remedy",
 		func(replicas, recorded int, message string) {
 			etcd.Spec.Replicas = int32(replicas)
 			p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{}, State: state.State{Size: int32(recorded)}}, now)
@@ -42,7 +42,7 @@ var _ = Describe("PlanFor", func() {
 		Entry("fewer than the data knows", 1, 3, "spec.replicas: Invalid value: 1: is less than the 3 members that the data of the cluster lists: set it to at least 3, or to 0 to hibernate"),
 	)
 
-	It("refuses to shrink a cluster that it adopts, whose size it does not remember", func() {
+	It("refuses to shrink a cluster that it adopts, whose size is not recorded", func() {
 		p := planner.For(etcd, etcdcluster.Observation{StatefulSet: etcdcluster.StatefulSet{Exists: true, SpecReplicas: 3}}, now)
 		Expect(p.Refusal).To(MatchError(ContainSubstring("set it to at least 3")))
 	})
@@ -61,7 +61,7 @@ var _ = Describe("PlanFor", func() {
 		Entry("of EtcdOpsTasks", etcdcluster.SectionTasks),
 	)
 
-	It("hibernates a cluster of any remembered size, and keeps that size", func() {
+	It("hibernates a cluster of any recorded size, and keeps that size", func() {
 		etcd.Spec.Replicas = 0
 		p := planner.For(etcd, etcdcluster.Observation{ManagedResource: etcdcluster.ManagedResource{}, State: state.State{Size: 3}}, now)
 		Expect(p.Render).To(BeTrue())
@@ -81,7 +81,7 @@ var _ = Describe("PlanFor", func() {
 		Expect(p.Render).To(BeFalse())
 	})
 
-	It("renders any size without pods where somebody else runs the members", func() {
+	It("renders any size without pods if the members are managed externally", func() {
 		etcd.Spec.Replicas = 3
 		etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 		p := planner.For(etcd, etcdcluster.Observation{}, now)
@@ -117,7 +117,7 @@ var _ = Describe("PlanFor", func() {
 		}, "WaitForMembers", "pod main-0 to be ready"),
 	)
 
-	Describe("an outdated pod that serves", func() {
+	Describe("an outdated pod of a healthy member", func() {
 		observed := func(change func(*etcdcluster.Observation)) etcdcluster.Observation {
 			o := etcdcluster.Observation{
 				StatefulSet: etcdcluster.StatefulSet{Exists: true, Name: "main", SpecReplicas: 1, UpdateRevision: "new", Store: "s1"},
@@ -158,7 +158,7 @@ var _ = Describe("PlanFor", func() {
 			}, true),
 			Entry("is kept before the first snapshot", func(*etcdcluster.Observation) {}, false),
 			Entry("is replaced when the settings of the store change, since that may be the cure", func(o *etcdcluster.Observation) { o.StatefulSet.Store = "s2" }, true),
-			Entry("is replaced when it does not serve", func(o *etcdcluster.Observation) { o.Pods[0].Ready = false }, true),
+			Entry("is replaced when it is not ready", func(o *etcdcluster.Observation) { o.Pods[0].Ready = false }, true),
 			Entry("is kept when it is not ready for a second while snapshots are old", notReadyFor(time.Second), false),
 			Entry("is kept while it has been not ready for less than two minutes", notReadyFor(2*time.Minute-time.Second), false),
 			Entry("is replaced when it has not been ready for two minutes", notReadyFor(2*time.Minute), true),
@@ -209,7 +209,7 @@ var _ = Describe("PlanFor", func() {
 			Expect(p.WaitsFor).To(ContainSubstring("node n1"))
 		})
 
-		DescribeTable("of the only member of a cluster that is to grow",
+		DescribeTable("of the only member of a cluster that is to be scaled up",
 			func(change func(*etcdcluster.Observation), replaced bool) {
 				etcd.Spec.Replicas = 3
 				etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
@@ -233,7 +233,7 @@ var _ = Describe("PlanFor", func() {
 			}, true),
 		)
 
-		It("is replaced where no delta snapshots are asked for, however old the full one is", func() {
+		It("is replaced if no delta snapshots are requested, however old the full one is", func() {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
 			etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
 			p := planner.For(etcd, observed(func(o *etcdcluster.Observation) { o.FullSnapshotLease.RenewTime = now.Add(-23 * time.Hour) }), now)
@@ -252,12 +252,12 @@ var _ = Describe("PlanFor", func() {
 			Expect(p.WaitsFor).To(Equal("pod main-0, which is being deleted, to be recreated"))
 		})
 
-		It("is deleted only as it was seen, since it may serve meanwhile", func() {
+		It("is deleted only as it was observed, since it may become ready meanwhile", func() {
 			p := planner.For(etcd, observed(func(o *etcdcluster.Observation) { o.Pods[0].Ready, o.Pods[0].ResourceVersion = false, "42" }), now)
 			Expect(plan.MetaOf(p.Step).ResourceVersion).To(Equal("42"))
 		})
 
-		It("is not judged before the StatefulSet controller has seen the newest template", func() {
+		It("is not evaluated before the StatefulSet controller has seen the newest template", func() {
 			p := planner.For(etcd, observed(func(o *etcdcluster.Observation) { o.StatefulSet.Generation = 2 }), now)
 			Expect(p.Step).To(BeNil())
 		})

@@ -168,9 +168,9 @@ func (v view) clusterSize() int32 {
 	return 1
 }
 
-// SizeToPersist is the size to persist with the rendering of a plan, for several members that are started later. A larger size that is
-// rendered for the first member alone does not count before a second member is started: until then the first one may be restored as a
-// single member. The Observation is the one that was planned for.
+// SizeToPersist returns the size to persist with the rendering of a plan. The operator starts that many members later. A larger size that
+// is rendered for the first member only does not count before a second member is started: until then the first one may be restored as a
+// single member. The Observation is the one that the plan was made for.
 func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
 	if p.Replicas == 1 {
 		return min(p.ClusterSize, max(o.State.Size, 1))
@@ -179,8 +179,8 @@ func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
 	return p.ClusterSize
 }
 
-// ReturnsToOne is true for a plan that renders size 1 again for a first member of several that did not become ready with the size of the
-// spec. The Observation is the one that was planned for.
+// ReturnsToOne is true for a plan that renders size 1 again, because the first member of a multi-member cluster did not become ready with
+// the size of the spec. The Observation is the one that the plan was made for.
 func ReturnsToOne(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	return etcd.Spec.Replicas > 1 && p.Replicas == 1 && p.ClusterSize == 1 && o.StatefulSet.HasPreStopHook
 }

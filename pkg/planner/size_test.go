@@ -64,7 +64,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 		Expect(planner.For(s.Etcd, s.Objects, s.Now()).Refusal).To(HaveField("Field", "spec.replicas"))
 	})
 
-	DescribeTable("survives that the cluster hibernates while it grows",
+	DescribeTable("survives that the cluster hibernates while it is scaled up",
 		func(until func(*scenario) bool) {
 			s := scaledUp()
 			s.runUntil(func() bool { return until(s) })
@@ -120,7 +120,7 @@ var _ = Describe("The size that is rendered for the first member", func() {
 		s.runFor(30)
 		Expect(s.steps).NotTo(HaveKey("DeletePod"))
 		Expect(s.Members).To(HaveLen(1))
-		s.inject("the store comes back", func() { s.Store.Down = false })
+		s.inject("the store recovers", func() { s.Store.Down = false })
 		s.run()
 		s.expectDone()
 	})
@@ -188,7 +188,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 			Expect(p.Step).To(And(WithTransform(kindOf, Equal(kind)), HaveField("Object", "main-0"), HaveField("UID", BeEquivalentTo("uid-of-main-0"))), p.Reason)
 			Expect(p.Reason).To(Equal(reason + "; its sidecar was rendered with size 1 and would restore a second cluster from the store"))
 		},
-		Entry("before a learner gets its vote", []string{"learner"}, "DeletePod",
+		Entry("before a learner is promoted", []string{"learner"}, "DeletePod",
 			"1 of 1 healthy; replacing main-0 leaves 0 of 1, which a single member cannot avoid"),
 		Entry("when three members vote, after another one leads", []string{"voter", "voter"}, "MoveLeader",
 			"3 of 3 healthy; replacing main-0 leaves 2 of 3: allowed, after leadership is transferred to main-1"),
@@ -228,7 +228,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		Expect(planner.For(etcd, o, now).Step).To(WithTransform(kindOf, Equal("DeletePod")))
 	})
 
-	It("waits for the store before it restarts the only voter, and gives no second one a vote meanwhile", func() {
+	It("waits for the store before it restarts the only voting member, and promotes no second one meanwhile", func() {
 		started("learner")
 		o.FullSnapshotLease.RenewTime = time.Time{}
 		p := planner.For(etcd, o, now)
@@ -250,7 +250,7 @@ var _ = Describe("A cluster that an earlier version left with its first member a
 		Expect(planner.For(etcd, o, now).Step).To(WithTransform(kindOf, Equal("PromoteMember")))
 	})
 
-	It("keeps two voters where one does not serve", func() {
+	It("keeps two voting members if one is not healthy", func() {
 		started("voter")
 		started("pending")
 		o.Pods[1].Ready, o.Pods[1].ContainersReady = false, false

@@ -14,7 +14,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// waitForOrphanedClaims waits if the Etcd has never run, and a previous Etcd of its name has left claims of more members than the spec
+// waitForOrphanedClaims waits if the Etcd has never run, and there are claims of a previous Etcd of its name for more members than the spec
 // requests. Any of them may have data that the first does not have: that member may have been behind when all were stopped. A single member
 // would continue from its own data, without the others, and a restore from the store would not bring back what they have.
 func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {

@@ -40,7 +40,7 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 
 	p := func() plan.Plan { return planner.For(etcd, o, now) }
 	old := etcdcluster.EndpointStatus{Endpoint: "old:2379", Reachable: true, Healthy: true, MemberID: 0x01, ClusterID: 1, LeaderID: 0x01}
-	// joined lets the first members of ours run, beside the one of the existing cluster.
+	// joined lets the first members of the Etcd run, next to the one of the existing cluster.
 	joined := func(count int) {
 		o.ManagedResource = etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}
 		o.State = state.State{Size: int32(count), Replicas: new(int32(count))}                                                 // #nosec G115 -- a handful
@@ -66,9 +66,9 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 			Expect(p().Render).To(BeFalse())
 			Expect(p().WaitsFor).To(Equal("the existing cluster to be healthy at http://old:2379 (" + why + ")"))
 		},
-		Entry("of several", int32(3), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
+		Entry("of multiple members", int32(3), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
 		Entry("that is the only one", int32(1), []etcdcluster.EndpointStatus{{Endpoint: "old:2379", Error: "timeout"}}, "old:2379: timeout"),
-		Entry("before anybody was asked", int32(3), nil, "no endpoint was queried"),
+		Entry("before any endpoint was queried", int32(3), nil, "no endpoint was queried"),
 	)
 
 	It("waits no more once it has begun", func() {
@@ -90,7 +90,7 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 		Expect(p().Reason).To(HavePrefix("2 of 2 healthy; main-1 joins"))
 	})
 
-	It("goes on where not all of it can be asked, since one of ours serves", func() {
+	It("continues if not all of it can be queried, since one member of the Etcd is healthy", func() {
 		joined(1)
 		Expect(p().ScaleUp).NotTo(BeNil())
 		Expect(p().Reason).To(HavePrefix("1 of 2 healthy; main-1 joins"))
@@ -124,7 +124,7 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 	})
 })
 
-var _ = It("says what names with a prefix need where a pod does not serve", func() {
+var _ = It("states what names with a prefix need if a pod is not ready", func() {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Name, etcd.Spec.Replicas, etcd.Spec.MemberNamePrefix = "main", 1, new("seed")
 	o := etcdcluster.Observation{

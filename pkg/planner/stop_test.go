@@ -51,7 +51,7 @@ var _ = Describe("PlanDiscard", func() {
 		Expect(p().FinalSnapshot).To(BeNil())
 	})
 
-	DescribeTable("does not go on",
+	DescribeTable("does not continue",
 		func(change func(), waitsFor string) {
 			change()
 			Expect(p().Outcome()).To(Equal(plan.OutcomeWaiting))
@@ -104,12 +104,12 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("where the members wrote after they hibernated last", func() {
 			o.State.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
 		}),
-		Entry("where the snapshot before the hibernation lies in a store that is used no longer", func() {
+		Entry("where the snapshot before the hibernation is in a store that is not used any more", func() {
 			o.State.Replicas, o.Pods = new(int32(0)), nil
 			o.StoreLocation = "the new store"
 			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
 		}),
-		Entry("where members wrote on after the snapshot from before the hibernation, as a delta snapshot tells", func() {
+		Entry("where members wrote on after the snapshot from before the hibernation, as a delta snapshot shows", func() {
 			o.State.Replicas, o.Pods = new(int32(0)), nil
 			o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 			o.DeltaSnapshotLease.Holder = "43"
@@ -118,19 +118,19 @@ var _ = Describe("PlanDiscard", func() {
 			o.State.Replicas, o.Pods = new(int32(0)), nil
 			o.State.FinalSnapshot = &state.FinalSnapshot{Missing: "Failed"}
 		}),
-		Entry("where members still run after they were told to stop", func() {
+		Entry("where members still run after they were stopped", func() {
 			o.State.Replicas = new(int32(0))
 			o.State.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
 		}),
-		Entry("where nobody has served since the Etcd was made anew over the volumes of one before", func() {
+		Entry("where no member has been healthy since the Etcd was recreated over the volumes of a previous one", func() {
 			o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false
 			etcd.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 			o.Claims[0].CreationTime = now.Add(-time.Hour - time.Second)
 		}),
-		Entry("where the leases that would tell are gone", func() { o.MemberLeases, o.Pods = nil, nil }),
+		Entry("where the Leases that would show it do not exist", func() { o.MemberLeases, o.Pods = nil, nil }),
 	)
 
-	DescribeTable("goes on",
+	DescribeTable("continues",
 		func(change func(), expected *state.FinalSnapshot) {
 			change()
 			Expect(p().Outcome()).To(Equal(plan.OutcomeDone))
@@ -166,7 +166,7 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("where the volumes are retained", func() { etcd.Spec.PVCRetentionPolicy = nil }, nil),
 		Entry("where there is no store", func() { etcd.Spec.Backup.Store = nil }, nil),
 		Entry("where there is no volume", func() { o.Claims[0].Exists = false }, nil),
-		Entry("where somebody else runs the members", func() { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }, nil),
+		Entry("if the members are managed externally", func() { etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1"} }, nil),
 	)
 
 	It("attempts nothing in a namespace that is being deleted", func() {
@@ -200,7 +200,7 @@ var _ = Describe("A hibernation", func() {
 		}, now)
 	}
 
-	It("goes on with the newest snapshot when three were too old before anybody could act upon them", func() {
+	It("continues with the newest snapshot when three became too old before they could be used", func() {
 		for attempt, name := range []string{"Full-1", "Full-2", "Full-3"} {
 			Expect(p(now)).To(And(HaveField("Step", BeAssignableToTypeOf(plan.TakeSnapshot{})), HaveField("Reason", HaveSuffix("(attempt %d of 3)", attempt+1))))
 			now = now.Add(6 * time.Minute)
@@ -218,7 +218,7 @@ var _ = Describe("A hibernation", func() {
 		Expect(p(now)).To(And(HaveField("WaitsFor", "a full snapshot to be stored and verified"), HaveField("Reason", HaveSuffix("(attempt 3 of 3)"))))
 	})
 
-	It("goes on without where snapshots were too old and then none could be taken", func() {
+	It("continues without one if snapshots were too old and then none could be taken", func() {
 		attempts = attempts.Ended(verified("Full-1"), nil, now.Add(-time.Hour)).Ended(verified("Full-2"), nil, now.Add(-30*time.Minute))
 		Expect(p(now).Step).NotTo(BeNil())
 		attempts = attempts.Ended(nil, errors.New("the store is down"), now)

@@ -69,21 +69,21 @@ var _ = Describe("Volumes", func() {
 			Expect(p().Outcome()).NotTo(Equal(plan.OutcomeRefused))
 			Expect(p().Step).NotTo(BeAssignableToTypeOf(plan.ResizeClaim{}), p().Reason)
 		},
-		Entry("when the spec asks for what they are", func() {}),
-		Entry("when somebody made a claim larger", func() { o.Claims[0].Requested = 12 * gibi }),
+		Entry("when the spec requests their size", func() {}),
+		Entry("when a user made a claim larger", func() { o.Claims[0].Requested = 12 * gibi }),
 		Entry("when the spec names the class that they have by default", func() { etcd.Spec.StorageClass = new("standard") }),
 		Entry("when the spec does not name their class any more", func() { template.StorageClass = new("standard") }),
-		Entry("when a claim is smaller than it was to be and cannot grow, but nobody asks for more than before", func() {
+		Entry("when a claim is smaller than rendered and not expandable, but the spec requests no more than before", func() {
 			o.Claims[0].Requested, o.Claims[0].Expandable = 9*gibi, new(false)
 		}),
-		Entry("when nobody knows whether they may grow", func() { o.Claims[0].Requested = 9 * gibi }),
-		Entry("when a claim has no volume yet, as when too much was asked for", func() { o.Claims[0].Bound = false; size("9Gi") }),
+		Entry("when it is unknown whether they are expandable", func() { o.Claims[0].Requested = 9 * gibi }),
+		Entry("when a claim has no volume yet, for example because the requested size is too large", func() { o.Claims[0].Bound = false; size("9Gi") }),
 		Entry("when a claim is being deleted", func() {
 			o.Claims[0].Requested, o.Claims[0].Expandable, o.Claims[0].Deleting = 9*gibi, new(true), true
 		}),
 	)
 
-	It("grow before the StatefulSet is made anew, each by its UID", func() {
+	It("are expanded before the StatefulSet is recreated, each by its UID", func() {
 		size("20Gi")
 		o.Claims[0].Expandable = new(true)
 		Expect(p().Step).To(Equal(plan.ResizeClaim{Meta: plan.Meta{Object: "main-main-0", UID: "claim-uid"}, Size: 20 * gibi}))
@@ -92,13 +92,13 @@ var _ = Describe("Volumes", func() {
 		Expect(p().Step).To(Equal(plan.RecreateStatefulSet{Meta: plan.Meta{Object: "main", UID: "sts-uid"}}))
 	})
 
-	Describe("that the API server refuses to let grow", func() {
+	Describe("that the API server refuses to expand", func() {
 		BeforeEach(func() {
 			size("20Gi")
 			o.Claims[0].Expandable, o.Claims[0].RefusedSize, o.Claims[0].RefusedWhy = new(true), 20*gibi, "exceeded quota"
 		})
 
-		It("are told of, and left as they are with their StatefulSet", func() {
+		It("are reported, and left as they are with their StatefulSet", func() {
 			Expect(p()).To(And(HaveField("Step", BeNil()), HaveField("Stage", plan.StageDone)))
 			Expect(p().Outcome()).To(Equal(plan.OutcomeBlocked))
 			Expect(p().Blocked).To(MatchError("spec.storageCapacity: the API server refuses to expand the volume of claim main-main-0 from 10Gi to 20Gi, and the operator tries again each minute: exceeded quota"))
@@ -115,18 +115,18 @@ var _ = Describe("Volumes", func() {
 			Expect(p().Step).To(BeAssignableToTypeOf(plan.RecreateStatefulSet{}))
 		})
 
-		It("hold back no volume that may grow", func() {
+		It("block no volume that is expandable", func() {
 			o.Claims = append(o.Claims, etcdcluster.Claim{Name: "main-main-1", Ordinal: 1, Exists: true, Bound: true, UID: "other-uid", Requested: 10 * gibi, Expandable: new(true)})
 			Expect(p().Step).To(HaveField("Object", "main-main-1"))
 		})
 
-		It("are asked for another size at once", func() {
+		It("request another size at once", func() {
 			size("12Gi")
 			Expect(p().Step).To(HaveField("Size", 12*gibi))
 		})
 	})
 
-	It("keep what was accepted from being carried out no more when they cannot grow any more", func() {
+	It("do not block the accepted generation when they are not expandable any more", func() {
 		size("20Gi")
 		o.Claims[0].Expandable, o.Pods[0].RevisionHash = new(false), "older"
 		rendering.Fixed.ClaimTemplates = []etcdcluster.ClaimTemplate{{Name: "main", Request: 20 * gibi}}
@@ -135,7 +135,7 @@ var _ = Describe("Volumes", func() {
 		Expect(o.Claims[0].Expandable).To(HaveValue(BeFalse()), "what was observed stays as it is")
 	})
 
-	Describe("that were asked to grow", func() {
+	Describe("with a larger requested size", func() {
 		now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 		BeforeEach(func() {
@@ -168,9 +168,9 @@ var _ = Describe("Volumes", func() {
 			Expect(planNow().Stage).To(Equal(plan.StageReplacePod))
 		})
 
-		It("are mounted anew when their file system does not grow while it is used, once", func() {
+		It("are mounted again, once, when their file system is not expanded in use", func() {
 			o.Claims[0].RemountSince = now.Add(-5 * time.Minute)
-			Expect(planNow().Step).To(BeNil(), "it may still grow by itself")
+			Expect(planNow().Step).To(BeNil(), "it may still be expanded in use")
 			o.Claims[0].RemountSince = now.Add(-5*time.Minute - time.Second)
 			Expect(planNow().Step).To(BeAssignableToTypeOf(plan.DeletePod{}))
 			Expect(planNow().Reason).To(HaveSuffix("its file system is expanded at the next mount"))
