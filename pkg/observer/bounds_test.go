@@ -28,29 +28,29 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// silent is a Connector to members that never answer.
-type silent struct {
+// blockingConnector is a Connector to members whose requests end only with their context.
+type blockingConnector struct {
 	lock         sync.Mutex
 	dialled      []string
 	active, peak int
 }
 
-func (s *silent) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+func (s *blockingConnector) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
 	s.dialled = append(s.dialled, target.Address)
 
-	return silentClient{silent: s}, nil
+	return blockingClient{blockingConnector: s}, nil
 }
 
-func (*silent) Disconnect(etcdclient.Target) {}
+func (*blockingConnector) Disconnect(etcdclient.Target) {}
 
-type silentClient struct {
+type blockingClient struct {
 	etcdclient.Client
-	*silent
+	*blockingConnector
 }
 
-func (s silentClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+func (s blockingClient) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	s.lock.Lock()
 	s.active++
 	s.peak = max(s.peak, s.active)
@@ -69,11 +69,11 @@ var _ = Describe("A hostile Etcd", func() {
 	var (
 		objects []client.Object
 		read    []string
-		members *silent
+		members *blockingConnector
 		timeout time.Duration
 	)
 
-	BeforeEach(func() { objects, read, members, timeout = nil, nil, &silent{}, 100*time.Millisecond })
+	BeforeEach(func() { objects, read, members, timeout = nil, nil, &blockingConnector{}, 100*time.Millisecond })
 
 	observe := func(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdcluster.Observation {
 		GinkgoHelper()
@@ -129,8 +129,8 @@ var _ = Describe("A hostile Etcd", func() {
 			pod.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprintf("test-%d", ordinal), Namespace: etcd.Namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "test"}}
 			objects = append(objects, pod)
 		}
-		seen := observe(ctx, etcd)
-		Expect(len(seen.Pods)).To(BeNumerically("<=", 32))
+		observed := observe(ctx, etcd)
+		Expect(len(observed.Pods)).To(BeNumerically("<=", 32))
 		Expect(len(members.dialled)).To(BeNumerically("<=", 32))
 		Expect(members.peak).To(BeNumerically("<=", 8))
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// certificatesIn finds the certificates in the data of a Secret: the first under each key that ends in `.crt`. What cannot
-// be read is left out; whoever uses it will say so.
+// certificatesIn finds the certificates in the data of a Secret: the first under each key that ends in `.crt`. It omits
+// what it cannot parse: the component that uses the certificate reports that.
 func certificatesIn(data map[string][]byte) []etcdcluster.Certificate {
 	var certificates []etcdcluster.Certificate
 	for _, key := range slices.Sorted(maps.Keys(data)) {

@@ -23,10 +23,10 @@ import (
 const largestSize = 7
 
 // readClaims reads the claims of the members by exact name: main-etcd-main-x-0 is another Etcd's, whatever its beginning.
-func (p *pass) readClaims(ctx context.Context, events bool) {
+func (r *reader) readClaims(ctx context.Context, events bool) {
 	list := &corev1.PersistentVolumeClaimList{}
-	if err := p.Reader.List(ctx, list, p.ours()...); err != nil {
-		p.failed(etcdcluster.SectionClaims, err)
+	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
+		r.failed(etcdcluster.SectionClaims, err)
 
 		return
 	}
@@ -34,53 +34,53 @@ func (p *pass) readClaims(ctx context.Context, events bool) {
 	for i := range list.Items {
 		byName[list.Items[i].Name] = &list.Items[i]
 	}
-	// A hibernated or shrunken cluster keeps its claims: as many as it ever had are looked for.
-	for ordinal := range max(int(p.etcd.Spec.Replicas), int(p.seen.State.Size), 1) {
-		claim, isForeign := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal)
+	// A hibernated or scaled-down cluster keeps its claims: the loop covers the largest size that it had.
+	for ordinal := range max(int(r.etcd.Spec.Replicas), int(r.observation.State.Size), 1) {
+		claim, isForeign := r.claim(ctx, byName[helper.ClaimName(r.etcd, ordinal)], ordinal)
 		if events && claim.Exists && (!claim.Bound || claim.Capacity < claim.Requested) {
-			claim.Warnings = p.warningsOf(ctx, claim)
+			claim.Warnings = r.warningsOf(ctx, claim)
 		}
-		p.addClaim(claim, isForeign)
+		r.addClaim(claim, isForeign)
 	}
-	isNew, isDiscarded := p.seen.State.Size == 0 && !p.seen.StatefulSet.Exists, p.seen.State.Restore == state.RestoreDiscard
+	isNew, isDiscarded := r.observation.State.Size == 0 && !r.observation.StatefulSet.Exists, r.observation.State.Restore == state.RestoreDiscard
 	if isNew || isDiscarded {
-		p.readClaimsLeft(ctx, byName)
+		r.readOrphanedClaims(ctx, byName)
 	}
 }
 
 // addClaim adds a claim to those of the members, or to the foreign ones.
-func (p *pass) addClaim(claim etcdcluster.Claim, isForeign bool) {
+func (r *reader) addClaim(claim etcdcluster.Claim, isForeign bool) {
 	if isForeign {
-		p.seen.ForeignClaims = append(p.seen.ForeignClaims, claim)
+		r.observation.ForeignClaims = append(r.observation.ForeignClaims, claim)
 
 		return
 	}
-	p.seen.Claims = append(p.seen.Claims, claim)
+	r.observation.Claims = append(r.observation.Claims, claim)
 }
 
-// readClaimsLeft reads the claims above those of the spec that an earlier Etcd of the name may have left: nothing remembers how many
-// members it had. What a restore leaves of them would be mounted by the members that are added later.
-func (p *pass) readClaimsLeft(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim) {
-	for ordinal := len(p.seen.Claims) + len(p.seen.ForeignClaims); ordinal < largestSize && p.seen.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
-		if claim, isForeign := p.claim(ctx, byName[helper.ClaimName(p.etcd, ordinal)], ordinal); claim.Exists {
-			p.addClaim(claim, isForeign)
+// readOrphanedClaims reads the claims above those of the spec. A deleted Etcd of the same name may have left them, and its size is not recorded.
+// Members that are added later would mount the claims that a restore does not delete.
+func (r *reader) readOrphanedClaims(ctx context.Context, byName map[string]*corev1.PersistentVolumeClaim) {
+	for ordinal := len(r.observation.Claims) + len(r.observation.ForeignClaims); ordinal < largestSize && r.observation.Failure(etcdcluster.SectionClaims) == ""; ordinal++ {
+		if claim, isForeign := r.claim(ctx, byName[helper.ClaimName(r.etcd, ordinal)], ordinal); claim.Exists {
+			r.addClaim(claim, isForeign)
 		}
 	}
 }
 
-// claim is the claim of one member. One that is not listed is looked up past the caches, which hold what carries our labels: a
-// claim keeps those of the day on which it was made, and early versions of etcd-druid gave others. Nobody shall take for gone,
-// or for never made, what holds data.
-func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) (claim etcdcluster.Claim, isForeign bool) {
+// claim is the claim of one member. One that is not listed is read from the API server. The caches hold only objects
+// with the operator's labels, and a claim keeps the labels of its creation: early versions of etcd-druid set others. Without this read the
+// operator would take a claim with data for a missing one.
+func (r *reader) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, ordinal int) (claim etcdcluster.Claim, isForeign bool) {
 	if listed != nil {
 		return claimFor(listed, ordinal), false // it has the labels of the Etcd
 	}
-	name, object := helper.ClaimName(p.etcd, ordinal), &corev1.PersistentVolumeClaim{}
-	switch err := p.APIReader.Get(ctx, p.key(name), object); {
+	name, object := helper.ClaimName(r.etcd, ordinal), &corev1.PersistentVolumeClaim{}
+	switch err := r.APIReader.Get(ctx, r.key(name), object); {
 	case err == nil:
-		return claimFor(object, ordinal), !helper.IsClaimOf(object, p.etcd) && !p.usesClaim(ordinal)
+		return claimFor(object, ordinal), !helper.IsClaimOf(object, r.etcd) && !r.usesClaim(ordinal)
 	case !apierrors.IsNotFound(err):
-		p.failed(etcdcluster.SectionClaims, fmt.Errorf("reading claim %s: %w", name, err))
+		r.failed(etcdcluster.SectionClaims, fmt.Errorf("reading claim %s: %w", name, err))
 	}
 
 	return etcdcluster.Claim{Name: name, Ordinal: ordinal}, false
@@ -88,10 +88,10 @@ func (p *pass) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim, 
 
 // usesClaim is true where a member with the ordinal runs or ran: Kubernetes has let it mount the claim of its name, whatever labels that
 // has.
-func (p *pass) usesClaim(ordinal int) bool {
-	size := p.seen.State.Size
-	if p.seen.StatefulSet.Exists && p.seen.StatefulSet.OwnerUID == p.etcd.UID {
-		size = max(size, p.seen.StatefulSet.SpecReplicas)
+func (r *reader) usesClaim(ordinal int) bool {
+	size := r.observation.State.Size
+	if r.observation.StatefulSet.Exists && r.observation.StatefulSet.OwnerUID == r.etcd.UID {
+		size = max(size, r.observation.StatefulSet.SpecReplicas)
 	}
 
 	return ordinal < int(size)
@@ -127,20 +127,20 @@ func claimFor(object *corev1.PersistentVolumeClaim, ordinal int) etcdcluster.Cla
 	return claim
 }
 
-// warningsOf reads the warning events of a claim, no more than the newest two, sorted: two that are written in turn shall not
-// look different each time.
-func (p *pass) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string {
+// warningsOf reads the warning events of a claim, no more than the newest two, sorted: two that
+// alternate have the same order each time.
+func (r *reader) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string {
 	list := &corev1.EventList{}
-	err := p.APIReader.List(ctx, list, client.InNamespace(p.etcd.Namespace), client.MatchingFields{
+	err := r.APIReader.List(ctx, list, client.InNamespace(r.etcd.Namespace), client.MatchingFields{
 		"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": claim.Name, "type": corev1.EventTypeWarning,
 	})
 	if err != nil {
-		p.failed(etcdcluster.SectionClaimEvents, err)
+		r.failed(etcdcluster.SectionClaimEvents, err)
 
 		return nil
 	}
 	slices.SortStableFunc(list.Items, func(a, b corev1.Event) int {
-		return lastSeen(b).Compare(lastSeen(a))
+		return lastObserved(b).Compare(lastObserved(a))
 	})
 	var warnings []string
 	for _, event := range list.Items {
@@ -153,7 +153,7 @@ func (p *pass) warningsOf(ctx context.Context, claim etcdcluster.Claim) []string
 	return warnings
 }
 
-func lastSeen(event corev1.Event) time.Time {
+func lastObserved(event corev1.Event) time.Time {
 	switch {
 	case event.Series != nil:
 		return event.Series.LastObservedTime.Time

@@ -18,7 +18,7 @@ import (
 
 // credentials returns how to connect with the named Secrets; nil for plaintext. Their content is read only when a
 // connection is made.
-func (p *pass) credentials(ctx context.Context, secrets *etcdcluster.ClientSecrets) (*etcdclient.Credentials, error) {
+func (r *reader) credentials(ctx context.Context, secrets *etcdcluster.ClientSecrets) (*etcdclient.Credentials, error) {
 	if secrets == nil {
 		return nil, nil
 	}
@@ -27,32 +27,32 @@ func (p *pass) credentials(ctx context.Context, secrets *etcdcluster.ClientSecre
 		if name == "" {
 			continue
 		}
-		resourceVersion, err := p.versionOf(ctx, p.key(name))
+		resourceVersion, err := r.versionOf(ctx, r.key(name))
 		if err != nil {
 			return nil, fmt.Errorf("reading Secret %s: %w", name, err)
 		}
 		version += name + "@" + resourceVersion + " "
 	}
 
-	return &etcdclient.Credentials{Version: p.etcd.Namespace + " " + version, Load: func(ctx context.Context) (etcdclient.TLS, error) {
-		return p.ClientTLS(ctx, p.etcd, *secrets)
+	return &etcdclient.Credentials{Version: r.etcd.Namespace + " " + version, Load: func(ctx context.Context) (etcdclient.TLS, error) {
+		return r.ClientTLS(ctx, r.etcd, *secrets)
 	}}, nil
 }
 
 // ClientTLS reads the Secrets with which clients of a canonical Etcd's members connect. The error names the one that is missing
 // or holds no CA.
 func (o *Observer) ClientTLS(ctx context.Context, etcd *druidv1alpha1.Etcd, secrets etcdcluster.ClientSecrets) (etcdclient.TLS, error) {
-	p := &pass{Observer: o, etcd: etcd}
+	r := &reader{Observer: o, etcd: etcd}
 	ca := &corev1.Secret{}
-	if err := p.APIReader.Get(ctx, p.key(secrets.CA), ca); err != nil {
+	if err := r.APIReader.Get(ctx, r.key(secrets.CA), ca); err != nil {
 		return etcdclient.TLS{}, fmt.Errorf("reading Secret %s: %w", secrets.CA, err)
 	}
-	bundle, err := p.bundleOf(ca)
+	bundle, err := r.bundleOf(ca)
 	if err != nil || secrets.Client == "" {
 		return etcdclient.TLS{CA: bundle}, err
 	}
 	client := &corev1.Secret{}
-	if err := p.APIReader.Get(ctx, p.key(secrets.Client), client); err != nil {
+	if err := r.APIReader.Get(ctx, r.key(secrets.Client), client); err != nil {
 		return etcdclient.TLS{}, fmt.Errorf("reading Secret %s: %w", secrets.Client, err)
 	}
 
@@ -60,9 +60,9 @@ func (o *Observer) ClientTLS(ctx context.Context, etcd *druidv1alpha1.Etcd, secr
 }
 
 // bundleOf returns the CA certificates in a Secret: under the key that the spec names for it, else the usual ones.
-func (p *pass) bundleOf(secret *corev1.Secret) ([]byte, error) {
+func (r *reader) bundleOf(secret *corev1.Secret) ([]byte, error) {
 	keys := []string{"bundle.crt", "ca.crt"}
-	for _, tls := range []*druidv1alpha1.TLSConfig{helper.ClientTLS(p.etcd), helper.BackupTLS(p.etcd)} {
+	for _, tls := range []*druidv1alpha1.TLSConfig{helper.ClientTLS(r.etcd), helper.BackupTLS(r.etcd)} {
 		if tls != nil && tls.TLSCASecretRef.Name == secret.Name && tls.TLSCASecretRef.DataKey != nil {
 			keys = append([]string{*tls.TLSCASecretRef.DataKey}, keys...)
 		}

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Detect finds out which of Gardener's definitions are installed, and prepares the cache for them. Definitions that are
-// installed later are noticed at the next start.
+// Detect finds out which of Gardener's CustomResourceDefinitions are installed, and adds the index of BackupEntries to the cache. It does not
+// notice CustomResourceDefinitions that are installed later: the operator detects them at its next start.
 func (o *Observer) Detect(ctx context.Context, mapper meta.RESTMapper, indexer client.FieldIndexer) error {
 	extensionsKind := extensionsv1alpha1.SchemeGroupVersion.WithKind
 	clusters, err := isInstalled(mapper, extensionsKind(extensionsv1alpha1.ClusterResource))
@@ -46,7 +46,7 @@ func isInstalled(mapper meta.RESTMapper, kind schema.GroupVersionKind) (bool, er
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("looking for the definition of %s: %w", kind.Kind, err)
+		return false, fmt.Errorf("finding the CustomResourceDefinition of %s: %w", kind.Kind, err)
 	}
 
 	return true, nil

@@ -4,5 +4,5 @@
 
 // Package observer reads a cluster, from the API server and from its members, into one etcdcluster.Observation.
 //
-// What may not live here: judgement about what was read, and writes of any kind.
+// This package evaluates nothing that it reads, and writes nothing.
 package observer

@@ -19,7 +19,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// endpoint is a member that can be asked.
+// endpoint is the address of a member, and how to connect to it.
 type endpoint struct {
 	ordinal int
 	host    string
@@ -30,48 +30,48 @@ type endpoint struct {
 	secrets    *etcdcluster.ClientSecrets
 }
 
-// asked is what came back from one endpoint.
-type asked struct {
-	answer etcdcluster.EndpointStatus
+// endpointResult is the response of one endpoint.
+type endpointResult struct {
+	status etcdcluster.EndpointStatus
 	alarms []etcdcluster.Alarm
 	client etcdclient.Client
 }
 
-// askEtcd asks all members at the same time, then one of those that serve for the list.
-func (p *pass) askEtcd(ctx context.Context) {
-	endpoints, existing := p.endpoints(), p.existingEndpoints()
+// queryEtcd requests the status of all members concurrently, then the member list from one of the healthy ones.
+func (r *reader) queryEtcd(ctx context.Context) {
+	endpoints, existing := r.endpoints(), r.existingEndpoints()
 	if len(endpoints)+len(existing) == 0 {
 		return
 	}
-	timeout := p.MembersTimeout
+	timeout := r.MembersTimeout
 	if timeout == 0 {
 		timeout = defaultMembersTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	all := p.askAll(ctx, slices.Concat(endpoints, existing))
+	all := r.queryAll(ctx, slices.Concat(endpoints, existing))
 	results := all[:len(endpoints)]
-	p.seen.Etcd = etcdcluster.EtcdResponses{Queried: true}
+	r.observation.Etcd = etcdcluster.EtcdResponses{Queried: true}
 	for _, result := range all[len(endpoints):] {
-		p.seen.Etcd.Existing = append(p.seen.Etcd.Existing, result.answer)
+		r.observation.Etcd.Existing = append(r.observation.Etcd.Existing, result.status)
 	}
 	for _, result := range results {
-		p.seen.Etcd.Members = append(p.seen.Etcd.Members, result.answer)
-		p.addAlarms(result.alarms)
+		r.observation.Etcd.Members = append(r.observation.Etcd.Members, result.status)
+		r.addAlarms(result.alarms)
 	}
-	p.readMemberList(ctx, results)
+	r.readMemberList(ctx, results)
 }
 
-func (p *pass) askAll(ctx context.Context, endpoints []endpoint) []asked {
-	results := make([]asked, len(endpoints))
-	slots := make(chan struct{}, mostRequests)
+func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointResult {
+	results := make([]endpointResult, len(endpoints))
+	slots := make(chan struct{}, maxRequests)
 	var group sync.WaitGroup
 	for i, endpoint := range endpoints {
 		slots <- struct{}{}
 		group.Go(func() {
 			defer func() { <-slots }()
-			results[i] = p.ask(ctx, endpoint)
+			results[i] = r.query(ctx, endpoint)
 		})
 	}
 	group.Wait()
@@ -79,11 +79,11 @@ func (p *pass) askAll(ctx context.Context, endpoints []endpoint) []asked {
 	return results
 }
 
-// existingEndpoints are those at which the cluster that is joined serves clients, with the credentials of the members that
-// join: both have to trust each other.
-func (p *pass) existingEndpoints() []endpoint {
-	bootstrap := p.etcd.Spec.Etcd.BootstrapWithExistingCluster
-	if bootstrap == nil || !p.askExisting || p.isInvalid {
+// existingEndpoints returns the client endpoints of the cluster that the Etcd joins, with the credentials of the members that
+// join: both clusters have to trust each other.
+func (r *reader) existingEndpoints() []endpoint {
+	bootstrap := r.etcd.Spec.Etcd.BootstrapWithExistingCluster
+	if bootstrap == nil || !r.queryExisting || r.isInvalid {
 		return nil
 	}
 	var endpoints []endpoint
@@ -94,35 +94,35 @@ func (p *pass) existingEndpoints() []endpoint {
 		}
 		port := parsed.Port()
 		if port == "" {
-			port = strconv.Itoa(int(helper.ClientPort(p.etcd)))
+			port = strconv.Itoa(int(helper.ClientPort(r.etcd)))
 		}
-		endpoints = append(endpoints, endpoint{host: parsed.Hostname(), port: port, serverName: parsed.Hostname(), secrets: p.secretsOfSpec()})
+		endpoints = append(endpoints, endpoint{host: parsed.Hostname(), port: port, serverName: parsed.Hostname(), secrets: r.secretsOfSpec()})
 	}
 
 	return endpoints
 }
 
 // endpoints are the members that have an address, sorted by ordinal.
-func (p *pass) endpoints() []endpoint {
+func (r *reader) endpoints() []endpoint {
 	var endpoints []endpoint
 	with := func(secrets *etcdcluster.ClientSecrets) *etcdcluster.ClientSecrets {
-		if p.clientTLS != nil {
-			return p.clientTLS
+		if r.clientTLS != nil {
+			return r.clientTLS
 		}
 
 		return secrets
 	}
-	addresses := p.etcd.Spec.ExternallyManagedMemberAddresses
-	if p.isInvalid {
+	addresses := r.etcd.Spec.ExternallyManagedMemberAddresses
+	if r.isInvalid {
 		addresses = nil
 	}
 	for ordinal, address := range addresses {
-		endpoints = append(endpoints, endpoint{ordinal: ordinal, host: address, secrets: with(p.secretsOfSpec())})
+		endpoints = append(endpoints, endpoint{ordinal: ordinal, host: address, secrets: with(r.secretsOfSpec())})
 	}
 	if len(endpoints) > 0 {
 		return endpoints
 	}
-	for _, pod := range p.seen.Pods {
+	for _, pod := range r.observation.Pods {
 		if len(pod.IPs) > 0 && !pod.Deleting {
 			endpoints = append(endpoints, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], port: portOf(pod), secrets: with(pod.ClientTLS)})
 		}
@@ -131,7 +131,7 @@ func (p *pass) endpoints() []endpoint {
 	return endpoints
 }
 
-// portOf is the port at which a pod was made to serve: the spec may have changed since. Empty: not known.
+// portOf returns the client port with which a pod was created: the spec may have changed since. Empty: not known.
 func portOf(pod etcdcluster.Pod) string {
 	if pod.ClientPort == 0 {
 		return ""
@@ -140,80 +140,80 @@ func portOf(pod etcdcluster.Pod) string {
 	return strconv.Itoa(int(pod.ClientPort))
 }
 
-func (p *pass) secretsOfSpec() *etcdcluster.ClientSecrets {
-	tls := helper.ClientTLS(p.etcd)
+func (r *reader) secretsOfSpec() *etcdcluster.ClientSecrets {
+	tls := helper.ClientTLS(r.etcd)
 	if tls == nil {
-		return clientSecretsFor(p.seen.StatefulSet.TLS) // provisioned, or none
+		return clientSecretsFor(r.observation.StatefulSet.TLS) // provisioned, or none
 	}
 
 	return &etcdcluster.ClientSecrets{CA: tls.TLSCASecretRef.Name, Client: tls.ClientTLSSecretRef.Name}
 }
 
-// target is the way to a member; it has its address also where its credentials cannot be had.
-func (p *pass) target(ctx context.Context, endpoint endpoint) (etcdclient.Target, error) {
+// target returns how to connect to a member. If its credentials cannot be read, the target has its address nevertheless.
+func (r *reader) target(ctx context.Context, endpoint endpoint) (etcdclient.Target, error) {
 	target := etcdclient.Target{
-		Address: net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(p.etcd))))),
+		Address: net.JoinHostPort(endpoint.host, cmp.Or(endpoint.port, strconv.Itoa(int(helper.ClientPort(r.etcd))))),
 		// The address is of no use to verify the member, this name is in every member's certificate.
-		ServerName: cmp.Or(endpoint.serverName, helper.LocalHostName(p.etcd)),
+		ServerName: cmp.Or(endpoint.serverName, helper.LocalHostName(r.etcd)),
 	}
 	var err error
-	target.Credentials, err = p.credentials(ctx, endpoint.secrets)
+	target.Credentials, err = r.credentials(ctx, endpoint.secrets)
 
 	return target, err
 }
 
-// ask asks one member. It never fails: silence is an answer.
-func (p *pass) ask(ctx context.Context, endpoint endpoint) asked {
-	target, err := p.target(ctx, endpoint)
-	silent := func(err error) asked {
-		return asked{answer: etcdcluster.EndpointStatus{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
+// query requests the status of one member. The result has the error if the member does not respond.
+func (r *reader) query(ctx context.Context, endpoint endpoint) endpointResult {
+	target, err := r.target(ctx, endpoint)
+	unreachable := func(err error) endpointResult {
+		return endpointResult{status: etcdcluster.EndpointStatus{Ordinal: endpoint.ordinal, Endpoint: target.Address, Error: err.Error()}}
 	}
 	if err != nil {
-		return silent(err)
+		return unreachable(err)
 	}
 	began := time.Now()
 	defer func() { RecordRequest(ctx, time.Since(began)) }()
-	client, err := p.Etcd.Connect(ctx, target)
+	client, err := r.Etcd.Connect(ctx, target)
 	if err != nil {
-		return silent(err)
+		return unreachable(err)
 	}
-	answer, alarms, err := client.Status(ctx)
+	status, alarms, err := client.Status(ctx)
 	if err != nil {
-		p.Etcd.Disconnect(target) // whoever comes back at this address is met at once, without the delays of a lost connection
+		r.Etcd.Disconnect(target) // the next request to this address connects at once, without the backoff of a lost connection
 
-		return silent(err)
+		return unreachable(err)
 	}
-	answer.Ordinal, answer.Endpoint = endpoint.ordinal, target.Address
+	status.Ordinal, status.Endpoint = endpoint.ordinal, target.Address
 
-	return asked{answer: answer, alarms: alarms, client: client}
+	return endpointResult{status: status, alarms: alarms, client: client}
 }
 
-func (p *pass) addAlarms(alarms []etcdcluster.Alarm) {
+func (r *reader) addAlarms(alarms []etcdcluster.Alarm) {
 	for _, alarm := range alarms {
-		if !slices.Contains(p.seen.Etcd.Alarms, alarm) {
-			p.seen.Etcd.Alarms = append(p.seen.Etcd.Alarms, alarm)
+		if !slices.Contains(r.observation.Etcd.Alarms, alarm) {
+			r.observation.Etcd.Alarms = append(r.observation.Etcd.Alarms, alarm)
 		}
 	}
-	slices.SortFunc(p.seen.Etcd.Alarms, func(a, b etcdcluster.Alarm) int {
+	slices.SortFunc(r.observation.Etcd.Alarms, func(a, b etcdcluster.Alarm) int {
 		return cmp.Or(cmp.Compare(a.MemberID, b.MemberID), cmp.Compare(a.Type, b.Type))
 	})
 }
 
-// readMemberList asks the members that serve, in turn, until one gives the list.
-func (p *pass) readMemberList(ctx context.Context, results []asked) {
-	p.seen.Etcd.MemberListError = "no member is healthy"
+// readMemberList requests the member list from the healthy members, one after the other, until one responds.
+func (r *reader) readMemberList(ctx context.Context, results []endpointResult) {
+	r.observation.Etcd.MemberListError = "no member is healthy"
 	for _, result := range results {
-		if !result.answer.Healthy {
+		if !result.status.Healthy {
 			continue
 		}
 		began := time.Now()
 		members, err := result.client.MemberList(ctx)
 		RecordRequest(ctx, time.Since(began))
 		if err == nil {
-			p.seen.Etcd.MemberList, p.seen.Etcd.MemberListError = members, ""
+			r.observation.Etcd.MemberList, r.observation.Etcd.MemberListError = members, ""
 
 			return
 		}
-		p.seen.Etcd.MemberListError = err.Error()
+		r.observation.Etcd.MemberListError = err.Error()
 	}
 }

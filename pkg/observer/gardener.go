@@ -27,7 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// BackupEntryIndex indexes BackupEntries by the namespace that their name tells.
+// BackupEntryIndex indexes BackupEntries by the namespace in their name.
 const BackupEntryIndex = "metadata.name/namespace"
 
 // IndexBackupEntry is the value of a BackupEntry in BackupEntryIndex.
@@ -36,10 +36,10 @@ func IndexBackupEntry(object client.Object) []string {
 }
 
 // readGardener reads what Gardener says about the namespace of the Etcd.
-func (p *pass) readGardener(ctx context.Context) {
-	for _, read := range []func(context.Context) error{p.readCluster, p.readGarden, p.readBackupEntries} {
+func (r *reader) readGardener(ctx context.Context) {
+	for _, read := range []func(context.Context) error{r.readCluster, r.readGarden, r.readBackupEntries} {
 		if err := read(ctx); err != nil {
-			p.failed(etcdcluster.SectionGardener, err)
+			r.failed(etcdcluster.SectionGardener, err)
 		}
 	}
 }
@@ -47,52 +47,52 @@ func (p *pass) readGardener(ctx context.Context) {
 // ObserveStore reads what Gardener says about the store in the spec of an Etcd, of which nothing but namespace, name and store
 // matters.
 func (o *Observer) ObserveStore(ctx context.Context, etcd *druidv1alpha1.Etcd) (etcdcluster.Gardener, error) {
-	pass := &pass{Observer: o, etcd: etcd}
-	if err := pass.readCluster(ctx); err != nil {
+	reader := &reader{Observer: o, etcd: etcd}
+	if err := reader.readCluster(ctx); err != nil {
 		return etcdcluster.Gardener{}, err
 	}
-	if err := pass.readBackupEntries(ctx); err != nil {
+	if err := reader.readBackupEntries(ctx); err != nil {
 		return etcdcluster.Gardener{}, err
 	}
 
-	return pass.seen.Gardener, nil
+	return reader.observation.Gardener, nil
 }
 
-func (p *pass) readCluster(ctx context.Context) error {
-	if !p.Gardener {
+func (r *reader) readCluster(ctx context.Context) error {
+	if !r.Gardener {
 		return nil
 	}
 	cluster := &extensionsv1alpha1.Cluster{}
-	if err := p.Reader.Get(ctx, client.ObjectKey{Name: p.etcd.Namespace}, cluster); err != nil {
+	if err := r.Reader.Get(ctx, client.ObjectKey{Name: r.etcd.Namespace}, cluster); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	p.seen.Gardener.Cluster = &etcdcluster.CARotation{}
+	r.observation.Gardener.Cluster = &etcdcluster.CARotation{}
 	shoot, err := extensions.ShootFromCluster(cluster)
 	if err != nil {
 		return fmt.Errorf("reading the Shoot in Cluster %s: %w", cluster.Name, err)
 	}
 	if shoot != nil && shoot.Status.Credentials != nil && shoot.Status.Credentials.Rotation != nil {
-		p.seen.Gardener.Cluster = rotationFor(shoot.Status.Credentials.Rotation.CertificateAuthorities)
+		r.observation.Gardener.Cluster = rotationFor(shoot.Status.Credentials.Rotation.CertificateAuthorities)
 	}
 
 	return nil
 }
 
-// readGarden reads the Garden, of which there is one in a landscape, for the namespace beside it.
-func (p *pass) readGarden(ctx context.Context) error {
-	if !p.Garden || p.etcd.Namespace != v1beta1constants.GardenNamespace {
+// readGarden reads the Garden for an Etcd in the namespace garden. A Gardener installation has one Garden.
+func (r *reader) readGarden(ctx context.Context) error {
+	if !r.Garden || r.etcd.Namespace != v1beta1constants.GardenNamespace {
 		return nil
 	}
 	gardens := &operatorv1alpha1.GardenList{}
-	if err := p.Reader.List(ctx, gardens); err != nil {
+	if err := r.Reader.List(ctx, gardens); err != nil {
 		return fmt.Errorf("listing Gardens: %w", err)
 	}
 	if len(gardens.Items) == 0 {
 		return nil
 	}
-	p.seen.Gardener.Garden = &etcdcluster.CARotation{}
+	r.observation.Gardener.Garden = &etcdcluster.CARotation{}
 	if credentials := gardens.Items[0].Status.Credentials; credentials != nil && credentials.Rotation != nil {
-		p.seen.Gardener.Garden = rotationFor(credentials.Rotation.CertificateAuthorities)
+		r.observation.Gardener.Garden = rotationFor(credentials.Rotation.CertificateAuthorities)
 	}
 
 	return nil
@@ -112,36 +112,36 @@ func rotationFor(rotation *gardencorev1beta1.CARotation) *etcdcluster.CARotation
 
 // readBackupEntries reads the entries of the namespace and the one that the spec names, and the Secrets in which they keep
 // credentials.
-func (p *pass) readBackupEntries(ctx context.Context) error {
-	if !p.Gardener || !helper.IsStoreConfigured(p.etcd) || !backupstore.NeedsEntry(*p.etcd.Spec.Backup.Store) {
+func (r *reader) readBackupEntries(ctx context.Context) error {
+	if !r.Gardener || !helper.IsStoreConfigured(r.etcd) || !backupstore.NeedsEntry(*r.etcd.Spec.Backup.Store) {
 		return nil
 	}
 	list := &extensionsv1alpha1.BackupEntryList{}
 	var options []client.ListOption
-	if !p.Unindexed {
-		options = append(options, client.MatchingFields{BackupEntryIndex: p.etcd.Namespace})
+	if !r.Unindexed {
+		options = append(options, client.MatchingFields{BackupEntryIndex: r.etcd.Namespace})
 	}
-	if err := p.Reader.List(ctx, list, options...); err != nil {
+	if err := r.Reader.List(ctx, list, options...); err != nil {
 		return fmt.Errorf("listing BackupEntries: %w", err)
 	}
 	for i := range list.Items {
-		if !slices.Contains(IndexBackupEntry(&list.Items[i]), p.etcd.Namespace) {
+		if !slices.Contains(IndexBackupEntry(&list.Items[i]), r.etcd.Namespace) {
 			continue
 		}
-		p.seen.Gardener.BackupEntries = append(p.seen.Gardener.BackupEntries, backupEntryFor(&list.Items[i]))
+		r.observation.Gardener.BackupEntries = append(r.observation.Gardener.BackupEntries, backupEntryFor(&list.Items[i]))
 	}
-	if name := backupstore.NamedEntry(*p.etcd.Spec.Backup.Store, p.etcd.Namespace); name != "" && p.seen.Gardener.Entry(name) == nil {
+	if name := backupstore.NamedEntry(*r.etcd.Spec.Backup.Store, r.etcd.Namespace); name != "" && r.observation.Gardener.Entry(name) == nil {
 		entry := &extensionsv1alpha1.BackupEntry{}
-		switch err := p.Reader.Get(ctx, client.ObjectKey{Name: name}, entry); {
+		switch err := r.Reader.Get(ctx, client.ObjectKey{Name: name}, entry); {
 		case err == nil:
-			p.seen.Gardener.BackupEntries = append(p.seen.Gardener.BackupEntries, backupEntryFor(entry))
+			r.observation.Gardener.BackupEntries = append(r.observation.Gardener.BackupEntries, backupEntryFor(entry))
 		case !apierrors.IsNotFound(err):
 			return fmt.Errorf("reading BackupEntry %s: %w", name, err)
 		}
 	}
-	slices.SortFunc(p.seen.Gardener.BackupEntries, func(a, b etcdcluster.BackupEntry) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.Gardener.BackupEntries, func(a, b etcdcluster.BackupEntry) int { return cmp.Compare(a.Name, b.Name) })
 
-	return p.readStoreSecrets(ctx)
+	return r.readStoreSecrets(ctx)
 }
 
 func backupEntryFor(entry *extensionsv1alpha1.BackupEntry) etcdcluster.BackupEntry {
@@ -172,14 +172,14 @@ func backupEntryFor(entry *extensionsv1alpha1.BackupEntry) etcdcluster.BackupEnt
 	return fact
 }
 
-// readStoreSecrets reads the metadata of the Secrets that may hold the credentials, and whether the namespace is on its way
-// out where one is missing.
-func (p *pass) readStoreSecrets(ctx context.Context) error {
+// readStoreSecrets reads the metadata of the Secrets that may hold the credentials, and, if one is missing, whether the
+// namespace is terminating.
+func (r *reader) readStoreSecrets(ctx context.Context) error {
 	missing := false
-	for _, name := range p.storeSecretNames() {
+	for _, name := range r.storeSecretNames() {
 		secret := &metav1.PartialObjectMetadata{}
 		secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-		err := p.Reader.Get(ctx, p.key(name), secret)
+		err := r.Reader.Get(ctx, r.key(name), secret)
 		if apierrors.IsNotFound(err) {
 			missing = true
 
@@ -188,7 +188,7 @@ func (p *pass) readStoreSecrets(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("reading Secret %s: %w", name, err)
 		}
-		p.seen.Gardener.StoreSecrets = append(p.seen.Gardener.StoreSecrets, etcdcluster.StoreSecret{
+		r.observation.Gardener.StoreSecrets = append(r.observation.Gardener.StoreSecrets, etcdcluster.StoreSecret{
 			Name: name, CreatedBy: secret.Annotations[backupstore.AnnotationCreatedBy],
 		})
 	}
@@ -197,23 +197,23 @@ func (p *pass) readStoreSecrets(ctx context.Context) error {
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := p.APIReader.Get(ctx, client.ObjectKey{Name: p.etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("reading Namespace %s: %w", p.etcd.Namespace, err)
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: r.etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Namespace %s: %w", r.etcd.Namespace, err)
 	}
-	p.seen.Gardener.NamespaceTerminating = namespace.DeletionTimestamp != nil
+	r.observation.Gardener.NamespaceTerminating = namespace.DeletionTimestamp != nil
 
 	return nil
 }
 
-func (p *pass) storeSecretNames() []string {
+func (r *reader) storeSecretNames() []string {
 	var names []string
-	for _, entry := range p.seen.Gardener.BackupEntries {
+	for _, entry := range r.observation.Gardener.BackupEntries {
 		names = append(names, backupstore.ConventionalSecretName(entry.Name))
 		if entry.PublishedSecret != nil {
 			names = append(names, entry.PublishedSecret.Name)
 		}
 	}
-	if store := p.seen.State.Store; store != nil && store.SecretName != "" {
+	if store := r.observation.State.Store; store != nil && store.SecretName != "" {
 		names = append(names, store.SecretName)
 	}
 	slices.Sort(names)

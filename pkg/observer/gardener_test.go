@@ -48,14 +48,14 @@ var _ = Describe("Observer of Gardener", func() {
 		}
 		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 			WithIndex(&extensionsv1alpha1.BackupEntry{}, observer.BackupEntryIndex, observer.IndexBackupEntry).Build()
-		seen := (&observer.Observer{Reader: c, APIReader: c, Gardener: gardener, Garden: gardener}).Observe(ctx, etcd, observer.Request{Gardener: true})
-		Expect(seen.Failures).To(BeEmpty())
+		observed := (&observer.Observer{Reader: c, APIReader: c, Gardener: gardener, Garden: gardener}).Observe(ctx, etcd, observer.Request{Gardener: true})
+		Expect(observed.Failures).To(BeEmpty())
 
 		unindexed := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 		listed := (&observer.Observer{Reader: unindexed, APIReader: unindexed, Gardener: gardener, Garden: gardener, Unindexed: true}).Observe(ctx, etcd, observer.Request{Gardener: true})
-		Expect(listed).To(Equal(seen), "an API server has no index")
+		Expect(listed).To(Equal(observed), "an API server has no index")
 
-		return seen
+		return observed
 	}
 	entry := func(name string) *extensionsv1alpha1.BackupEntry {
 		return &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: 2}, Spec: extensionsv1alpha1.BackupEntrySpec{
@@ -66,7 +66,7 @@ var _ = Describe("Observer of Gardener", func() {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot--foo", Name: name, Annotations: annotations, Labels: labels}}
 	}
 
-	It("sees nothing outside of Gardener, and does not look", func() {
+	It("reads nothing outside of Gardener", func() {
 		objects = append(objects, entry("shoot--foo"+uid))
 		Expect(observe(false).Gardener).To(Equal(etcdcluster.Gardener{}))
 	})
@@ -78,7 +78,7 @@ var _ = Describe("Observer of Gardener", func() {
 		Expect(observe(true).Gardener.Cluster).To(HaveValue(Equal(etcdcluster.CARotation{Phase: "Preparing", InitiatedAt: time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)})))
 	})
 
-	It("tells a Cluster without a rotation from no Cluster", func() {
+	It("distinguishes a Cluster without a rotation from no Cluster", func() {
 		objects = append(objects, &extensionsv1alpha1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "shoot--foo"}})
 		Expect(observe(true).Gardener.Cluster).To(HaveValue(Equal(etcdcluster.CARotation{})))
 	})

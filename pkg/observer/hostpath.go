@@ -30,17 +30,17 @@ func (o *Observer) HostPath(ctx context.Context, namespace string, store backups
 }
 
 // readLocalStore reads the directory on the node of a Local store.
-func (p *pass) readLocalStore(ctx context.Context) {
-	if !helper.IsStoreConfigured(p.etcd) {
+func (r *reader) readLocalStore(ctx context.Context) {
+	if !helper.IsStoreConfigured(r.etcd) {
 		return
 	}
-	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: p.etcd, Gardener: p.seen.Gardener, Pinned: p.seen.State.Store, FallBackOnRefusal: true})
+	resolution := backupstore.Resolve(backupstore.ResolveInput{Etcd: r.etcd, Gardener: r.observation.Gardener, Pinned: r.observation.State.Store, FallBackOnRefusal: true})
 	if resolution.Store == nil {
 		return
 	}
-	hostPath, err := p.HostPath(ctx, p.etcd.Namespace, *resolution.Store)
+	hostPath, err := r.HostPath(ctx, r.etcd.Namespace, *resolution.Store)
 	if err != nil {
-		p.seen.LocalStore.Error = err.Error()
+		r.observation.LocalStore.Error = err.Error()
 	}
-	p.seen.LocalStore.HostPath = hostPath
+	r.observation.LocalStore.HostPath = hostPath
 }

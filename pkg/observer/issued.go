@@ -20,20 +20,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 )
 
-// readIssued reads the Secrets that the secrets manager keeps for the Etcd. Their labels tell everything.
-func (p *pass) readIssued(ctx context.Context) {
+// readIssued reads the Secrets that the secrets manager keeps for the Etcd. Their labels have all that is needed.
+func (r *reader) readIssued(ctx context.Context) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := p.Reader.List(ctx, list, client.InNamespace(p.etcd.Namespace), client.MatchingLabels{
+	if err := r.Reader.List(ctx, list, client.InNamespace(r.etcd.Namespace), client.MatchingLabels{
 		secretsmanager.LabelKeyManagedBy:       secretsmanager.LabelValueSecretsManager,
-		secretsmanager.LabelKeyManagerIdentity: secrets.Identity(p.etcd.Name),
+		secretsmanager.LabelKeyManagerIdentity: secrets.Identity(r.etcd.Name),
 	}); err != nil {
-		p.failed(etcdcluster.SectionSecrets, err)
+		r.failed(etcdcluster.SectionSecrets, err)
 
 		return
 	}
 	for _, item := range list.Items {
-		p.seen.Issued = append(p.seen.Issued, etcdcluster.IssuedSecret{
+		r.observation.Issued = append(r.observation.Issued, etcdcluster.IssuedSecret{
 			Name:              item.Name,
 			ConfigName:        item.Labels[secretsmanager.LabelKeyName],
 			CreatedAt:         item.CreationTimestamp.Time,
@@ -42,7 +42,7 @@ func (p *pass) readIssued(ctx context.Context) {
 			NotAfter:          timeIn(item.Labels[secretsmanager.LabelKeyValidUntilTime]),
 		})
 	}
-	slices.SortFunc(p.seen.Issued, func(a, b etcdcluster.IssuedSecret) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.Issued, func(a, b etcdcluster.IssuedSecret) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // timeIn reads the seconds since 1970 in a label; zero where there are none.

@@ -18,25 +18,25 @@ import (
 )
 
 // readLeases reads the leases of members and snapshots.
-func (p *pass) readLeases(ctx context.Context) {
+func (r *reader) readLeases(ctx context.Context) {
 	list := &coordinationv1.LeaseList{}
-	if err := p.Reader.List(ctx, list, p.ours()...); err != nil {
-		p.failed(etcdcluster.SectionLeases, err)
+	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
+		r.failed(etcdcluster.SectionLeases, err)
 
 		return
 	}
 	for i := range list.Items {
 		lease := leaseFor(&list.Items[i])
 		switch {
-		case lease.Name == helper.FullSnapshotLeaseName(p.etcd):
-			p.seen.FullSnapshotLease = lease
-		case lease.Name == helper.DeltaSnapshotLeaseName(p.etcd):
-			p.seen.DeltaSnapshotLease = lease
+		case lease.Name == helper.FullSnapshotLeaseName(r.etcd):
+			r.observation.FullSnapshotLease = lease
+		case lease.Name == helper.DeltaSnapshotLeaseName(r.etcd):
+			r.observation.DeltaSnapshotLease = lease
 		case list.Items[i].Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameMemberLease:
-			p.seen.MemberLeases = append(p.seen.MemberLeases, lease)
+			r.observation.MemberLeases = append(r.observation.MemberLeases, lease)
 		}
 	}
-	slices.SortFunc(p.seen.MemberLeases, func(a, b etcdcluster.Lease) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.MemberLeases, func(a, b etcdcluster.Lease) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 func leaseFor(object *coordinationv1.Lease) etcdcluster.Lease {

@@ -17,13 +17,13 @@ import (
 // for that.
 func (o *Observer) Member(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (etcdclient.Client, error) {
 	if o.Etcd == nil {
-		return nil, fmt.Errorf("connecting to the member in pod %s: members are not asked here", pod.Name)
+		return nil, fmt.Errorf("connecting to the member in pod %s: this component connects to no member", pod.Name)
 	}
 	if len(pod.IPs) == 0 {
 		return nil, fmt.Errorf("connecting to the member in pod %s: it has no address", pod.Name)
 	}
-	p := &pass{Observer: o, etcd: etcd}
-	target, err := p.target(ctx, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], port: portOf(pod), secrets: pod.ClientTLS})
+	r := &reader{Observer: o, etcd: etcd}
+	target, err := r.target(ctx, endpoint{ordinal: pod.Ordinal, host: pod.IPs[0], port: portOf(pod), secrets: pod.ClientTLS})
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the member in pod %s: %w", pod.Name, err)
 	}

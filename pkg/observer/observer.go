@@ -28,30 +28,30 @@ const (
 	defaultMembersTimeout = 4 * time.Second
 	// observationTimeout bounds the time that one observation takes. An API server under load may take a part of it.
 	observationTimeout = time.Minute
-	// mostRequests is how many members of one Etcd are asked at the same time.
-	mostRequests = 8
+	// maxRequests is the maximum number of concurrent requests to the members of one Etcd.
+	maxRequests = 8
 )
 
-// Observer reads clusters. It is safe for concurrent use, and one is shared by all controllers, since it remembers the key
-// names of Secrets that have not changed.
+// Observer reads clusters. It is safe for concurrent use. All controllers share one, because it caches the key names of Secrets that have not
+// changed.
 type Observer struct {
-	// Reader reads everything but the content of Secrets, and events. It may be a cache of objects with our labels.
+	// Reader reads everything but the content of Secrets, and events. It may be a cache of objects with the operator's labels.
 	Reader client.Reader
 	// APIReader reads from the API server: Secrets, events, and claims that Reader does not have.
 	APIReader client.Reader
-	// Gardener is true where the definitions of Clusters and BackupEntries are installed; else there are none.
+	// Gardener is true if the CustomResourceDefinitions of Clusters and BackupEntries are installed. Else the observer reads none.
 	Gardener bool
-	// Garden is true where the definition of Gardens is installed; else there are none.
+	// Garden is true if the CustomResourceDefinition of Gardens is installed. Else the observer reads none.
 	Garden bool
 	// Unindexed is true if Reader has no BackupEntryIndex, as an API server. All BackupEntries are listed then.
 	Unindexed bool
-	// Etcd connects to members. Nil: members are never asked.
+	// Etcd connects to members. Nil: the observer never queries members.
 	Etcd etcdclient.Connector
-	// MembersTimeout bounds the time that asking all members takes together. 0: 4s.
+	// MembersTimeout bounds the time that requests to all members take together. 0: 4s.
 	MembersTimeout time.Duration
-	// Sidecars connects to the sidecars beside members. Nil: sidecars are never asked.
+	// Sidecars connects to the sidecars of members. Nil: the observer connects to none.
 	Sidecars sidecar.Connector
-	// Clock tells for how long members have not found together. Nil: the real one.
+	// Clock measures for how long members have not formed a cluster. Nil: the real one.
 	Clock clock.PassiveClock
 
 	// DryRun sends dry runs that request larger volumes. Nil: the observer assumes that the API server accepts what the StorageClass allows.
@@ -62,23 +62,23 @@ type Observer struct {
 	secrets  *lru.Cache
 }
 
-// Request says what to read beside what every Observation has.
+// Request lists what to read in addition to what every Observation has.
 type Request struct {
-	// Secrets that pods need beside those that the spec names, such as the credentials of a store that was looked up.
+	// Secrets that pods need in addition to those that the spec names, such as the credentials of a store that was looked up.
 	Secrets []helper.SecretUse
-	// QueryEtcd asks the members themselves.
+	// QueryEtcd requests the endpoint status of the members.
 	QueryEtcd bool
-	// QueryExisting asks, with QueryEtcd, at the client endpoints of the cluster that the Etcd joins too.
+	// QueryExisting requests, with QueryEtcd, the endpoint status also from the cluster that the Etcd joins.
 	QueryExisting bool
-	// ClientTLS are the Secrets with which members are asked. Nil: those that each member mounts itself.
+	// ClientTLS are the Secrets with which the observer connects to members. Nil: those that each member mounts.
 	ClientTLS *etcdcluster.ClientSecrets
-	// Volumes reads the volumes, and the nodes to which they are bound, of members that do not serve.
+	// Volumes reads the volumes of members that are not healthy, and the nodes to which they are bound.
 	Volumes bool
-	// StorageClasses reads whether volumes may grow that are smaller than the spec asks for.
+	// StorageClasses reads whether volumes that are smaller than the spec requests can be expanded.
 	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
-	// RestoreVerification reads the Job that rehearses a restore.
+	// RestoreVerification reads the Job that verifies a restore.
 	RestoreVerification bool
 	// Tasks reads what EtcdOpsTasks do to the Etcd.
 	Tasks bool
@@ -86,79 +86,79 @@ type Request struct {
 	Gardener bool
 }
 
-// Observe reads everything about a canonical Etcd once, within a minute. What cannot be read, or does not answer in time, is reported by the
-// Observation itself. Where the spec is invalid it reads no Secret and dials no address that the spec names: then only what the pods run with
+// Observe reads everything about a canonical Etcd once, within a minute. The Observation reports what could not be read, or did not respond in
+// time. If the spec is invalid, Observe reads no Secret and connects to no address that the spec names: then only the configuration of the pods
 // counts.
 func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
 	ctx, cancel := context.WithTimeout(ctx, observationTimeout)
 	defer cancel()
-	pass := &pass{
-		Observer: o, etcd: etcd, clientTLS: request.ClientTLS, askExisting: request.QueryExisting, isInvalid: len(validation.ValidateEtcd(etcd)) > 0,
+	reader := &reader{
+		Observer: o, etcd: etcd, clientTLS: request.ClientTLS, queryExisting: request.QueryExisting, isInvalid: len(validation.ValidateEtcd(etcd)) > 0,
 	}
-	pass.readManagedResource(ctx)
-	pass.readStatefulSet(ctx)
-	pass.readInitialClusterToken(ctx)
-	pass.readPods(ctx)
-	pass.readClaims(ctx, request.Events)
-	pass.readLeases(ctx)
-	pass.readSecrets(ctx, pass.neededSecrets(request))
+	reader.readManagedResource(ctx)
+	reader.readStatefulSet(ctx)
+	reader.readInitialClusterToken(ctx)
+	reader.readPods(ctx)
+	reader.readClaims(ctx, request.Events)
+	reader.readLeases(ctx)
+	reader.readSecrets(ctx, reader.neededSecrets(request))
 	if request.Gardener {
-		pass.readIssued(ctx)
-		pass.readGardener(ctx)
-		pass.readLocalStore(ctx)
+		reader.readIssued(ctx)
+		reader.readGardener(ctx)
+		reader.readLocalStore(ctx)
 	}
 	if request.QueryEtcd && o.Etcd != nil {
-		pass.askEtcd(ctx)
+		reader.queryEtcd(ctx)
 	}
 	if request.Volumes {
-		pass.readVolumes(ctx)
+		reader.readVolumes(ctx)
 	}
 	if request.RestoreVerification {
-		pass.readRehearsal(ctx)
+		reader.readRestoreVerification(ctx)
 	}
 	if request.StorageClasses {
-		pass.readStorageClasses(ctx)
+		reader.readStorageClasses(ctx)
 	}
 	if request.Tasks {
-		pass.readTasks(ctx)
+		reader.readTasks(ctx)
 	}
 
-	return pass.seen
+	return reader.observation
 }
 
-// pass is one look at one Etcd.
-type pass struct {
+// reader reads one Etcd once.
+type reader struct {
 	*Observer
 
 	etcd *druidv1alpha1.Etcd
-	// clientTLS are the Secrets with which members are asked. Nil: their own.
+	// clientTLS are the Secrets with which the reader connects to members. Nil: their own.
 	clientTLS *etcdcluster.ClientSecrets
-	// askExisting asks the cluster that is joined too.
-	askExisting bool
+	// queryExisting queries the cluster that the Etcd joins too.
+	queryExisting bool
 	// isInvalid is true where the spec is refused.
 	isInvalid bool
 
-	seen etcdcluster.Observation
+	observation etcdcluster.Observation
 }
 
 // neededSecrets are those that the spec names and that the request adds. Nil where the spec is invalid.
-func (p *pass) neededSecrets(request Request) []helper.SecretUse {
-	if p.isInvalid {
+func (r *reader) neededSecrets(request Request) []helper.SecretUse {
+	if r.isInvalid {
 		return nil
 	}
 
-	return append(helper.NeededSecrets(p.effective()), request.Secrets...)
+	return append(helper.NeededSecrets(r.effective()), request.Secrets...)
 }
 
-// effective is the Etcd with TLS as its cluster keeps it: where TLS was switched off, and a definition that does not know
-// spec.etcd.enableTLS has pruned the field since, no pod needs the Secrets that the spec still names.
-func (p *pass) effective() *druidv1alpha1.Etcd {
-	modes, errs := secrets.Decide(p.etcd, p.seen.State.TLS, peers.PinnedTLS(p.etcd, p.seen, p.now()))
+// effective returns the Etcd with TLS as its cluster uses it. If TLS was switched off, no pod needs the Secrets that the spec still names. This
+// includes the case that an older CustomResourceDefinition has pruned spec.etcd.enableTLS since.
+func (r *reader) effective() *druidv1alpha1.Etcd {
+	modes, errs := secrets.Decide(r.etcd, r.observation.State.TLS, peers.PinnedTLS(r.etcd, r.observation, r.now()))
 	if len(errs) > 0 {
-		return p.etcd
+		return r.etcd
 	}
 
-	return secrets.Effective(p.etcd, modes, secrets.Names{})
+	return secrets.Effective(r.etcd, modes, secrets.Names{})
 }
 
 func (o *Observer) now() time.Time {
@@ -170,14 +170,14 @@ func (o *Observer) now() time.Time {
 }
 
 // failed records what could not be read.
-func (p *pass) failed(section etcdcluster.Section, err error) {
-	p.seen.Failures = append(p.seen.Failures, etcdcluster.ReadFailure{Section: section, Message: err.Error()})
+func (r *reader) failed(section etcdcluster.Section, err error) {
+	r.observation.Failures = append(r.observation.Failures, etcdcluster.ReadFailure{Section: section, Message: err.Error()})
 }
 
-func (p *pass) key(name string) client.ObjectKey {
-	return client.ObjectKey{Namespace: p.etcd.Namespace, Name: name}
+func (r *reader) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: r.etcd.Namespace, Name: name}
 }
 
-func (p *pass) ours() []client.ListOption {
-	return []client.ListOption{client.InNamespace(p.etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(p.etcd))}
+func (r *reader) labelled() []client.ListOption {
+	return []client.ListOption{client.InNamespace(r.etcd.Namespace), client.MatchingLabels(helper.DefaultLabels(r.etcd))}
 }

@@ -81,15 +81,15 @@ var _ = Describe("Observer", func() {
 		members = fakeetcd.NewCluster(7)
 	})
 
-	It("sees nothing where there is nothing, and asks nobody", func() {
-		seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true, Events: true})
-		Expect(seen).To(Equal(etcdcluster.Observation{
+	It("observes an empty namespace, and sends no request to a member", func() {
+		observed := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true, Events: true})
+		Expect(observed).To(Equal(etcdcluster.Observation{
 			ManagedResource: etcdcluster.ManagedResource{Name: "druid-main"},
 			Claims:          []etcdcluster.Claim{{Name: "main-main-0"}},
 		}))
 	})
 
-	It("reads the ManagedResource and what is remembered on it", func() {
+	It("reads the ManagedResource and the state in its annotations", func() {
 		objects = append(objects, &resourcesv1alpha1.ManagedResource{
 			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Generation: 3, Annotations: map[string]string{
 				"gardener.cloud/operation":                      "reconcile",
@@ -98,9 +98,9 @@ var _ = Describe("Observer", func() {
 			}},
 			Status: resourcesv1alpha1.ManagedResourceStatus{ObservedGeneration: 3},
 		})
-		seen := newObserver().Observe(ctx, etcd, observer.Request{})
-		Expect(seen.ManagedResource).To(Equal(etcdcluster.ManagedResource{Exists: true, Name: "druid-main", GenerationObserved: true, ReconcileRequested: true}))
-		Expect(seen.State).To(Equal(state.State{Size: 3, TLS: state.TLSModes{Client: state.ModeUserProvided, Peer: state.ModeUserProvided}}))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(observed.ManagedResource).To(Equal(etcdcluster.ManagedResource{Exists: true, Name: "druid-main", GenerationObserved: true, ReconcileRequested: true}))
+		Expect(observed.State).To(Equal(state.State{Size: 3, TLS: state.TLSModes{Client: state.ModeUserProvided, Peer: state.ModeUserProvided}}))
 	})
 
 	It("reads the StatefulSet", func() {
@@ -116,12 +116,12 @@ var _ = Describe("Observer", func() {
 			},
 			Status: appsv1.StatefulSetStatus{ObservedGeneration: 2, Replicas: 1, UpdateRevision: "main-1"},
 		})
-		seen := newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet
-		Expect(seen.OwnerUID).To(BeEquivalentTo("etcd-uid"))
-		Expect(seen.GenerationObserved()).To(BeTrue())
-		Expect(seen.UpdateRevision).To(Equal("main-1"))
-		Expect([]int32{seen.ClientPort, seen.PeerPort}).To(Equal([]int32{2379, 2380}))
-		Expect(seen.Rendering).To(Equal(etcdcluster.Rendering{Checksum: "abc", Fixed: etcdcluster.FixedFields{
+		observed := newObserver().Observe(ctx, etcd, observer.Request{}).StatefulSet
+		Expect(observed.OwnerUID).To(BeEquivalentTo("etcd-uid"))
+		Expect(observed.GenerationObserved()).To(BeTrue())
+		Expect(observed.UpdateRevision).To(Equal("main-1"))
+		Expect([]int32{observed.ClientPort, observed.PeerPort}).To(Equal([]int32{2379, 2380}))
+		Expect(observed.Rendering).To(Equal(etcdcluster.Rendering{Checksum: "abc", Fixed: etcdcluster.FixedFields{
 			ServiceName: "main-peer", PodManagementPolicy: "OrderedReady", Selector: labels,
 		}}))
 	})
@@ -134,14 +134,14 @@ var _ = Describe("Observer", func() {
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).ManagedResource.GenerationObserved).To(BeFalse())
 	})
 
-	It("looks for as many claims as the cluster ever had, also while it hibernates", func() {
+	It("reads as many claims as the largest size of the cluster, also while it is hibernated", func() {
 		etcd.Spec.Replicas = 0
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-2")}, &resourcesv1alpha1.ManagedResource{
 			ObjectMeta: metav1.ObjectMeta{Name: "druid-main", Namespace: "demo", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "3"}},
 		})
-		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
-		Expect(seen).To(HaveLen(3))
-		Expect(seen[2].Exists).To(BeTrue())
+		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
+		Expect(observed).To(HaveLen(3))
+		Expect(observed[2].Exists).To(BeTrue())
 	})
 
 	It("finds the claims of a cluster of long ago, which carry other labels", func() {
@@ -150,13 +150,13 @@ var _ = Describe("Observer", func() {
 		older.Labels = map[string]string{"name": "etcd", "instance": "main"}
 		older.CreationTimestamp = metav1.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}, older)
-		seen := newObserver().Observe(ctx, etcd, observer.Request{})
-		Expect(seen.Failures).To(BeEmpty())
-		Expect(seen.Claims).To(HaveLen(3))
-		Expect([]bool{seen.Claims[0].Exists, seen.Claims[1].Exists, seen.Claims[2].Exists}).To(Equal([]bool{true, true, false}))
-		Expect(seen.ForeignClaims).To(BeEmpty())
-		Expect(seen.Claims[1].UID).To(BeEquivalentTo("uid-of-main-main-1"))
-		Expect(seen.Claims[1].CreationTime).To(BeTemporally("==", time.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(observed.Failures).To(BeEmpty())
+		Expect(observed.Claims).To(HaveLen(3))
+		Expect([]bool{observed.Claims[0].Exists, observed.Claims[1].Exists, observed.Claims[2].Exists}).To(Equal([]bool{true, true, false}))
+		Expect(observed.ForeignClaims).To(BeEmpty())
+		Expect(observed.Claims[1].UID).To(BeEquivalentTo("uid-of-main-main-1"))
+		Expect(observed.Claims[1].CreationTime).To(BeTemporally("==", time.Date(2021, 1, 1, 12, 0, 0, 0, time.UTC)))
 	})
 
 	DescribeTable("separates claims that do not belong to the Etcd", func(size string, owner types.UID, expected bool) {
@@ -188,11 +188,11 @@ var _ = Describe("Observer", func() {
 		Entry("but not while a member of the adopted cluster runs with it", "", types.UID("own"), false),
 	)
 
-	It("finds the claims of more members than the spec asks for, where nothing remembers how many there were", func() {
+	It("finds the claims of more members than the spec requests if no size is recorded", func() {
 		objects = append(objects, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-0")}, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-4")})
-		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
-		Expect(seen).To(HaveExactElements(HaveField("Name", "main-main-0"), HaveField("Name", "main-main-4")))
-		Expect(seen[1].Ordinal).To(Equal(4))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Claims
+		Expect(observed).To(HaveExactElements(HaveField("Name", "main-main-0"), HaveField("Name", "main-main-4")))
+		Expect(observed[1].Ordinal).To(Equal(4))
 
 		objects = append(objects, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "demo", Name: "druid-main", Annotations: map[string]string{"etcd-druid.extensions.gardener.cloud/size": "1"},
@@ -211,8 +211,8 @@ var _ = Describe("Observer", func() {
 
 			return c.Get(ctx, key, object, options...)
 		}
-		seen := newObserver().Observe(ctx, etcd, observer.Request{})
-		Expect(seen.Failures).To(ConsistOf(etcdcluster.ReadFailure{Section: "PersistentVolumeClaims", Message: "reading claim main-main-0: no answer"}))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(observed.Failures).To(ConsistOf(etcdcluster.ReadFailure{Section: "PersistentVolumeClaims", Message: "reading claim main-main-0: no answer"}))
 	})
 
 	It("takes a StatefulSet that names no replicas for one of one", func() {
@@ -221,16 +221,16 @@ var _ = Describe("Observer", func() {
 	})
 
 	It("knows why no node takes a pod, and nothing against one that has a node", func() {
-		waiting, placed := pod("main-0", ""), pod("main-1", "10.0.0.2")
+		waiting, scheduled := pod("main-0", ""), pod("main-1", "10.0.0.2")
 		waiting.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "False", Message: "no volume"}}
-		placed.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "True", Message: "of before"}}
-		objects = append(objects, waiting, placed)
-		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
-		Expect(seen[0].Unschedulable).To(Equal("no volume"))
-		Expect(seen[1].Unschedulable).To(BeEmpty())
+		scheduled.Status.Conditions = []corev1.PodCondition{{Type: "PodScheduled", Status: "True", Message: "of before"}}
+		objects = append(objects, waiting, scheduled)
+		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
+		Expect(observed[0].Unschedulable).To(Equal("no volume"))
+		Expect(observed[1].Unschedulable).To(BeEmpty())
 	})
 
-	It("reads members' pods by name and no others, with the trouble of their containers", func() {
+	It("reads members' pods by name and no others, with the waiting reasons of their containers", func() {
 		broken := pod("main-0", "10.0.0.1")
 		broken.Labels = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main", "controller-revision-hash": "main-1"}
 		broken.Spec.Containers = []corev1.Container{{Name: "etcd", Image: "x"}}
@@ -244,12 +244,12 @@ var _ = Describe("Observer", func() {
 			LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "OOMKilled"}},
 		}}
 		objects = append(objects, broken, pod("main-compactor-x1", ""), pod("main-x-0", ""), pod("main-00", ""))
-		seen := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
-		Expect(seen).To(HaveLen(1))
-		Expect(seen[0].RevisionHash).To(Equal("main-1"))
-		Expect(seen[0].ResourceVersion).To(Equal("999"))
-		Expect(seen[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
-		Expect(seen[0].WaitingReason()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{}).Pods
+		Expect(observed).To(HaveLen(1))
+		Expect(observed[0].RevisionHash).To(Equal("main-1"))
+		Expect(observed[0].ResourceVersion).To(Equal("999"))
+		Expect(observed[0].ClientTLS).To(Equal(&etcdcluster.ClientSecrets{CA: "ca", Client: "client"}))
+		Expect(observed[0].WaitingReason()).To(Equal("container etcd of pod main-0 waits: CrashLoopBackOff (ended before: OOMKilled)"))
 	})
 
 	It("reads claims by exact name, and warnings only of those that are not bound", func() {
@@ -262,14 +262,14 @@ var _ = Describe("Observer", func() {
 		objects = append(objects, pending, &corev1.PersistentVolumeClaim{ObjectMeta: meta("main-main-x-0")},
 			warning("a", 1, "Warning", "oldest"), warning("b", 3, "Warning", "newest"), warning("c", 2, "Warning", "middle"), warning("d", 4, "Normal", "well"),
 			warning("e", 2, "Warning", "newest"))
-		seen := newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims
-		Expect(seen).To(HaveLen(1))
-		Expect(seen[0].Warnings).To(Equal([]string{"middle", "newest"}))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims
+		Expect(observed).To(HaveLen(1))
+		Expect(observed[0].Warnings).To(Equal([]string{"middle", "newest"}))
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Claims[0].Warnings).To(BeEmpty())
 
 		pending.ResourceVersion, pending.Status.Phase = "", corev1.ClaimBound
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims[0].Warnings).To(BeEmpty())
-		pending.ResourceVersion, pending.Status.Phase, pending.UID = "", corev1.ClaimPending, "a claim made anew"
+		pending.ResourceVersion, pending.Status.Phase, pending.UID = "", corev1.ClaimPending, "a recreated claim"
 		Expect(newObserver().Observe(ctx, etcd, observer.Request{Events: true}).Claims[0].Warnings).To(BeEmpty())
 	})
 
@@ -280,15 +280,15 @@ var _ = Describe("Observer", func() {
 		plain, quiet := lease("main-1", "etcd-member-lease", "2:7:Member"), lease("main-2", "etcd-member-lease", "3:7:Member")
 		plain.Annotations = map[string]string{"member.etcd.gardener.cloud/tls-enabled": "false"}
 		objects = append(objects, member, plain, quiet, lease("main-full-snap", "etcd-snapshot-lease", "42"), lease("main-delta-snap", "etcd-snapshot-lease", "43"))
-		seen := newObserver().Observe(ctx, etcd, observer.Request{})
-		Expect(seen.MemberLeases).To(HaveLen(3))
-		Expect(seen.MemberLeases[0].Holder).To(Equal("1:7:Leader"))
-		Expect(seen.MemberLeases[0].TLSEnabled).To(HaveValue(BeTrue()))
-		Expect(seen.MemberLeases[1].TLSEnabled).To(HaveValue(BeFalse()))
-		Expect(seen.MemberLeases[2].TLSEnabled).To(BeNil())
-		Expect(seen.MemberLeases[0].RenewTime.Unix()).To(BeEquivalentTo(1767268800))
-		Expect(seen.FullSnapshotLease.Holder).To(Equal("42"))
-		Expect(seen.DeltaSnapshotLease.Holder).To(Equal("43"))
+		observed := newObserver().Observe(ctx, etcd, observer.Request{})
+		Expect(observed.MemberLeases).To(HaveLen(3))
+		Expect(observed.MemberLeases[0].Holder).To(Equal("1:7:Leader"))
+		Expect(observed.MemberLeases[0].TLSEnabled).To(HaveValue(BeTrue()))
+		Expect(observed.MemberLeases[1].TLSEnabled).To(HaveValue(BeFalse()))
+		Expect(observed.MemberLeases[2].TLSEnabled).To(BeNil())
+		Expect(observed.MemberLeases[0].RenewTime.Unix()).To(BeEquivalentTo(1767268800))
+		Expect(observed.FullSnapshotLease.Holder).To(Equal("42"))
+		Expect(observed.DeltaSnapshotLease.Holder).To(Equal("43"))
 	})
 
 	Describe("Secrets", func() {
@@ -310,11 +310,11 @@ var _ = Describe("Observer", func() {
 			secret := &corev1.Secret{ObjectMeta: meta("etcd-backup"), Data: map[string][]byte{"b": nil, "a": nil}}
 			objects = append(objects, secret)
 			o := newObserver()
-			seen := o.Observe(ctx, etcd, observer.Request{}).Secrets
-			Expect(seen).To(Equal([]etcdcluster.Secret{{
+			observed := o.Observe(ctx, etcd, observer.Request{}).Secrets
+			Expect(observed).To(Equal([]etcdcluster.Secret{{
 				Name: "etcd-backup", Exists: true, Keys: []string{"a", "b"}, Uses: []helper.SecretUse{{Name: "etcd-backup", Field: "spec.backup.store.secretRef"}},
 			}}))
-			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets).To(Equal(seen))
+			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets).To(Equal(observed))
 			Expect(reads).To(Equal(1))
 
 			writer := o.Reader.(client.Client)
@@ -332,15 +332,15 @@ var _ = Describe("Observer", func() {
 				&corev1.Pod{ObjectMeta: meta("main-0"), Spec: corev1.PodSpec{Volumes: []corev1.Volume{{
 					Name: "etcd-server-tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "server-before"}},
 				}}}})
-			seen := newObserver().Observe(ctx, etcd, observer.Request{}).Secrets
-			Expect(seen).To(ContainElement(And(HaveField("Name", "server-before"), HaveField("Exists", true), HaveField("Uses", BeEmpty()))))
+			observed := newObserver().Observe(ctx, etcd, observer.Request{}).Secrets
+			Expect(observed).To(ContainElement(And(HaveField("Name", "server-before"), HaveField("Exists", true), HaveField("Uses", BeEmpty()))))
 		})
 
-		It("includes those that were asked for beside the spec's", func() {
-			seen := newObserver().Observe(ctx, etcd, observer.Request{Secrets: []helper.SecretUse{{Name: "more", Field: "backupEntry"}}}).Secrets
-			Expect(seen).To(HaveLen(2))
-			Expect(seen[1].Name).To(Equal("more"))
-			Expect(etcdcluster.MissingSecrets(etcdcluster.Observation{Secrets: seen})).To(HaveLen(2))
+		It("includes those of the request in addition to those of the spec", func() {
+			observed := newObserver().Observe(ctx, etcd, observer.Request{Secrets: []helper.SecretUse{{Name: "more", Field: "backupEntry"}}}).Secrets
+			Expect(observed).To(HaveLen(2))
+			Expect(observed[1].Name).To(Equal("more"))
+			Expect(etcdcluster.MissingSecrets(etcdcluster.Observation{Secrets: observed})).To(HaveLen(2))
 		})
 	})
 
@@ -352,21 +352,21 @@ var _ = Describe("Observer", func() {
 			members.AddMember(3, "main-2", "[fd00::3]:2379")
 		})
 
-		It("is asked member by member, at the addresses of pods", func() {
+		It("is queried at the addresses of the pods", func() {
 			members.Stop(1)
 			members.Raise(etcdcluster.Alarm{MemberID: 2, Type: "NOSPACE"})
-			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
-			Expect(seen.Queried).To(BeTrue())
-			Expect(seen.Members).To(HaveLen(3))
-			Expect(seen.Members[0].Reachable).To(BeFalse())
-			Expect(seen.Members[0].Error).NotTo(BeEmpty())
-			Expect(seen.Members[1].IsLeader()).To(BeTrue())
-			Expect(seen.Members[2].Healthy).To(BeTrue())
-			Expect(seen.MemberList).To(HaveLen(3))
-			Expect(seen.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
+			observed := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
+			Expect(observed.Queried).To(BeTrue())
+			Expect(observed.Members).To(HaveLen(3))
+			Expect(observed.Members[0].Reachable).To(BeFalse())
+			Expect(observed.Members[0].Error).NotTo(BeEmpty())
+			Expect(observed.Members[1].IsLeader()).To(BeTrue())
+			Expect(observed.Members[2].Healthy).To(BeTrue())
+			Expect(observed.MemberList).To(HaveLen(3))
+			Expect(observed.Alarms).To(Equal([]etcdcluster.Alarm{{MemberID: 2, Type: "NOSPACE"}}))
 		})
 
-		It("is asked at the port at which a pod was made to serve, also where the spec says something new", func() {
+		It("is queried at the client port of a running pod, also if the spec has another one", func() {
 			etcd.Spec.Etcd.ClientPort = new(int32(12379))
 			for _, object := range objects {
 				object.(*corev1.Pod).Spec.Containers = []corev1.Container{
@@ -375,76 +375,76 @@ var _ = Describe("Observer", func() {
 				}
 			}
 			o := newObserver()
-			seen := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
-			Expect(seen.Etcd.Members).To(HaveEach(HaveField("Healthy", true)))
-			Expect(seen.Pods[0].PeerPort).To(Equal(int32(2380)))
-			member, err := o.Member(ctx, etcd, seen.Pods[0])
+			observed := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
+			Expect(observed.Etcd.Members).To(HaveEach(HaveField("Healthy", true)))
+			Expect(observed.Pods[0].PeerPort).To(Equal(int32(2380)))
+			member, err := o.Member(ctx, etcd, observed.Pods[0])
 			Expect(err).NotTo(HaveOccurred())
 			_, _, err = member.Status(ctx)
 			Expect(err).NotTo(HaveOccurred())
 
-			seen.Pods[0].ClientPort = 0
-			member, err = o.Member(ctx, etcd, seen.Pods[0])
+			observed.Pods[0].ClientPort = 0
+			member, err = o.Member(ctx, etcd, observed.Pods[0])
 			Expect(err).NotTo(HaveOccurred())
 			_, _, err = member.Status(ctx)
 			Expect(err).To(HaveOccurred(), "the spec's is all that is known")
 		})
 
-		It("is met anew where it did not answer, without the delays of a lost connection", func() {
+		It("is connected again at once after a member did not respond, without the backoff of a lost connection", func() {
 			members.Stop(2)
 			o := newObserver()
-			forgetful := &forgetful{Cluster: members}
-			o.Etcd = forgetful
+			recorder := &disconnectRecorder{Cluster: members}
+			o.Etcd = recorder
 			o.Observe(ctx, etcd, observer.Request{QueryEtcd: true})
-			Expect(forgetful.forgotten).To(Equal([]string{"10.0.0.2:2379"}))
+			Expect(recorder.disconnected).To(Equal([]string{"10.0.0.2:2379"}))
 		})
 
-		It("is not asked where the pod is being deleted", func() {
+		It("is not queried at a pod that is being deleted", func() {
 			going := objects[1].(*corev1.Pod)
 			going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"test"}
-			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true})
-			Expect(seen.Pods[1].Deleting).To(BeTrue())
-			Expect(seen.Etcd.Endpoint(1)).To(BeNil())
-			Expect(seen.Etcd.Members).To(HaveLen(2))
+			observed := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true})
+			Expect(observed.Pods[1].Deleting).To(BeTrue())
+			Expect(observed.Etcd.Endpoint(1)).To(BeNil())
+			Expect(observed.Etcd.Members).To(HaveLen(2))
 		})
 
 		It("gives no list without a quorum", func() {
 			members.Stop(1)
 			members.Stop(2)
-			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
-			Expect(seen.Members[2].Reachable).To(BeTrue())
-			Expect(seen.Members[2].Healthy).To(BeFalse())
-			Expect(seen.MemberList).To(BeNil())
-			Expect(seen.MemberListError).To(Equal("no member is healthy"))
+			observed := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
+			Expect(observed.Members[2].Reachable).To(BeTrue())
+			Expect(observed.Members[2].Healthy).To(BeFalse())
+			Expect(observed.MemberList).To(BeNil())
+			Expect(observed.MemberListError).To(Equal("no member is healthy"))
 		})
 
-		It("asks the cluster that is joined at its own endpoints, when it is told to", func() {
+		It("queries the cluster that the Etcd joins at its own endpoints, if the request says so", func() {
 			existing := fakeetcd.NewCluster(7)
 			existing.AddMember(0x01, "old-0", "old.example.com:2379")
 			etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{ClientEndpoints: []string{"http://old.example.com:2379"}}
 			o := newObserver()
 			o.Etcd = existing
 			Expect(o.Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd.Existing).To(BeNil())
-			seen := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true}).Etcd
-			Expect(seen.Existing).To(HaveLen(1))
-			Expect(seen.Existing[0]).To(And(HaveField("Healthy", true), HaveField("MemberID", BeEquivalentTo(0x01)), HaveField("Endpoint", "old.example.com:2379")))
-			Expect(seen.Members).To(HaveLen(3), "our members are apart")
+			observed := o.Observe(ctx, etcd, observer.Request{QueryEtcd: true, QueryExisting: true}).Etcd
+			Expect(observed.Existing).To(HaveLen(1))
+			Expect(observed.Existing[0]).To(And(HaveField("Healthy", true), HaveField("MemberID", BeEquivalentTo(0x01)), HaveField("Endpoint", "old.example.com:2379")))
+			Expect(observed.Members).To(HaveLen(3), "the Etcd's own members are separate")
 		})
 
-		It("is not asked when nobody wants to know", func() {
+		It("is not queried without a request for it", func() {
 			Expect(newObserver().Observe(ctx, etcd, observer.Request{}).Etcd.Queried).To(BeFalse())
 			Expect(members.Calls()).To(BeZero())
 		})
 
-		It("is silent for a pod whose client certificate cannot be read", func() {
+		It("reports an unreachable member if its client certificate cannot be read", func() {
 			objects[0].(*corev1.Pod).Spec.Volumes = []corev1.Volume{{Name: "etcd-ca", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "gone"}}}}
-			seen := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
-			Expect(seen.Members[0].Reachable).To(BeFalse())
-			Expect(seen.Members[0].Error).To(ContainSubstring("Secret gone"))
+			observed := newObserver().Observe(ctx, etcd, observer.Request{QueryEtcd: true}).Etcd
+			Expect(observed.Members[0].Reachable).To(BeFalse())
+			Expect(observed.Members[0].Error).To(ContainSubstring("Secret gone"))
 		})
 	})
 
-	DescribeTable("tells what could not be read",
+	DescribeTable("reports what could not be read",
 		func(list client.ObjectList, get client.Object, section etcdcluster.Section) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{SecretRef: &corev1.SecretReference{Name: "etcd-backup"}}
 			calls.List = func(ctx context.Context, c client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
@@ -474,12 +474,12 @@ var _ = Describe("Observer", func() {
 
 func sameType(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// forgetful is a Connector that keeps what it was told to forget.
-type forgetful struct {
+// disconnectRecorder is a Connector that records the addresses that it was disconnected from.
+type disconnectRecorder struct {
 	*fakeetcd.Cluster
-	forgotten []string
+	disconnected []string
 }
 
-func (f *forgetful) Disconnect(target etcdclient.Target) {
-	f.forgotten = append(f.forgotten, target.Address)
+func (f *disconnectRecorder) Disconnect(target etcdclient.Target) {
+	f.disconnected = append(f.disconnected, target.Address)
 }

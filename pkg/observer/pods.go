@@ -22,19 +22,19 @@ import (
 const configChecksumAnnotation = "checksum/etcd-configmap"
 
 // readPods reads the members' pods. Pods of Jobs carry the labels of the Etcd too, so that the name decides.
-func (p *pass) readPods(ctx context.Context) {
+func (r *reader) readPods(ctx context.Context) {
 	list := &corev1.PodList{}
-	if err := p.Reader.List(ctx, list, p.ours()...); err != nil {
-		p.failed(etcdcluster.SectionPods, err)
+	if err := r.Reader.List(ctx, list, r.labelled()...); err != nil {
+		r.failed(etcdcluster.SectionPods, err)
 
 		return
 	}
 	for i := range list.Items {
-		if ordinal, is := ordinalOf(p.etcd, list.Items[i].Name); is {
-			p.seen.Pods = append(p.seen.Pods, podFor(&list.Items[i], ordinal))
+		if ordinal, is := ordinalOf(r.etcd, list.Items[i].Name); is {
+			r.observation.Pods = append(r.observation.Pods, podFor(&list.Items[i], ordinal))
 		}
 	}
-	slices.SortFunc(p.seen.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
+	slices.SortFunc(r.observation.Pods, func(a, b etcdcluster.Pod) int { return a.Ordinal - b.Ordinal })
 }
 
 // ordinalOf is the ordinal of the member with the pod's name; false for the pod of anything else.

@@ -57,22 +57,22 @@ func (r *rejections) add(claim types.UID, latest rejection) {
 
 // tryResize records whether the API server rejects a larger volume: quotas and admission webhooks may know better than the StorageClass. A dry
 // run that ends in any other error says nothing, and the resize itself is tried.
-func (p *pass) tryResize(ctx context.Context, claim *etcdcluster.Claim, size int64) {
-	if p.DryRun == nil {
+func (r *reader) tryResize(ctx context.Context, claim *etcdcluster.Claim, size int64) {
+	if r.DryRun == nil {
 		return
 	}
-	if cached, found := p.rejected.find(claim.UID, size, p.now()); found {
+	if cached, found := r.rejected.find(claim.UID, size, r.now()); found {
 		claim.RefusedSize, claim.RefusedWhy = cached.size, cached.message
 
 		return
 	}
-	object := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: p.etcd.Namespace, Name: claim.Name}}
+	object := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: r.etcd.Namespace, Name: claim.Name}}
 	patch, err := ResizePatch(claim.UID, size)
 	if err != nil {
 		return
 	}
-	if err := p.DryRun.Patch(ctx, object, patch, client.DryRunAll); apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		p.rejected.add(claim.UID, rejection{size: size, message: err.Error(), at: p.now()})
+	if err := r.DryRun.Patch(ctx, object, patch, client.DryRunAll); apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
+		r.rejected.add(claim.UID, rejection{size: size, message: err.Error(), at: r.now()})
 		claim.RefusedSize, claim.RefusedWhy = size, err.Error()
 	}
 }

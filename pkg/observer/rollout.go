@@ -27,18 +27,18 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-func (p *pass) readManagedResource(ctx context.Context) {
-	name := helper.ManagedResourceName(p.etcd)
-	p.seen.ManagedResource.Name = name
+func (r *reader) readManagedResource(ctx context.Context) {
+	name := helper.ManagedResourceName(r.etcd)
+	r.observation.ManagedResource.Name = name
 	object := &resourcesv1alpha1.ManagedResource{}
-	if err := p.Reader.Get(ctx, p.key(name), object); err != nil {
+	if err := r.Reader.Get(ctx, r.key(name), object); err != nil {
 		if !apierrors.IsNotFound(err) {
-			p.failed(etcdcluster.SectionManagedResource, err)
+			r.failed(etcdcluster.SectionManagedResource, err)
 		}
 
 		return
 	}
-	p.seen.ManagedResource = etcdcluster.ManagedResource{
+	r.observation.ManagedResource = etcdcluster.ManagedResource{
 		Exists:             true,
 		Name:               name,
 		UID:                object.UID,
@@ -49,31 +49,31 @@ func (p *pass) readManagedResource(ctx context.Context) {
 		Healthy:            conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesHealthy),
 		Progressing:        conditionFact(object.Status.Conditions, resourcesv1alpha1.ResourcesProgressing),
 	}
-	p.seen.ManagedResource.AppliesStatefulSet = object.Labels[managedresources.LabelKeyOrigin] == druidv1alpha1.ManagedResourceOrigin &&
+	r.observation.ManagedResource.AppliesStatefulSet = object.Labels[managedresources.LabelKeyOrigin] == druidv1alpha1.ManagedResourceOrigin &&
 		slices.ContainsFunc(object.Status.Resources, func(reference resourcesv1alpha1.ObjectReference) bool {
 			return reference.GroupVersionKind().GroupKind() == appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind() &&
-				reference.Namespace == p.etcd.Namespace && reference.Name == helper.StatefulSetName(p.etcd)
+				reference.Namespace == r.etcd.Namespace && reference.Name == helper.StatefulSetName(r.etcd)
 		})
 	recorded, err := state.Decode(object.Annotations)
 	if err != nil {
-		p.failed(etcdcluster.SectionManagedResource, fmt.Errorf("ManagedResource %s: %w", name, err))
+		r.failed(etcdcluster.SectionManagedResource, fmt.Errorf("ManagedResource %s: %w", name, err))
 	}
-	p.seen.State = recorded
-	if store := p.seen.State.Store; store != nil {
-		p.seen.StoreLocation = store.String()
+	r.observation.State = recorded
+	if store := r.observation.State.Store; store != nil {
+		r.observation.StoreLocation = store.String()
 	}
 }
 
-// readInitialClusterToken reads the token of a cluster that runs without a ManagedResource, from the configuration that its
-// predecessor made. It is remembered from then on.
-func (p *pass) readInitialClusterToken(ctx context.Context) {
-	if p.seen.ManagedResource.Exists || !p.seen.StatefulSet.Exists {
+// readInitialClusterToken reads the token of a cluster that runs without a ManagedResource from the configuration of etcd-druid. The operator
+// records the token when it adopts the cluster.
+func (r *reader) readInitialClusterToken(ctx context.Context) {
+	if r.observation.ManagedResource.Exists || !r.observation.StatefulSet.Exists {
 		return
 	}
 	configMap := &corev1.ConfigMap{}
-	if err := p.APIReader.Get(ctx, p.key(helper.ConfigMapName(p.etcd)), configMap); err != nil {
+	if err := r.APIReader.Get(ctx, r.key(helper.ConfigMapName(r.etcd)), configMap); err != nil {
 		if !apierrors.IsNotFound(err) {
-			p.failed(etcdcluster.SectionStatefulSet, err)
+			r.failed(etcdcluster.SectionStatefulSet, err)
 		}
 
 		return
@@ -81,8 +81,8 @@ func (p *pass) readInitialClusterToken(ctx context.Context) {
 	config := struct {
 		Token string `json:"initial-cluster-token"`
 	}{}
-	if err := yaml.Unmarshal([]byte(configMap.Data["etcd.conf.yaml"]), &config); err == nil { // else nobody starts with it
-		p.seen.State.InitialClusterToken = config.Token
+	if err := yaml.Unmarshal([]byte(configMap.Data["etcd.conf.yaml"]), &config); err == nil { // else no member starts with it
+		r.observation.State.InitialClusterToken = config.Token
 	}
 }
 
@@ -102,21 +102,21 @@ func conditionFact(conditions []gardencorev1beta1.Condition, conditionType garde
 	return etcdcluster.ConditionFact{}
 }
 
-func (p *pass) readStatefulSet(ctx context.Context) {
+func (r *reader) readStatefulSet(ctx context.Context) {
 	object := &appsv1.StatefulSet{}
-	if err := p.Reader.Get(ctx, p.key(helper.StatefulSetName(p.etcd)), object); err != nil {
+	if err := r.Reader.Get(ctx, r.key(helper.StatefulSetName(r.etcd)), object); err != nil {
 		if !apierrors.IsNotFound(err) {
-			p.failed(etcdcluster.SectionStatefulSet, err)
+			r.failed(etcdcluster.SectionStatefulSet, err)
 		}
 
 		return
 	}
-	p.seen.StatefulSet = etcdcluster.StatefulSet{
+	r.observation.StatefulSet = etcdcluster.StatefulSet{
 		Exists:             true,
 		Name:               object.Name,
 		UID:                object.UID,
 		OwnerUID:           ownerUID(object),
-		Foreign:            ownerUID(object) != "" && ownerUID(object) != p.etcd.UID && !helper.IsOwnedByPrevious(object, p.etcd),
+		Foreign:            ownerUID(object) != "" && ownerUID(object) != r.etcd.UID && !helper.IsOwnedByPrevious(object, r.etcd),
 		Deleting:           object.DeletionTimestamp != nil,
 		Generation:         object.Generation,
 		ObservedGeneration: object.Status.ObservedGeneration,

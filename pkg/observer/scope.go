@@ -9,8 +9,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// RequestFor returns what to read of an Etcd before a plan is computed for it. The endpoint status of several members decides what is done to
-// them. The members that run count too: a spec that is not rolled out says nothing about them.
+// RequestFor returns what to read of an Etcd before a plan is computed for it. The plan of a multi-member cluster depends on the endpoint status of its
+// members. The members that run count too: a spec that is not rolled out says nothing about them.
 func RequestFor(etcd *druidv1alpha1.Etcd) Request {
 	isMultiMember := max(etcd.Spec.Replicas, etcd.Status.Replicas) > 1 && helper.ManagesPods(etcd)
 	// The leader takes the snapshot before the members stop.

@@ -23,8 +23,8 @@ var _ = Describe("RequestFor", func() {
 			Expect(observer.RequestFor(etcd)).To(Equal(expected))
 		},
 		Entry("of one member", func(*druidv1alpha1.Etcd) {}, func(*observer.Request) {}),
-		Entry("of several members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
-		Entry("of several members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
+		Entry("of three members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
+		Entry("of three members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
 		Entry("of a cluster that hibernates", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 0 }, func(*observer.Request) {}),
 		Entry("of a cluster that hibernates with a backup store", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Replicas, e.Spec.Backup.Store = 0, &druidv1alpha1.StoreSpec{}

@@ -20,10 +20,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// rememberedSecrets is how many Secrets are remembered: about ten for each of two thousand Etcds. Nobody asks again for one that was
-// renewed under another name, or whose Etcd is gone, so that those asked for last are kept. With more Secrets than this some are
-// read again.
-const rememberedSecrets = 20_000
+// cachedSecrets is the number of Secrets in the cache: about ten for each of two thousand Etcds. The cache drops those that were least recently
+// read: a Secret that was renewed under another name, or whose Etcd is gone, is not read again. With more Secrets than this some are read again.
+const cachedSecrets = 20_000
 
 // secretKeys are the key names of a Secret at a resource version, and its certificates.
 type secretKeys struct {
@@ -34,22 +33,22 @@ type secretKeys struct {
 
 // readSecrets reads which Secrets exist, which keys they have, and until when certificates in them are valid. Secrets that
 // the StatefulSet or its pods mount are among them whether anything needs them or not.
-func (p *pass) readSecrets(ctx context.Context, uses []helper.SecretUse) {
+func (r *reader) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 	byName := map[string][]helper.SecretUse{}
 	for _, use := range uses {
 		byName[use.Name] = append(byName[use.Name], use)
 	}
-	for _, name := range p.seen.MountedSecrets() {
+	for _, name := range r.observation.MountedSecrets() {
 		byName[name] = append([]helper.SecretUse(nil), byName[name]...)
 	}
 	for name, uses := range byName {
-		known, exists, err := p.keysOf(ctx, p.key(name))
+		known, exists, err := r.keysOf(ctx, r.key(name))
 		if err != nil {
-			p.failed(etcdcluster.SectionSecrets, err)
+			r.failed(etcdcluster.SectionSecrets, err)
 		}
-		p.seen.Secrets = append(p.seen.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Keys: known.keys, Certificates: known.certificates})
+		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Keys: known.keys, Certificates: known.certificates})
 	}
-	slices.SortFunc(p.seen.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // keysOf returns what is known of a Secret, and whether it exists. The Secret itself is read only when its metadata,
@@ -57,14 +56,14 @@ func (p *pass) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys, bool, error) {
 	version, err := o.versionOf(ctx, key)
 	if apierrors.IsNotFound(err) {
-		o.remember(key, nil)
+		o.cacheSecret(key, nil)
 
 		return secretKeys{}, false, nil
 	}
 	if err != nil {
 		return secretKeys{}, false, err
 	}
-	if known, found := o.recall(key); found && known.resourceVersion == version {
+	if known, found := o.cachedSecret(key); found && known.resourceVersion == version {
 		return known, true, nil
 	}
 	secret := &corev1.Secret{}
@@ -72,7 +71,7 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 		return secretKeys{}, false, client.IgnoreNotFound(err)
 	}
 	known := secretKeys{resourceVersion: secret.ResourceVersion, keys: slices.Sorted(maps.Keys(secret.Data)), certificates: certificatesIn(secret.Data)}
-	o.remember(key, &known)
+	o.cacheSecret(key, &known)
 
 	return known, true, nil
 }
@@ -88,8 +87,8 @@ func (o *Observer) versionOf(ctx context.Context, key client.ObjectKey) (string,
 	return metadata.ResourceVersion, nil
 }
 
-func (o *Observer) recall(key client.ObjectKey) (secretKeys, bool) {
-	known, found := o.remembered().Get(key)
+func (o *Observer) cachedSecret(key client.ObjectKey) (secretKeys, bool) {
+	known, found := o.secretCache().Get(key)
 	if !found {
 		return secretKeys{}, false
 	}
@@ -97,19 +96,19 @@ func (o *Observer) recall(key client.ObjectKey) (secretKeys, bool) {
 	return known.(secretKeys), true
 }
 
-// remember keeps the key names of a Secret; nil forgets them.
-func (o *Observer) remember(key client.ObjectKey, known *secretKeys) {
+// cacheSecret caches the key names of a Secret. Nil drops them.
+func (o *Observer) cacheSecret(key client.ObjectKey, known *secretKeys) {
 	if known == nil {
-		o.remembered().Remove(key)
+		o.secretCache().Remove(key)
 
 		return
 	}
-	o.remembered().Add(key, *known)
+	o.secretCache().Add(key, *known)
 }
 
-// remembered is made at the first use, so that the zero Observer can be used.
-func (o *Observer) remembered() *lru.Cache {
-	o.once.Do(func() { o.secrets = lru.New(rememberedSecrets) })
+// secretCache returns the cache. The first call creates it, so that the zero Observer can be used.
+func (o *Observer) secretCache() *lru.Cache {
+	o.once.Do(func() { o.secrets = lru.New(cachedSecrets) })
 
 	return o.secrets
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// Sidecar returns a client of the sidecar in a member's pod, with the TLS that the pod itself mounts. The one in the pod of
-// etcd's leader is the one to ask for snapshots. The error says what is missing for that.
+// Sidecar returns a client of the sidecar in a member's pod, with the TLS that the pod itself mounts. The sidecar in the
+// pod of the etcd leader takes snapshots. The error names what is missing.
 func (o *Observer) Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error) {
 	if o.Sidecars == nil {
-		return nil, fmt.Errorf("connecting to the sidecar in pod %s: sidecars are not asked here", pod.Name)
+		return nil, fmt.Errorf("connecting to the sidecar in pod %s: this component connects to no sidecar", pod.Name)
 	}
 	if len(pod.IPs) == 0 {
 		return nil, fmt.Errorf("connecting to the sidecar in pod %s: it has no address", pod.Name)
@@ -34,12 +34,12 @@ func (o *Observer) Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod et
 	}
 	if pod.TLS.BackupServer != "" {
 		ca := &corev1.Secret{}
-		p := &pass{Observer: o, etcd: etcd}
-		if err := o.APIReader.Get(ctx, p.key(pod.TLS.BackupCA), ca); err != nil {
+		r := &reader{Observer: o, etcd: etcd}
+		if err := o.APIReader.Get(ctx, r.key(pod.TLS.BackupCA), ca); err != nil {
 			return nil, fmt.Errorf("connecting to the sidecar in pod %s: reading Secret %s: %w", pod.Name, pod.TLS.BackupCA, err)
 		}
 		var err error
-		if target.CA, err = p.bundleOf(ca); err != nil {
+		if target.CA, err = r.bundleOf(ca); err != nil {
 			return nil, fmt.Errorf("connecting to the sidecar in pod %s: %w", pod.Name, err)
 		}
 	}

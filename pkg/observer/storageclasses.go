@@ -17,37 +17,37 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// readStorageClasses finds out whether claims may grow that are smaller than the spec asks for, past the caches: that is seldom
-// the case.
-func (p *pass) readStorageClasses(ctx context.Context) {
-	wanted := helper.StorageCapacity(p.etcd)
-	growable := map[string]bool{"": false} // what has no class was not made by a provisioner, and the API server refuses its growth
-	for i := range p.seen.Claims {
-		claim := &p.seen.Claims[i]
+// readStorageClasses reads whether claims that are smaller than the spec requests can be expanded. It reads from the API server: such claims
+// are rare.
+func (r *reader) readStorageClasses(ctx context.Context) {
+	wanted := helper.StorageCapacity(r.etcd)
+	expandable := map[string]bool{"": false} // a claim without a class was not provisioned dynamically, and the API server rejects its expansion
+	for i := range r.observation.Claims {
+		claim := &r.observation.Claims[i]
 		if !claim.Exists || !claim.Bound || claim.Requested >= wanted.Value() {
 			continue
 		}
-		is, known := growable[claim.StorageClass]
+		is, known := expandable[claim.StorageClass]
 		if !known {
 			var err error
-			if is, err = p.isGrowable(ctx, claim.StorageClass); err != nil {
-				p.failed(etcdcluster.SectionStorageClasses, err)
+			if is, err = r.isExpandable(ctx, claim.StorageClass); err != nil {
+				r.failed(etcdcluster.SectionStorageClasses, err)
 
 				return
 			}
-			growable[claim.StorageClass] = is
+			expandable[claim.StorageClass] = is
 		}
 		claim.Expandable = new(is)
 		if is {
-			p.tryResize(ctx, claim, wanted.Value())
+			r.tryResize(ctx, claim, wanted.Value())
 		}
 	}
 }
 
 // isGrowable is false also where there is no such class.
-func (p *pass) isGrowable(ctx context.Context, name string) (bool, error) {
+func (r *reader) isExpandable(ctx context.Context, name string) (bool, error) {
 	class := &storagev1.StorageClass{}
-	if err := p.APIReader.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, class); err != nil {
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}

@@ -15,13 +15,13 @@ import (
 )
 
 // readTasks reads what the EtcdOpsTasks of the namespace do to the Etcd.
-func (p *pass) readTasks(ctx context.Context) {
+func (r *reader) readTasks(ctx context.Context) {
 	tasks := &druidv1alpha1.EtcdOpsTaskList{}
-	if err := p.Reader.List(ctx, tasks, client.InNamespace(p.etcd.Namespace)); err != nil {
-		p.failed(etcdcluster.SectionTasks, err)
+	if err := r.Reader.List(ctx, tasks, client.InNamespace(r.etcd.Namespace)); err != nil {
+		r.failed(etcdcluster.SectionTasks, err)
 
 		return
 	}
-	p.seen.Defragmentation = opstask.DefragmentationOf(p.etcd, tasks.Items)
-	p.seen.FullSnapshotRequested = opstask.FullSnapshotRequestedAt(p.etcd, tasks.Items)
+	r.observation.Defragmentation = opstask.DefragmentationOf(r.etcd, tasks.Items)
+	r.observation.FullSnapshotRequested = opstask.FullSnapshotRequestedAt(r.etcd, tasks.Items)
 }

@@ -17,33 +17,33 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// readVolumes looks at the volumes of members that do not serve, past the caches: few members are ever in that state, and what
-// is decided by it must not be decided by what was.
-func (p *pass) readVolumes(ctx context.Context) {
-	for i := range p.seen.Claims {
-		claim := &p.seen.Claims[i]
-		if !claim.Exists || claim.Volume == "" || p.seemsToServe(claim.Ordinal) {
+// readVolumes reads the volumes of members that are not healthy. It reads from the API server: few members are in this state, and the planner
+// must not decide by an outdated volume.
+func (r *reader) readVolumes(ctx context.Context) {
+	for i := range r.observation.Claims {
+		claim := &r.observation.Claims[i]
+		if !claim.Exists || claim.Volume == "" || r.seemsHealthy(claim.Ordinal) {
 			continue
 		}
-		if err := p.readVolume(ctx, claim); err != nil {
-			p.failed(etcdcluster.SectionVolumes, err)
+		if err := r.readVolume(ctx, claim); err != nil {
+			r.failed(etcdcluster.SectionVolumes, err)
 		}
 	}
-	slices.SortFunc(p.seen.Nodes, func(a, b etcdcluster.Node) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.observation.Nodes, func(a, b etcdcluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// seemsToServe is true when the member's pod is ready and stays, and the member did not stay silent while others answered: of a node
-// that is gone nobody says any more that its pods are not ready, and members of pods that are on their way out are not asked.
-func (p *pass) seemsToServe(ordinal int) bool {
-	pod, answer := p.seen.PodFor(ordinal), p.seen.Etcd.Endpoint(ordinal)
-	isSilent := answer != nil && !answer.Reachable && p.seen.Etcd.AnyReachable()
+// seemsHealthy is true if the member's pod is ready and not terminating, and the member is not the unreachable one among reachable members.
+// The kubelet of a lost node reports no more that its pods are not ready, and members of terminating pods are not queried.
+func (r *reader) seemsHealthy(ordinal int) bool {
+	pod, status := r.observation.PodFor(ordinal), r.observation.Etcd.Endpoint(ordinal)
+	isUnreachable := status != nil && !status.Reachable && r.observation.Etcd.AnyReachable()
 
-	return pod != nil && pod.Ready && !pod.Deleting && !isSilent
+	return pod != nil && pod.Ready && !pod.Deleting && !isUnreachable
 }
 
-func (p *pass) readVolume(ctx context.Context, claim *etcdcluster.Claim) error {
+func (r *reader) readVolume(ctx context.Context, claim *etcdcluster.Claim) error {
 	volume := &corev1.PersistentVolume{}
-	err := p.APIReader.Get(ctx, client.ObjectKey{Name: claim.Volume}, volume)
+	err := r.APIReader.Get(ctx, client.ObjectKey{Name: claim.Volume}, volume)
 	if apierrors.IsNotFound(err) {
 		claim.Lost = true
 
@@ -54,7 +54,7 @@ func (p *pass) readVolume(ctx context.Context, claim *etcdcluster.Claim) error {
 	}
 	claim.Nodes = nodesOf(volume)
 	for _, name := range claim.Nodes {
-		if err := p.readNode(ctx, name); err != nil {
+		if err := r.readNode(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -92,30 +92,30 @@ func nodesOfTerm(term corev1.NodeSelectorTerm) []string {
 	return nil
 }
 
-// readNode looks a node up by its label, which is what volumes name, and then by its name.
-func (p *pass) readNode(ctx context.Context, name string) error {
-	if slices.ContainsFunc(p.seen.Nodes, func(node etcdcluster.Node) bool { return node.Name == name }) {
+// readNode reads a node by its label kubernetes.io/hostname, which volumes name, or else by its name.
+func (r *reader) readNode(ctx context.Context, name string) error {
+	if slices.ContainsFunc(r.observation.Nodes, func(node etcdcluster.Node) bool { return node.Name == name }) {
 		return nil
 	}
 	list := &corev1.NodeList{}
-	if err := p.APIReader.List(ctx, list, client.MatchingLabels{corev1.LabelHostname: name}); err != nil {
+	if err := r.APIReader.List(ctx, list, client.MatchingLabels{corev1.LabelHostname: name}); err != nil {
 		return fmt.Errorf("listing nodes with hostname %s: %w", name, err)
 	}
 	if len(list.Items) == 0 {
 		node := corev1.Node{}
-		if err := p.APIReader.Get(ctx, client.ObjectKey{Name: name}, &node); err == nil {
+		if err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, &node); err == nil {
 			list.Items = append(list.Items, node)
 		} else if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("reading node %s: %w", name, err)
 		}
 	}
-	seen := etcdcluster.Node{Name: name, Exists: len(list.Items) > 0, OutOfService: len(list.Items) > 0}
+	observed := etcdcluster.Node{Name: name, Exists: len(list.Items) > 0, OutOfService: len(list.Items) > 0}
 	for _, node := range list.Items {
-		seen.OutOfService = seen.OutOfService && slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
+		observed.OutOfService = observed.OutOfService && slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool {
 			return taint.Key == corev1.TaintNodeOutOfService
 		})
 	}
-	p.seen.Nodes = append(p.seen.Nodes, seen)
+	r.observation.Nodes = append(r.observation.Nodes, observed)
 
 	return nil
 }

@@ -35,7 +35,7 @@ var _ = Describe("Volumes", func() {
 		node    *corev1.Node
 		objects []client.Object
 		calls   interceptor.Funcs
-		answers *fakeetcd.Cluster
+		members *fakeetcd.Cluster
 	)
 
 	BeforeEach(func() {
@@ -51,7 +51,7 @@ var _ = Describe("Volumes", func() {
 			}}}},
 		}}}
 		node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"kubernetes.io/hostname": "host-1"}}}
-		objects, calls, answers = []client.Object{claim, pod, volume, node}, interceptor.Funcs{}, nil
+		objects, calls, members = []client.Object{claim, pod, volume, node}, interceptor.Funcs{}, nil
 	})
 
 	observe := func() etcdcluster.Observation {
@@ -63,8 +63,8 @@ var _ = Describe("Volumes", func() {
 		etcd.Name, etcd.Namespace, etcd.Spec.Replicas = "main", "demo", 1
 		o := &observer.Observer{Reader: c, APIReader: c}
 
-		if answers != nil {
-			o.Etcd = answers
+		if members != nil {
+			o.Etcd = members
 		}
 
 		return o.Observe(ctx, etcd, observer.Request{Volumes: true, StorageClasses: true, QueryEtcd: true})
@@ -86,7 +86,7 @@ var _ = Describe("Volumes", func() {
 		Expect(o.Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1", Exists: true}}))
 	})
 
-	It("tells of a node that is gone", func() {
+	It("reports a node that does not exist", func() {
 		without(node)
 		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1"}}))
 	})
@@ -96,47 +96,47 @@ var _ = Describe("Volumes", func() {
 		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1", Exists: true}}))
 	})
 
-	It("tells of a node that is out of service", func() {
+	It("reports a node that is out of service", func() {
 		node.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/out-of-service", Effect: corev1.TaintEffectNoExecute}}
 		Expect(observe().Nodes[0].OutOfService).To(BeTrue())
 	})
 
-	It("does not take a node for out of service that is only out of reach", func() {
+	It("does not report an unreachable node as out of service", func() {
 		node.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/unreachable", Effect: corev1.TaintEffectNoExecute}}
 		Expect(observe().Nodes[0].OutOfService).To(BeFalse())
 	})
 
-	It("tells of a volume that does not exist any more", func() {
+	It("reports a volume that does not exist any more", func() {
 		without(volume)
 		Expect(observe().Claims[0].Lost).To(BeTrue())
 	})
 
-	It("asks for no node where the volume can be used on any", func() {
+	It("reads no node if the volume can be used on any", func() {
 		volume.Spec.NodeAffinity = nil
 		Expect(observe().Claims[0].Nodes).To(BeEmpty())
 		Expect(observe().Nodes).To(BeEmpty())
 	})
 
-	It("asks for no node where one alternative names none", func() {
+	It("reads no node if one alternative names none", func() {
 		terms := &volume.Spec.NodeAffinity.Required.NodeSelectorTerms
 		*terms = append(*terms, corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "topology.kubernetes.io/zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"b"}}}})
 		Expect(observe().Claims[0].Nodes).To(BeEmpty())
 	})
 
-	It("does not look at volumes of pods that are ready", func() {
+	It("does not read volumes of pods that are ready", func() {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		without(volume)
 		Expect(observe().Claims[0].Lost).To(BeFalse())
 	})
 
-	It("looks at volumes of pods that are on their way out, of which nobody else says that they are not ready", func() {
+	It("reads volumes of terminating pods, although they are ready", func() {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 		pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"test/stays"}
 		Expect(observe().Claims[0].Nodes).To(Equal([]string{"host-1"}))
 	})
 
-	It("looks at volumes of pods that are ready when their member is silent while another answers", func() {
-		answers = fakeetcd.NewCluster(7)
+	It("reads volumes of pods that are ready if their member is unreachable and another member responds", func() {
+		members = fakeetcd.NewCluster(7)
 		other := pod.DeepCopy()
 		other.Name = "main-1"
 		objects = append(objects, other)
@@ -144,15 +144,15 @@ var _ = Describe("Volumes", func() {
 			address := fmt.Sprintf("10.0.0.%d", id)
 			member.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			member.Status.PodIPs = []corev1.PodIP{{IP: address}}
-			answers.AddMember(uint64(id+1), member.Name, address+":2379") // #nosec G115 -- 0 or 1
+			members.AddMember(uint64(id+1), member.Name, address+":2379") // #nosec G115 -- 0 or 1
 		}
 		without(node)
-		Expect(observe().Nodes).To(BeEmpty(), "both serve")
-		answers.Stop(1)
+		Expect(observe().Nodes).To(BeEmpty(), "both are healthy")
+		members.Stop(1)
 		Expect(observe().Nodes).To(Equal([]etcdcluster.Node{{Name: "host-1"}}))
 	})
 
-	It("tells what keeps a volume from growing", func() {
+	It("reports what prevents the expansion of a volume", func() {
 		claim, since := objects[0].(*corev1.PersistentVolumeClaim), metav1.Now().Rfc3339Copy()
 		claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 		claim.Status.Conditions = []corev1.PersistentVolumeClaimCondition{
@@ -160,21 +160,21 @@ var _ = Describe("Volumes", func() {
 			{Type: "ControllerResizeError", Status: corev1.ConditionTrue, Message: "out of disks"},
 			{Type: "NodeResizeError", Status: corev1.ConditionFalse, Message: "over"},
 		}
-		seen := observe().Claims[0]
-		Expect(seen.Capacity).To(BeEquivalentTo(1 << 30))
-		Expect(seen.ResizeProblem).To(Equal("out of disks"))
-		Expect(seen.RemountSince).To(BeTemporally("==", since.Time))
+		observed := observe().Claims[0]
+		Expect(observed.Capacity).To(BeEquivalentTo(1 << 30))
+		Expect(observed.ResizeProblem).To(Equal("out of disks"))
+		Expect(observed.RemountSince).To(BeTemporally("==", since.Time))
 	})
 
-	DescribeTable("tells whether a volume may grow that is smaller than the spec asks for",
-		func(change func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass), growable *bool) {
+	DescribeTable("reports whether a volume that is smaller than the spec requests can be expanded",
+		func(change func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass), expandable *bool) {
 			claim := objects[0].(*corev1.PersistentVolumeClaim)
 			claim.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}
 			claim.Spec.StorageClassName = new("standard")
 			class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "standard"}, AllowVolumeExpansion: new(true)}
 			objects = append(objects, class)
 			change(claim, class)
-			Expect(observe().Claims[0].Expandable).To(Equal(growable))
+			Expect(observe().Claims[0].Expandable).To(Equal(expandable))
 		},
 		Entry("by its class", func(*corev1.PersistentVolumeClaim, *storagev1.StorageClass) {}, new(true)),
 		Entry("not where its class forbids it", func(_ *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) {
@@ -185,15 +185,15 @@ var _ = Describe("Volumes", func() {
 		Entry("not where it has no class", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 			claim.Spec.StorageClassName = nil
 		}, new(false)),
-		Entry("and does not look while it is as large as asked for", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+		Entry("and reads no class while it is as large as requested", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 			claim.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("16Gi")
 		}, nil),
-		Entry("and does not look before there is one", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
+		Entry("and reads no class before the volume exists", func(claim *corev1.PersistentVolumeClaim, _ *storagev1.StorageClass) {
 			claim.Status.Phase = corev1.ClaimPending
 		}, nil),
 	)
 
-	It("claims no loss where it could not look", func() {
+	It("reports no lost volume if it cannot read volumes", func() {
 		calls.Get = func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, is := object.(*corev1.PersistentVolume); is {
 				return errors.New("timeout")

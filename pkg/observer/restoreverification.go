@@ -17,24 +17,24 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// readRehearsal reads the Job that rehearses a restore, and its pods.
-func (p *pass) readRehearsal(ctx context.Context) {
+// readRestoreVerification reads the Job that verifies a restore, and its pods.
+func (r *reader) readRestoreVerification(ctx context.Context) {
 	job := &batchv1.Job{}
-	if err := p.Reader.Get(ctx, p.key(helper.RestoreVerificationJobName(p.etcd)), job); err != nil {
+	if err := r.Reader.Get(ctx, r.key(helper.RestoreVerificationJobName(r.etcd)), job); err != nil {
 		if !apierrors.IsNotFound(err) {
-			p.failed(etcdcluster.SectionRestoreVerification, err)
+			r.failed(etcdcluster.SectionRestoreVerification, err)
 		}
 
 		return
 	}
-	if !helper.IsOwned(job, p.etcd) && !helper.IsOwnedByPrevious(job, p.etcd) {
+	if !helper.IsOwned(job, r.etcd) && !helper.IsOwnedByPrevious(job, r.etcd) {
 		return // the operator neither reads nor deletes a Job of something else
 	}
 	pods := &corev1.PodList{}
-	if err := p.Reader.List(ctx, pods, append(p.ours(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRestoreVerificationJob})...); err != nil {
-		p.failed(etcdcluster.SectionRestoreVerification, err)
+	if err := r.Reader.List(ctx, pods, append(r.labelled(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRestoreVerificationJob})...); err != nil {
+		r.failed(etcdcluster.SectionRestoreVerification, err)
 
 		return
 	}
-	p.seen.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods.Items)
+	r.observation.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods.Items)
 }
