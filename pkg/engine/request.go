@@ -20,7 +20,7 @@ import (
 type Request struct {
 	// Annotation is the key, Value the value that was observed.
 	Annotation, Value string
-	// Ignored is why the request has no effect. It must not take effect later, when the user has forgotten it. Empty: it is recorded, and the
+	// Ignored is why the request has no effect. It must not take effect later without the user's knowledge. Empty: it is recorded, and the
 	// annotation is not needed any more.
 	Ignored string
 }

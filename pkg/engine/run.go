@@ -32,7 +32,7 @@ type Run struct {
 	Observed bool
 	// Planned is the plan before Gate, Plan the one after it. Zero: the run ended before.
 	Planned, Plan plan.Plan
-	// Rendered is the newest rendering. Zero: the run ended before.
+	// Rendered is the latest rendering. Zero: the run ended before.
 	Rendered Rendered
 	// Applied is true if the StatefulSet shows the final rendering of the generation.
 	Applied bool

@@ -4,18 +4,17 @@
 
 package state
 
-// RestorePhase is how far the restore of a cluster from its store is. It is remembered on the ManagedResource.
+// RestorePhase is the phase of the restore of a cluster from its store. The ManagedResource records it.
 type RestorePhase string
 
 // The phases.
 const (
-	// RestoreNone means that no restore goes on.
+	// RestoreNone means that no restore is under way.
 	RestoreNone RestorePhase = ""
-	// RestoreDiscard stops the members, and discards their volumes and what their leases say. What a restore left that was
-	// interrupted goes with them.
+	// RestoreDiscard stops the members, deletes their volumes and resets their Leases, including those of an interrupted restore.
 	RestoreDiscard RestorePhase = "discard"
 	// RestoreStart starts the first member alone, which restores. The others join it as learners.
 	RestoreStart RestorePhase = "start"
-	// RestoreJoin lets the others join the first member, and ends when all of them serve and know of each other.
+	// RestoreJoin adds the other members, and ends when all of them are healthy and list each other.
 	RestoreJoin RestorePhase = "join"
 )

@@ -13,7 +13,7 @@ type RotationStage string
 const (
 	// StageIdle is the stage of one CA: no rotation is under way.
 	StageIdle RotationStage = ""
-	// StagePrepareBundle makes all members trust the new CA beside the old one, which still signs everything.
+	// StagePrepareBundle makes all members trust the new CA in addition to the old one, which still signs everything.
 	StagePrepareBundle RotationStage = "PrepareBundle"
 	// StagePrepareLeaves gives certificates of the new CA to those who connect: clients, and members among each other.
 	StagePrepareLeaves RotationStage = "PrepareLeaves"
@@ -22,21 +22,21 @@ const (
 	StagePrepared RotationStage = "Prepared"
 	// StageCompleteLeaves gives certificates of the new CA to members, to present to clients.
 	StageCompleteLeaves RotationStage = "CompleteLeaves"
-	// StageCompleteBundle ends the trust in the old CA, and is over when the old CA is deleted.
+	// StageCompleteBundle ends the trust in the old CA, and ends when the old CA is deleted.
 	StageCompleteBundle RotationStage = "CompleteBundle"
 )
 
 // Rotation is the record of the newest rotation of the CAs of an Etcd. The zero value is a cluster whose CAs
 // were never rotated.
 type Rotation struct {
-	// StartedAt is when the newest CA was asked for, to the second: the secrets manager derives its name from it.
+	// StartedAt is when the newest CA was requested, to the second: the secrets manager derives its name from it.
 	// Zero: the CA is the first.
 	StartedAt time.Time `json:"startedAt,omitzero"`
 	// Stage of the rotation.
 	Stage RotationStage `json:"stage,omitempty"`
 	// PreparedAt is when StagePrepared was reached.
 	PreparedAt time.Time `json:"preparedAt,omitzero"`
-	// Automatic is true for a rotation that nobody asked for.
+	// Automatic is true for a rotation that no user requested.
 	Automatic bool `json:"automatic,omitempty"`
 }
 

@@ -10,17 +10,17 @@ import (
 )
 
 // VerifiedSnapshot is a full snapshot that was the newest in the store, and held every write that was acknowledged before it
-// was asked for.
+// was requested.
 type VerifiedSnapshot struct {
 	// Name of the object in the store.
 	Name string `json:"name"`
 	// Revision of etcd that it holds at least.
 	Revision int64 `json:"revision"`
-	// At is when it was asked for.
+	// At is when it was requested.
 	At time.Time `json:"at"`
 }
 
-// String shows the snapshot to people.
+// String returns the snapshot for messages.
 func (s VerifiedSnapshot) String() string {
 	return fmt.Sprintf("full snapshot %s with revision %d, asked for at %s", s.Name, s.Revision, s.At.UTC().Format(time.RFC3339))
 }
@@ -31,7 +31,7 @@ type FinalSnapshot struct {
 	Generation int64 `json:"generation"`
 	// Snapshot that was verified. Nil: there is none, see Missing.
 	Snapshot *VerifiedSnapshot `json:"snapshot,omitempty"`
-	// Store is the place in which Snapshot lies, as Store.String names it. Empty: not known.
+	// Store is the location of Snapshot, as Store.String names it. Empty: not known.
 	Store string `json:"store,omitempty"`
 	// Missing is why there is none.
 	Missing SnapshotMissing `json:"missing,omitempty"`
@@ -42,7 +42,7 @@ type FinalSnapshot struct {
 // SnapshotMissing is why there is no snapshot.
 type SnapshotMissing string
 
-// The reasons to go on without a snapshot.
+// The reasons to continue without a snapshot.
 const (
 	// SnapshotSkipped means that an annotation said so.
 	SnapshotSkipped SnapshotMissing = "Skipped"
@@ -54,7 +54,7 @@ const (
 	SnapshotTerminating SnapshotMissing = "NamespaceTerminating"
 )
 
-// String shows to people what is remembered.
+// String returns the record for messages.
 func (f FinalSnapshot) String() string {
 	switch {
 	case f.Snapshot != nil:

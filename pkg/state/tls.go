@@ -10,13 +10,13 @@ type TLSMode string
 const (
 	// ModeUnknown is the mode of a cluster that does not exist yet.
 	ModeUnknown TLSMode = ""
-	// ModePlaintext is no TLS, because the spec never asked for any.
+	// ModePlaintext is no TLS, because the spec never requested it.
 	ModePlaintext TLSMode = "plaintext"
 	// ModeDisabled is no TLS, because spec.etcd.enableTLS said so. It outlives the loss of that field.
 	ModeDisabled TLSMode = "disabled"
 	// ModeUserProvided is TLS with the Secrets that the spec names.
 	ModeUserProvided TLSMode = "given"
-	// ModeManaged is TLS with certificates of ours.
+	// ModeManaged is TLS with certificates that the operator issues.
 	ModeManaged TLSMode = "provisioned"
 )
 
@@ -32,7 +32,7 @@ type TLSModes struct {
 // IsKnown is false for a cluster that does not exist yet.
 func (m TLSModes) IsKnown() bool { return m.Client != ModeUnknown && m.Peer != ModeUnknown }
 
-// AnyManaged is true when any certificate is ours.
+// AnyManaged is true if the operator issues any certificate.
 func (m TLSModes) AnyManaged() bool { return m.Client == ModeManaged || m.Peer == ModeManaged }
 
 // String shows the modes, for example `client=provisioned,peer=plaintext`.

@@ -49,9 +49,9 @@ func decodeUnversioned(annotations map[string]string) State {
 		FinalSnapshot:       parse[FinalSnapshot](annotations[unversionedFinalSnapshot]),
 	}
 	if completed := parse[struct {
-		Over bool `json:"over"`
+		Completed bool `json:"over"`
 	}](annotations[unversionedAccepted]); s.Accepted != nil && completed != nil {
-		s.Accepted.Completed = completed.Over
+		s.Accepted.Completed = completed.Completed
 	}
 	if replicas, err := strconv.ParseInt(annotations[unversionedReplicas], 10, 32); err == nil && replicas >= 0 {
 		s.Replicas = new(int32(replicas))

@@ -32,7 +32,7 @@ const (
 
 // Config is the part of the operator's configuration that decides how specs are resolved.
 type Config struct {
-	// AutoReconcile rolls each new generation out without the operation annotation.
+	// AutoReconcile makes the operator roll out each new generation without the operation annotation.
 	AutoReconcile bool
 	// Defaults are what a generation is rendered with that is accepted from now on.
 	Defaults state.Defaults

@@ -80,7 +80,7 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 	// start creates an Etcd, and then starts an operator with other roots.
 	start := func(replicas int32, before, after backupstore.LocalRoots, option func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		k = newWorld()
+		k = newCluster()
 		must(k.Client(nil).Create(ctx, secret("/srv/backups")))
 		create(replicas, option)(k)
 		o = startOperator(k, nil)

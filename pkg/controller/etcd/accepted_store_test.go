@@ -139,12 +139,12 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		Expect(condition("Progressing")).To(ContainSubstring("InvalidSpec: spec.replicas"))
 	})
 
-	// passes lets the operator reconcile a few times, and returns how often it came back within a second.
+	// passes lets the operator reconcile a few times, and returns how often it was requeued within a second.
 	passes := func() int {
 		soon := 0
 		drive.due = k.Clock.Now()
 		for range 20 {
-			drive.pass()
+			drive.reconcileOnce()
 			k.Tick()
 			if !drive.due.IsZero() && drive.due.Before(k.Clock.Now()) {
 				soon++
@@ -171,7 +171,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 		Expect(mounts()).To(ContainElement(servers()[0]))
 	})
 
-	It("stays the one that is used, and is reported, where the BackupEntry names another place", func() {
+	It("stays the one that is used, and is reported, if the BackupEntry names another location", func() {
 		observed.entry.BucketName = "elsewhere"
 		observed.publish("credentials-2")
 		Expect(passes()).To(BeNumerically("<", 10), "reconciliations that end in a conflict")
@@ -191,7 +191,7 @@ var _ = Describe("The store of a cluster whose newest generation is refused", fu
 	It("is not forced back by a Secret that changes while a user removes the annotation", func() {
 		observed.publish("credentials-2")
 		drive.reconciler.Client = &removingClient{Client: drive.reconciler.Client, remove: func() { moveStore(k) }}
-		drive.pass()
+		drive.reconcileOnce()
 		Expect(pin()).To(BeEmpty())
 		Expect(drive.due).To(BeTemporally("<=", k.Clock.Now().Add(time.Second)), "it reconciles again")
 		Expect(mounts()).To(ContainElement("credentials-1"))

@@ -29,7 +29,7 @@ import (
 
 const day = 24 * time.Hour
 
-var _ = Describe("A generation that is not carried out", func() {
+var _ = Describe("A generation that is not rolled out", func() {
 	var (
 		ctx   = context.Background()
 		k     *kube.Cluster
@@ -97,24 +97,24 @@ var _ = Describe("A generation that is not carried out", func() {
 		}
 		return ""
 	}
-	// change changes the spec, and asks for that unless it says so itself.
+	// change changes the spec, and requests a reconciliation unless the mutation removes the annotation.
 	change := func(mutate func(*druidv1alpha1.Etcd)) {
 		etcd := k.EtcdObject().DeepCopy()
 		etcd.Annotations = map[string]string{"druid.gardener.cloud/operation": "reconcile"}
 		mutate(etcd)
 		must(k.Client(nil).Update(ctx, etcd))
 	}
-	notAskedFor := func(etcd *druidv1alpha1.Etcd) { etcd.Annotations = nil }
+	withoutRequest := func(etcd *druidv1alpha1.Etcd) { etcd.Annotations = nil }
 	later := func(after time.Duration) {
 		GinkgoHelper()
-		Expect(drive.due).To(BeTemporally("<=", k.Clock.Now().Add(after)), "nobody would look by then")
+		Expect(drive.due).To(BeTemporally("<=", k.Clock.Now().Add(after)), "the operator is requeued by then")
 		k.Clock.Step(after)
 		drive.run()
 		Expect(k.Violations).To(BeEmpty())
 	}
 	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		k, acts = settled(replicas, options...), nil
+		k, acts = reconciledCluster(replicas, options...), nil
 		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && (strings.HasPrefix(write.What, "evict ") || strings.HasPrefix(write.What, "delete Pod") || strings.HasPrefix(write.What, "move ")) {
 				acts = append(acts, write.What)
@@ -137,7 +137,7 @@ var _ = Describe("A generation that is not carried out", func() {
 			server, application := mounted("etcd-server-tls"), connection()
 			Expect(server).To(HaveLen(1))
 			later(600 * day)
-			Expect(acts).To(HaveLen(4), "each member is replaced once, and the leader hands over: %v", acts)
+			Expect(acts).To(HaveLen(4), "each member is replaced once, and the leader transfers its leadership: %v", acts)
 			Expect(mounted("etcd-server-tls")).To(HaveLen(1))
 			Expect(mounted("etcd-server-tls")).NotTo(Equal(server))
 			Expect(issued("main-server")).To(Equal(mounted("etcd-server-tls")), "the old one is gone")
@@ -146,7 +146,7 @@ var _ = Describe("A generation that is not carried out", func() {
 			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))), "nothing else has changed")
 			Expect(k.EtcdCluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
 			Expect(recorded("accepted")).To(ContainSubstring(`"generation":1`))
-			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
+			Expect(progress()).To(ContainSubstring(why), "the reason is still reported")
 			Expect(drive.due.Sub(k.Clock.Now())).To(BeNumerically("<", 600*day), "and the next time as well")
 
 			By("carrying the generation out when it can be")
@@ -160,7 +160,7 @@ var _ = Describe("A generation that is not carried out", func() {
 			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
 			Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "other"))))
 		},
-		Entry("nobody asks for it", notAskedFor, "OperationAnnotationMissing: Generation 2"),
+		Entry("no annotation requests it", withoutRequest, "OperationAnnotationMissing: Generation 2"),
 		Entry("validation refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 }, "InvalidSpec: spec.replicas"),
 		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }, "InvalidSpec: spec.replicas"),
 		Entry("it contradicts itself", func(etcd *druidv1alpha1.Etcd) {
@@ -181,7 +181,7 @@ var _ = Describe("A generation that is not carried out", func() {
 
 	It("lets CAs be rotated before they expire, each stage seen by every member", func() {
 		start(3)
-		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); notAskedFor(etcd) })
+		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); withoutRequest(etcd) })
 		drive.run()
 		old := connection()["ca.crt"]
 		for range 5 { // the certificates
@@ -197,14 +197,14 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(progress()).To(ContainSubstring("OperationAnnotationMissing: Generation 2"))
 	})
 
-	It("lets a generation that was accepted before be carried out to its end", func() {
+	It("continues to roll out a generation that was accepted before", func() {
 		start(1)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		for len(pods()) < 2 {
-			drive.pass()
+			drive.reconcileOnce()
 			k.Tick()
 		}
-		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5; relabel(etcd); notAskedFor(etcd) })
+		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 5; relabel(etcd); withoutRequest(etcd) })
 		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(k.EtcdCluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
@@ -227,7 +227,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(issued("main-server")).To(Equal(server))
 	})
 
-	It("issues nothing for an Etcd that is being given back", func() {
+	It("issues nothing for an Etcd that is being handed back", func() {
 		start(3)
 		mr := &resourcesv1alpha1.ManagedResource{}
 		get(mr, "druid-main")
@@ -236,7 +236,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		server := issued("main-server")
 		change(func(etcd *druidv1alpha1.Etcd) {
 			relabel(etcd)
-			notAskedFor(etcd)
+			withoutRequest(etcd)
 		})
 		k.Clock.Step(600 * day)
 		drive.due = k.Clock.Now()
@@ -260,7 +260,7 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(progress()).To(ContainSubstring("InvalidSpec: spec.replicas"))
 	})
 
-	It("does not bring back a store that somebody has made the operator forget", func() {
+	It("does not restore a store annotation that a user has removed", func() {
 		start(1, withStore)
 		moveStore(k)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 2 })
@@ -270,39 +270,39 @@ var _ = Describe("A generation that is not carried out", func() {
 		Expect(recorded("store")).To(BeEmpty())
 	})
 
-	DescribeTable("does not bring back a store that somebody makes the operator forget while it looks at the Etcd",
-		func(replicas int32, at look) {
+	DescribeTable("does not restore a store annotation that a user removes during an observation",
+		func(replicas int32, at observerCall) {
 			start(1, withStore)
-			looks := 0
-			drive.reconciler.Observer = &lookout{Observer: drive.reconciler.Observer, see: func(over bool) {
+			observations := 0
+			drive.reconciler.Observer = &callObserver{Observer: drive.reconciler.Observer, onCall: func(over bool) {
 				if !over {
-					looks++
+					observations++
 				}
-				if at == (look{number: looks, over: over}) {
+				if at == (observerCall{number: observations, over: over}) {
 					moveStore(k)
 				}
 			}}
 			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
-			drive.pass()
-			Expect(looks).To(Equal(at.number))
+			drive.reconcileOnce()
+			Expect(observations).To(Equal(at.number))
 			Expect(recorded("store")).To(BeEmpty())
-			Expect(drive.due).NotTo(BeZero(), "it looks again")
+			Expect(drive.due).NotTo(BeZero(), "it reconciles again")
 
-			By("using the other store once the spec can be carried out")
+			By("using the other store once the spec can be rolled out")
 			change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 })
 			drive.due = k.Clock.Now()
 			drive.run()
 			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), progress())
 			Expect(recorded("store")).To(ContainSubstring("other"))
 		},
-		Entry("after the spec was read", int32(1), look{number: 1}),
-		Entry("after it was observed for what is kept", int32(2), look{number: 2, over: true}),
+		Entry("after the spec was read", int32(1), observerCall{number: 1}),
+		Entry("after the observation for the last accepted generation", int32(2), observerCall{number: 2, over: true}),
 	)
 
 	It("does not overwrite a size that another writer records while the operator observes the accepted generation", func() {
 		start(1)
 		observations := 0
-		drive.reconciler.Observer = &lookout{Observer: drive.reconciler.Observer, see: func(over bool) {
+		drive.reconciler.Observer = &callObserver{Observer: drive.reconciler.Observer, onCall: func(over bool) {
 			if observations++; over && observations == 4 { // the newest generation was observed before
 				mr := &resourcesv1alpha1.ManagedResource{}
 				get(mr, "druid-main")
@@ -310,8 +310,8 @@ var _ = Describe("A generation that is not carried out", func() {
 				Expect(k.Client(nil).Update(ctx, mr)).To(Succeed())
 			}
 		}}
-		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); notAskedFor(etcd) })
-		drive.pass()
+		change(func(etcd *druidv1alpha1.Etcd) { relabel(etcd); withoutRequest(etcd) })
+		drive.reconcileOnce()
 		Expect(observations).To(Equal(4))
 		Expect(recorded("size")).To(Equal("3"))
 		Expect(drive.due).NotTo(BeZero(), "it reconciles again")
@@ -336,20 +336,20 @@ var _ = Describe("A generation that is not carried out", func() {
 	})
 })
 
-// look is a moment: the beginning or the end of one of an observer's looks.
-type look struct {
+// observerCall is the beginning or the end of a call of the observer.
+type observerCall struct {
 	number int
 	over   bool
 }
 
-// lookout tells of an observer's looks, when they begin and when they are over.
-type lookout struct {
+// callObserver calls onCall when an observation begins and when it ends.
+type callObserver struct {
 	etcd.Observer
-	see func(over bool)
+	onCall func(over bool)
 }
 
-func (l *lookout) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation {
-	l.see(false)
-	defer l.see(true)
-	return l.Observer.Observe(ctx, etcd, request)
+func (o *callObserver) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation {
+	o.onCall(false)
+	defer o.onCall(true)
+	return o.Observer.Observe(ctx, etcd, request)
 }

@@ -38,24 +38,24 @@ import (
 // ControllerName is the name of the controller in logs, metrics and events.
 const ControllerName = "etcd"
 
-// rememberedPayloads is how many payloads of ManagedResources are remembered, of some kilobytes each.
-const rememberedPayloads = 1000
+// cachedPayloads is the number of payloads of ManagedResources in the cache, of some kilobytes each.
+const cachedPayloads = 1000
 
-// AddOptions are what the controller needs beside the manager.
+// AddOptions are what the controller needs in addition to the manager.
 type AddOptions struct {
-	// Controller says how many Etcds are worked on at the same time.
+	// Controller has the number of Etcds that are reconciled concurrently.
 	Controller controller.Options
 	// Config is what the operator's configuration says. Its images must be set.
 	Config target.Config
 	// Observer reads everything about one Etcd.
 	Observer Observer
-	// Gardener is true where the definitions of Clusters and BackupEntries are installed.
+	// Gardener is true if the CustomResourceDefinitions of Clusters and BackupEntries are installed.
 	Gardener bool
-	// Garden is true where the definition of Gardens is installed.
+	// Garden is true if the CustomResourceDefinition of Gardens is installed.
 	Garden bool
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
-	// Clock tells the time. Nil: the real one.
+	// Clock returns the time. Nil: the real one.
 	Clock clock.Clock
 }
 
@@ -69,7 +69,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),
 		Config:   o.Config,
-		Payloads: lru.New(rememberedPayloads),
+		Payloads: lru.New(cachedPayloads),
 
 		Locks:     o.Locks,
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
@@ -84,7 +84,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout
 	}
 	if o.Controller.RateLimiter == nil {
-		// A failure is looked at again after seconds and at the latest after minutes; whatever it waits for is watched.
+		// The controller retries a failure after a second, and at the latest after five minutes. It watches what the Etcd waits for.
 		o.Controller.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](time.Second, 5*time.Minute)
 	}
 	if err := addSecretIndex(ctx, mgr.GetFieldIndexer()); err != nil {
@@ -99,7 +99,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Named(ControllerName).
 		WithOptions(o.Controller).
 		For(&druidv1alpha1.Etcd{}, builder.WithPredicates(etcdChanged())).
-		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeForgotten(), predicate.GenerationChangedPredicate{}))).
+		Watches(&resourcesv1alpha1.ManagedResource{}, handler.EnqueueRequestsFromMapFunc(etcdForManagedResource), builder.WithPredicates(predicate.Or(predicateutils.ManagedResourceConditionsChanged(), storeAnnotationRemoved(), predicate.GenerationChangedPredicate{}))).
 		Watches(&appsv1.StatefulSet{}, ownerHandler, builder.WithPredicates(contentChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(etcdForPod), builder.WithPredicates(contentChanged())).
 		WatchesMetadata(metadataOf(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(r.etcdsForSecret), builder.WithPredicates(contentChanged()))
@@ -117,7 +117,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	return b.Complete(calls.Fair(r, o.Controller.MaxConcurrentReconciles, clock.RealClock{}))
 }
 
-// etcdForManagedResource maps one of our ManagedResources to its Etcd.
+// etcdForManagedResource maps a ManagedResource of the operator to its Etcd.
 func etcdForManagedResource(_ context.Context, mr client.Object) []reconcile.Request {
 	name, ok := strings.CutPrefix(mr.GetName(), "druid-")
 	if !ok || mr.GetLabels()[managedresources.LabelKeyOrigin] != druidv1alpha1.ManagedResourceOrigin {
@@ -126,7 +126,7 @@ func etcdForManagedResource(_ context.Context, mr client.Object) []reconcile.Req
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: mr.GetNamespace(), Name: name}}}
 }
 
-// etcdForPod maps a member's pod to its Etcd; the pods of Jobs are others' business.
+// etcdForPod maps a member's pod to its Etcd; it ignores the pods of Jobs.
 func etcdForPod(_ context.Context, pod client.Object) []reconcile.Request {
 	labels := pod.GetLabels()
 	if labels[druidv1alpha1.LabelComponentKey] != druidv1alpha1.ComponentNameStatefulSet {

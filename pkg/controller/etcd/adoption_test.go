@@ -22,15 +22,15 @@ import (
 )
 
 // etcdDruidSecrets are those that the spec refers to, and one to which it does not refer any more.
-var predecessorsSecrets = []string{
+var etcdDruidSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
 }
 
-// predecessors makes a cluster as etcd-druid runs it, with TLS.
-func predecessors(replicas int32) func(*kube.Cluster) {
+// etcdDruidCluster creates a cluster with TLS as etcd-druid runs it.
+func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		c, ctx := k.Client(nil), context.Background()
-		for _, name := range predecessorsSecrets {
+		for _, name := range etcdDruidSecrets {
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name, Finalizers: []string{"druid.gardener.cloud/etcd-druid"}}}
 			secret.Data = map[string][]byte{"ca.crt": {1}, "tls.crt": {1}, "tls.key": {1}}
 			must(c.Create(ctx, secret))
@@ -39,11 +39,11 @@ func predecessors(replicas int32) func(*kube.Cluster) {
 		etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
 		etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
 		must(c.Create(ctx, etcd))
-		predecessor := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
-		for _, obj := range predecessor.Objects() {
+		etcdDruid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
+		for _, obj := range etcdDruid.Objects() {
 			must(c.Create(ctx, obj))
 		}
-		etcd.Status = predecessor.Status()
+		etcd.Status = etcdDruid.Status()
 		must(c.Status().Update(ctx, etcd))
 		for k.Tick() {
 			Expect(k.PodsMade).To(BeNumerically("<=", replicas))
@@ -56,13 +56,13 @@ var adopt = update(func(*druidv1alpha1.Etcd) {})
 var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 	ctx := context.Background()
 
-	DescribeTable("takes one orderly roll, and loses nothing", func(replicas int) {
+	DescribeTable("is one rolling update, and loses no data", func(replicas int) {
 		k := kube.New(scheme)
-		predecessors(int32(replicas))(k)
+		etcdDruidCluster(int32(replicas))(k)
 		Expect(k.EtcdCluster().Members()).To(HaveLen(replicas))
 		claims, members := k.Claims(), k.EtcdCluster().Members()
 
-		By("touching nothing before it is asked to")
+		By("changing nothing before the annotation requests it")
 		startOperator(k, nil).run()
 		Expect(k.PodsMade).To(Equal(replicas))
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed())
@@ -102,7 +102,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 
 	It("leaves the Secrets alone to which another Etcd refers that was not adopted yet", func() {
 		k := kube.New(scheme)
-		predecessors(1)(k)
+		etcdDruidCluster(1)(k)
 		other := fixture.Etcd(fixture.WithName("events"), fixture.WithNamespace("demo"))
 		other.Spec.Etcd.ClientUrlTLS = k.EtcdObject().Spec.Etcd.ClientUrlTLS.DeepCopy()
 		other.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name = "former"
@@ -110,19 +110,19 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		adopt(k)
 		startOperator(k, nil).run()
 		Expect(finalizersOf(ctx, k, "former")).To(ConsistOf("druid.gardener.cloud/etcd-druid"))
-		Expect(finalizersOf(ctx, k, "client-ca")).To(BeEmpty(), "ours too")
+		Expect(finalizersOf(ctx, k, "client-ca")).To(BeEmpty(), "the adopted Etcd refers to it too")
 	})
 
 	It("ends with nothing left where it is deleted with its namespace before it was adopted", func() {
 		k := kube.New(scheme)
-		predecessors(3)(k)
+		etcdDruidCluster(3)(k)
 		claims := k.Claims()
 		namespace := &corev1.Namespace{}
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Name: "demo"}, namespace)).To(Succeed())
 		namespace.Finalizers = []string{"kubernetes"}
 		must(k.Client(nil).Update(ctx, namespace))
 		must(k.Client(nil).Delete(ctx, namespace))
-		for _, name := range predecessorsSecrets {
+		for _, name := range etcdDruidSecrets {
 			must(k.Client(nil).Delete(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: name}}))
 		}
 		deleteEtcd(k)
@@ -146,7 +146,7 @@ func finalizersOf(ctx context.Context, k *kube.Cluster, name string) []string {
 
 func expectReleased(ctx context.Context, k *kube.Cluster) {
 	GinkgoHelper()
-	for _, name := range predecessorsSecrets {
+	for _, name := range etcdDruidSecrets {
 		Expect(finalizersOf(ctx, k, name)).To(BeEmpty(), name)
 	}
 }

@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// proofPeriod is when a member that did not take a handshake is tried again: no event tells when it would.
-	proofPeriod = 5 * time.Second
-	// stagePeriod is when the next stage of a rotation begins after the one before is over.
+	// handshakePeriod is when the operator repeats a failed handshake with a member: no watch reports when it would succeed.
+	handshakePeriod = 5 * time.Second
+	// stagePeriod is the time between the end of a stage of a rotation and the next stage.
 	stagePeriod = time.Second
 )
 
@@ -39,7 +39,7 @@ func (r *execution) Complete(ctx context.Context, run *engine.Run) error {
 	}
 	if secrets.NeedsHandshake(rotation.Stage) {
 		if missing := r.verifyHandshakes(ctx, run); missing != "" {
-			return plan.Waiting(proofPeriod, "Waiting for %s (%s)", missing, secrets.DescribeRotation(rotation))
+			return plan.Waiting(handshakePeriod, "Waiting for %s (%s)", missing, secrets.DescribeRotation(rotation))
 		}
 	}
 	if err := r.cleanupSecrets(ctx, run); err != nil {
@@ -69,20 +69,20 @@ func (r *execution) verifyHandshakes(ctx context.Context, run *engine.Run) strin
 	for ordinal := range int(run.Target.Etcd.Spec.Replicas) {
 		name := helper.MemberName(run.Target.Etcd, ordinal)
 		before, now := run.Observation.PodFor(ordinal), o.PodFor(ordinal)
-		answer := o.Etcd.Endpoint(ordinal)
+		response := o.Etcd.Endpoint(ordinal)
 		switch {
 		case helper.ManagesPods(run.Target.Etcd) && (before == nil || now == nil || before.UID != now.UID):
 			return "the pod of member " + name
-		case answer == nil:
+		case response == nil:
 			return "a handshake with member " + name
-		case !answer.Healthy:
-			return fmt.Sprintf("a handshake with member %s: %s", name, answer.Error)
+		case !response.Healthy:
+			return fmt.Sprintf("a handshake with member %s: %s", name, response.Error)
 		}
 	}
 	return ""
 }
 
-// advance remembers the next stage, unless the ManagedResource has changed meanwhile. The next pass renders it.
+// advance records the next stage, unless the ManagedResource has changed meanwhile. The next reconciliation renders it.
 func (r *execution) advance(ctx context.Context, run *engine.Run, mr *resourcesv1alpha1.ManagedResource, next state.Rotation) error {
 	before := mr.DeepCopy()
 	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Rotation = &next })
@@ -91,7 +91,7 @@ func (r *execution) advance(ctx context.Context, run *engine.Run, mr *resourcesv
 	}
 	mr.Annotations = annotations
 	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
-		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("remembering the rotation of CAs: %w", err))
+		return plan.Failed(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("recording the rotation of the CAs: %w", err))
 	}
 	if description := secrets.DescribeRotation(next); description != "" {
 		r.event(run.Target.Stored, corev1.EventTypeNormal, "RotatingCA", "Stage %s: %s", next.Stage, description)
@@ -101,8 +101,8 @@ func (r *execution) advance(ctx context.Context, run *engine.Run, mr *resourcesv
 	return plan.Waiting(stagePeriod, "Waiting for the next stage of the rotation of the CAs")
 }
 
-// cleanupSecrets deletes what was issued earlier and is mounted no more, and the connection of a cluster that is not ours to
-// describe any more.
+// cleanupSecrets deletes issued Secrets that are mounted no more. It deletes also the connection Secret of a cluster that does not use issued
+// certificates any more.
 func (r *execution) cleanupSecrets(ctx context.Context, run *engine.Run) error {
 	i, t := r.issuedFor(run), run.Target
 	if t.TLS.Client == state.ModeManaged {
@@ -124,7 +124,7 @@ func (r *execution) cleanupSecrets(ctx context.Context, run *engine.Run) error {
 		return nil
 	}
 	if err := i.manager.Cleanup(ctx); err != nil {
-		return fmt.Errorf("deleting Secrets that nobody mounts: %w", err)
+		return fmt.Errorf("deleting Secrets that no pod mounts: %w", err)
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ const (
 	connectionCA        = "ca.crt"
 )
 
-// ensureConnection writes the Secret with which applications connect: the same name for ever, whatever was renewed. Its port is
-// that at which members serve, which may be another one than that of the spec.
+// ensureConnection writes the Secret with which applications connect: its name never changes. Its port is the
+// active client port of the members, which may differ from that of the spec.
 func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error {
 	configs := secrets.ConfigNamesFor(run.Target.Etcd.Name)
 	issued := r.issuedFor(run)
@@ -68,7 +68,7 @@ func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error
 
 // isConnectionOf is true for a Secret that was written for the Etcd, or for an earlier one of its name.
 func isConnectionOf(secret metav1.Object, etcd *druidv1alpha1.Etcd) bool {
-	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && isOurs(secret, etcd)
+	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && isManaged(secret, etcd)
 }
 
 // deleteConnection deletes the Secret with which applications connect, and nothing else of that name.

@@ -29,8 +29,8 @@ var _ = Describe("The Secret with which applications connect", func() {
 		k     *kube.Cluster
 		drive *operator
 		trial *trialClient
-		// told are the ports that were written, each with those at which pods were made to serve by then.
-		told []string
+		// written are the ports that were written, each with the client ports of the pods at that time.
+		written []string
 		// touched are the writes to Secrets.
 		touched []string
 
@@ -46,7 +46,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 		}
 		return secret.Data
 	}
-	// ports are those at which pods were made to serve; where there are none, the next will.
+	// ports returns the client ports of the pods, or that of the StatefulSet if there are none.
 	ports := func() []string {
 		var all []string
 		add := func(spec corev1.PodSpec) {
@@ -79,7 +79,7 @@ var _ = Describe("The Secret with which applications connect", func() {
 	}
 	start := func(replicas int32, options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
-		k, told, touched = settled(replicas, options...), nil, nil
+		k, written, touched = reconciledCluster(replicas, options...), nil, nil
 		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.Contains(write.What, " Secret ") {
 				touched = append(touched, write.What)
@@ -87,13 +87,13 @@ var _ = Describe("The Secret with which applications connect", func() {
 			}
 			if write.Done && strings.HasSuffix(write.What, " Secret main-connection") && connection() != nil {
 				endpoint := string(connection()["endpoints"])
-				told = append(told, endpoint[strings.LastIndex(endpoint, ":")+1:]+" of "+strings.Join(slices.Compact(slices.Sorted(slices.Values(ports()))), ","))
+				written = append(written, endpoint[strings.LastIndex(endpoint, ":")+1:]+" of "+strings.Join(slices.Compact(slices.Sorted(slices.Values(ports()))), ","))
 			}
 		})
 		trial = &trialClient{Client: drive.reconciler.Client}
 		drive.reconciler.Client = trial
 	}
-	ask := func(mutate func(*druidv1alpha1.Etcd)) {
+	request := func(mutate func(*druidv1alpha1.Etcd)) {
 		update(func(etcd *druidv1alpha1.Etcd) {
 			relabel(etcd)
 			mutate(etcd)
@@ -101,34 +101,34 @@ var _ = Describe("The Secret with which applications connect", func() {
 		drive.due = k.Clock.Now()
 		drive.run()
 	}
-	carryOut := func() {
+	rollOut := func() {
 		GinkgoHelper()
-		trial.answer = nil
+		trial.response = nil
 		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", k.EtcdObject().Status)
 		Expect(k.Violations).To(BeEmpty())
 	}
 
-	DescribeTable("has the port at which members serve, while another one", func(answer error) {
+	DescribeTable("has the active client port of the members, while another one", func(response error) {
 		start(3)
-		trial.answer = answer
-		ask(otherPort)
+		trial.response = response
+		request(otherPort)
 		Expect(trial.tried).To(BeNumerically(">", 0))
 		Expect(touched).To(BeEmpty())
 
-		By("having renewed certificates all the same")
+		By("having renewed certificates nevertheless")
 		before := connection()
 		k.Clock.Step(600 * 24 * time.Hour)
 		drive.due = k.Clock.Now()
 		drive.run()
 		Expect(connection()["tls.crt"]).NotTo(Equal(before["tls.crt"]))
-		Expect(told).To(ConsistOf("2379 of 2379"))
+		Expect(written).To(ConsistOf("2379 of 2379"))
 
-		By("having the other port as soon as a member serves there")
-		told = nil
-		carryOut()
-		Expect(told).To(ConsistOf("12379 of 12379,2379"))
+		By("having the other port as soon as a member is healthy there")
+		written = nil
+		rollOut()
+		Expect(written).To(ConsistOf("12379 of 12379,2379"))
 		Expect(ports()).To(HaveEach("12379"))
 	},
 		Entry("is refused", isInvalid),
@@ -137,16 +137,16 @@ var _ = Describe("The Secret with which applications connect", func() {
 
 	It("has the port at which a cluster that hibernates will serve, when that is applied", func() {
 		start(1)
-		ask(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
-		told = nil
-		ask(otherPort)
-		Expect(told).To(ConsistOf("12379 of 12379"))
+		request(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 })
+		written = nil
+		request(otherPort)
+		Expect(written).To(ConsistOf("12379 of 12379"))
 	})
 
-	DescribeTable("is not there before members serve TLS with certificates that were issued, and these stay while that", func(answer error) {
+	DescribeTable("does not exist before members use issued certificates for TLS, and these stay while that", func(response error) {
 		start(3, plaintext)
-		trial.answer = answer
-		ask(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
+		trial.response = response
+		request(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		Expect(trial.tried).To(BeNumerically(">", 0))
 		Expect(connection()).To(BeNil())
 		before := issued()
@@ -154,35 +154,35 @@ var _ = Describe("The Secret with which applications connect", func() {
 
 		touched = nil
 		for range 3 {
-			drive.pass()
+			drive.reconcileOnce()
 		}
 		Expect(touched).To(BeEmpty())
 		Expect(issued()).To(Equal(before))
 
-		By("issuing nothing else when it can be carried out")
-		carryOut()
+		By("issuing nothing else when it can be rolled out")
+		rollOut()
 		Expect(issued()).To(Equal(before))
 		Expect(connection()).NotTo(BeNil())
 
-		By("deleting what nobody mounts when nobody asks for it any more")
-		trial.answer = answer
-		ask(func(etcd *druidv1alpha1.Etcd) {
+		By("deleting what no pod mounts when the spec requests it no more")
+		trial.response = response
+		request(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = []druidv1alpha1.MemberPeerURLs{{MemberName: "main-0", URLs: []string{"https://main.example.com:2380"}}}
 		})
 		Expect(len(issued())).To(BeNumerically(">", len(before)))
-		ask(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = nil })
+		request(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.AdditionalAdvertisePeerURLs = nil })
 		Expect(issued()).To(Equal(before))
 	},
 		Entry("is refused", isInvalid),
 		Entry("cannot be tried", isBusy),
 	)
 
-	It("is not there for a cluster whose own Secrets are to be replaced by issued ones, before all members serve with these", func() {
+	It("does not exist for a cluster whose Secrets are being replaced by issued ones, before all members use these", func() {
 		k = kube.New(scheme)
-		predecessors(3)(k)
+		etcdDruidCluster(3)(k)
 		adopt(k)
 		startOperator(k, nil).run()
-		seen := 0
+		observed := 0
 		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.HasSuffix(write.What, " Secret main-connection") {
 				list := &corev1.PodList{}
@@ -190,22 +190,22 @@ var _ = Describe("The Secret with which applications connect", func() {
 				for _, pod := range list.Items {
 					Expect(pod.Spec.Volumes).To(ContainElement(HaveField("VolumeSource.Secret", HaveField("SecretName", HavePrefix("main-client-ca-bundle-")))))
 				}
-				seen++
+				observed++
 			}
 		})
-		ask(func(etcd *druidv1alpha1.Etcd) {
+		request(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.ClientUrlTLS, etcd.Spec.Etcd.PeerUrlTLS, etcd.Spec.Backup.TLS, etcd.Spec.Etcd.EnableTLS = nil, nil, nil, new(true)
 		})
-		Expect(seen).To(BeNumerically(">", 0), "%+v", k.EtcdObject().Status)
+		Expect(observed).To(BeNumerically(">", 0), "%+v", k.EtcdObject().Status)
 	})
 })
 
-// trialClient answers where pods of another role are tried.
+// trialClient responds to dry runs of a StatefulSet with pods of another role.
 type trialClient struct {
 	client.Client
-	// answer is the answer. Nil: that of the API server.
-	answer error
-	tried  int
+	// response is the error of a dry run. Nil: that of the API server.
+	response error
+	tried    int
 }
 
 // Create implements client.Client.
@@ -213,9 +213,9 @@ func (c *trialClient) Create(ctx context.Context, obj client.Object, opts ...cli
 	options := client.CreateOptions{}
 	options.ApplyOptions(opts)
 	statefulSet, is := obj.(*appsv1.StatefulSet)
-	if is && len(options.DryRun) > 0 && c.answer != nil && statefulSet.Spec.Template.Labels["role"] == "other" {
+	if is && len(options.DryRun) > 0 && c.response != nil && statefulSet.Spec.Template.Labels["role"] == "other" {
 		c.tried++
-		return c.answer
+		return c.response
 	}
 	return c.Client.Create(ctx, obj, opts...)
 }

@@ -33,7 +33,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		rotating = update(func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
 		})
-		grow = func(replicas int32) func(*kube.Cluster) {
+		setReplicas = func(replicas int32) func(*kube.Cluster) {
 			return update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = replicas })
 		}
 		isGone = func(k *kube.Cluster) { Expect(k.EtcdObject()).To(BeNil()) }
@@ -43,7 +43,7 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 		Entry("while it creates a cluster of one member, with a store", crashCase{when: create(1, withStore), then: succeeded(1, 1)}),
 		Entry("while it creates a cluster of three members", crashCase{when: create(3), then: succeeded(3, 4)}),
 		Entry("while it creates a cluster of three members without TLS", crashCase{when: create(3, plaintext), then: succeeded(3, 4)}),
-		Entry("while one member with a store becomes three", crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: grow(3), then: succeeded(3, 4)}),
+		Entry("while one member with a store becomes three", crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: setReplicas(3), then: succeeded(3, 4)}),
 		Entry("while one member becomes three, and peer TLS is switched on", crashCase{
 			given: []func(*kube.Cluster){create(1, plaintext)},
 			when: update(func(etcd *druidv1alpha1.Etcd) {
@@ -51,18 +51,18 @@ var _ = Describe("An operator that is killed at any of its writes", func() {
 			}),
 			then: succeeded(3, 5),
 		}),
-		Entry("while three members become five", crashCase{given: three, when: grow(5), then: succeeded(5, 6)}),
+		Entry("while three members become five", crashCase{given: three, when: setReplicas(5), then: succeeded(5, 6)}),
 		Entry("while it replaces the pods of three members", crashCase{given: three, when: update(relabel), then: succeeded(3, 7)}),
 		Entry("while it switches TLS off between three members", crashCase{given: three, when: update(plaintext), then: succeeded(3, 7)}),
-		Entry("while it hibernates three members", crashCase{given: three, when: grow(0), then: succeeded(0, 4)}),
-		Entry("while it wakes three members", crashCase{given: append(three[:1:1], grow(0)), when: grow(3), then: succeeded(3, 7)}),
+		Entry("while it hibernates three members", crashCase{given: three, when: setReplicas(0), then: succeeded(0, 4)}),
+		Entry("while it wakes three members", crashCase{given: append(three[:1:1], setReplicas(0)), when: setReplicas(3), then: succeeded(3, 7)}),
 		Entry("while it begins to rotate the CAs of three members", crashCase{given: three, when: rotating, then: succeeded(3, 10)}),
 		Entry("while it begins to rotate CAs that expire soon", crashCase{given: one, when: eightYearsPass, then: isPrepared}),
 		Entry("while it completes the rotation of the CAs of three members", crashCase{given: append(three[:1:1], rotating), when: update(completeRotation), then: succeeded(3, 16)}),
 		Entry("while it replaces the volume of a member whose node is gone", crashCase{given: three, when: loseNode, then: hasNewVolume}),
-		Entry("while volumes grow", crashCase{given: []func(*kube.Cluster){create(3, withExpandableVolumes)}, when: update(growVolumes), then: succeeded(3, 4)}),
+		Entry("while volumes are resized", crashCase{given: []func(*kube.Cluster){create(3, withExpandableVolumes)}, when: update(resizeVolumes), then: succeeded(3, 4)}),
 		Entry("while three members come to serve clients at another port", crashCase{given: three, when: update(otherPort), then: succeeded(3, 7)}),
-		Entry("while it adopts three members", crashCase{when: func(k *kube.Cluster) { predecessors(3)(k); adopt(k) }, then: succeeded(3, 6)}),
+		Entry("while it adopts three members", crashCase{when: func(k *kube.Cluster) { etcdDruidCluster(3)(k); adopt(k) }, then: succeeded(3, 6)}),
 		Entry("while one member moves to another store", crashCase{given: []func(*kube.Cluster){create(1, withStore)}, when: moveStore, then: hasMoved(1, 2)}),
 		Entry("while three members move to another store", crashCase{given: []func(*kube.Cluster){create(3, withStore)}, when: moveStore, then: hasMoved(3, 7)}),
 		Entry("while it renews the certificates of three members although the newest generation is refused",
@@ -86,7 +86,7 @@ func create(replicas int32, options ...func(*druidv1alpha1.Etcd)) func(*kube.Clu
 
 func plaintext(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }
 
-// update changes the Etcd and asks for that to be carried out.
+// update changes the Etcd and requests a reconciliation.
 func update(mutate func(*druidv1alpha1.Etcd)) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		etcd := k.EtcdObject().DeepCopy()
@@ -106,7 +106,7 @@ func must(err error) {
 	}
 }
 
-// succeeded expects a cluster of so many voters, an operation that succeeded, and as many pods to have been made since the world
+// succeeded expects a cluster of so many voters, an operation that succeeded, and as many pods to have been made since the cluster
 // began: each that is replaced needlessly is a restart of a member.
 func succeeded(members, podsMade int) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
@@ -133,7 +133,7 @@ func completeRotation(etcd *druidv1alpha1.Etcd) {
 	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "complete")
 }
 
-// eightYearsPass lets CAs grow so old that they are to be rotated; what is issued from now on is new.
+// eightYearsPass ages CAs until they are to be rotated; what is issued from now on is new.
 func eightYearsPass(k *kube.Cluster) {
 	before := secretsutils.Clock
 	DeferCleanup(func() { secretsutils.Clock = before })
@@ -151,13 +151,13 @@ func isPrepared(k *kube.Cluster) {
 
 func otherPort(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ClientPort = new(int32(12379)) }
 
-func growVolumes(etcd *druidv1alpha1.Etcd) {
+func resizeVolumes(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
 }
 
 func withExpandableVolumes(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = new("expandable") }
 
-// refuse asks for what is refused, beside what would restart every member.
+// refuse requests a change that is refused, together with one that would restart every member.
 func refuse(k *kube.Cluster) {
 	update(func(etcd *druidv1alpha1.Etcd) {
 		relabel(etcd)
@@ -165,7 +165,7 @@ func refuse(k *kube.Cluster) {
 	})(k)
 }
 
-// yearsPass lets certificates grow so old that they are to be renewed; what is issued from now on is new.
+// yearsPass ages certificates until they are to be renewed; what is issued from now on is new.
 func yearsPass(k *kube.Cluster) {
 	before := secretsutils.Clock
 	DeferCleanup(func() { secretsutils.Clock = before })
@@ -200,7 +200,7 @@ func hasNewVolume(k *kube.Cluster) {
 	succeeded(3, 5)(k)
 }
 
-// moveStore asks for another store, and has the operator forget the one that was first used.
+// moveStore requests another store, and removes the record of the one that was used first.
 func moveStore(k *kube.Cluster) {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-" + k.Etcd.Name}, mr))

@@ -77,7 +77,7 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			when: func(k *kube.Cluster) {
 				limitStorage("64Gi")(k)
 				update(func(etcd *druidv1alpha1.Etcd) {
-					growVolumes(etcd)
+					resizeVolumes(etcd)
 					relabel(etcd)
 				})(k)
 			},

@@ -18,13 +18,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-// moment is the world just before or just after a write of the operator, in which it dies.
+// crashPoint is the cluster just before or just after a write of the operator, at which the operator is killed.
 type crashPoint struct {
 	what    string
 	cluster *kube.Cluster
 }
 
-// tally counts what all stories came to.
+// tally counts the results of all cases.
 var tally struct {
 	sync.Mutex
 	cases, writes, kills, runs int
@@ -35,13 +35,13 @@ var _ = AfterSuite(func() {
 		tally.cases, tally.writes, tally.kills, tally.runs)
 })
 
-// story is something that happens to an Etcd. The operator has come to rest before it begins.
+// crashCase is a change of an Etcd. The operator is idle before it begins.
 type crashCase struct {
-	// given makes the world before; it may be run by an undisturbed operator.
+	// given creates the cluster before the change; an undisturbed operator may run it.
 	given []func(*kube.Cluster)
 	// when is what happens.
 	when func(*kube.Cluster)
-	// then is what the undisturbed run has to come to, for the story to be one.
+	// then checks the result of the undisturbed run.
 	then func(*kube.Cluster)
 	// unforeseen is true if a later rejection or failure decides the steps: `kubectl etcd plan` assumes that all goes well.
 	unforeseen bool
@@ -49,7 +49,7 @@ type crashCase struct {
 	repeatedJobs int
 }
 
-// begin makes the world in which the story begins.
+// begin creates the cluster in which the case begins.
 func (s crashCase) begin() *kube.Cluster {
 	k := kube.New(scheme)
 	for _, happen := range s.given {
@@ -60,7 +60,7 @@ func (s crashCase) begin() *kube.Cluster {
 	return k
 }
 
-// record plays the story with an undisturbed operator.
+// record runs the case with an undisturbed operator.
 func (s crashCase) record() (*kube.Cluster, []crashPoint) {
 	k := s.begin()
 	var moments []crashPoint
@@ -86,16 +86,16 @@ func (s crashCase) record() (*kube.Cluster, []crashPoint) {
 	return k, moments
 }
 
-// distinct leaves out the moments that leave the same world behind as the one before: after a write and before the next one
-// of the same pass nothing has happened.
+// distinct omits crash points with the same cluster as the one before: nothing happens between a write and the next one of the same
+// reconciliation.
 func distinct(moments []crashPoint) []crashPoint {
 	return slices.CompactFunc(slices.Clone(moments), func(a, b crashPoint) bool {
 		return a.cluster.State() == b.cluster.State() && a.cluster.Clock.Now().Equal(b.cluster.Clock.Now())
 	})
 }
 
-// killedEverywhere plays the story, and then again with an operator that dies before and after each of its writes, all of them,
-// and one that takes over. What each comes to has to be the same.
+// killedEverywhere runs the case, and then again for each write with an operator that is killed before or after it and a new operator. Each run
+// must have the same result.
 func killedEverywhere(s crashCase) {
 	GinkgoHelper()
 	expectPlanned(s)
@@ -135,14 +135,14 @@ func reportCounts(k *kube.Cluster, writes, runs int) {
 	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, JobsMade %d, writes %d, runs %d", k.PodsMade, k.JobsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
 }
 
-// absence is how long nobody is there after an operator has died: longer than the second to which many things are told apart.
+// absence is the time without an operator after a kill: longer than one second, the resolution of many recorded times.
 const absence = 2 * time.Second
 
-// takeOver lets a new operator go on after the moment, and says what is different in the end; empty: nothing.
+// takeOver runs a new operator after the crash point, and returns the differences at the end; empty: none.
 func (s crashCase) takeOver(m crashPoint, undisturbed *kube.Cluster, want []string) string {
 	k := m.cluster
 	k.Clock.Step(absence)
-	startOperator(k, func(kube.Write) {}).run() // the world checks only writes that are counted
+	startOperator(k, func(kube.Write) {}).run() // the cluster checks only writes that are counted
 	differences := kube.Differences(want, k.Snapshot())
 	for _, violation := range k.Violations {
 		differences = append(differences, "  ! "+violation)

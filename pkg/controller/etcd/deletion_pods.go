@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// maxSize is the largest supported cluster size; volume claims are looked for up to its ordinals.
+// maxSize is the largest supported cluster size. A deletion covers the volume claims up to its ordinals.
 const maxSize = 7
 
 // liveStatefulSet reads the StatefulSet with the name of the Etcd's from the API server. Nil: there is none.
@@ -68,12 +68,12 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 	if err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 	}
-	var names, kept []string
+	var names, keptClaims []string
 	for i := range pods.Items {
 		switch pod := &pods.Items[i]; {
 		case !isMemberPod(pod, etcd):
 		case foreign != nil && metav1.IsControlledBy(pod, foreign):
-			kept = append(kept, pod.Name)
+			keptClaims = append(keptClaims, pod.Name)
 		default:
 			names = append(names, pod.Name)
 			// Only pods that were orphaned are not on their way already.
@@ -82,8 +82,8 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 			}
 		}
 	}
-	if len(names) == 0 && len(kept) > 0 {
-		r.event(etcd, corev1.EventTypeWarning, "PodsKept", "Pods %s are kept, because StatefulSet %s controls them and does not belong to this Etcd: delete it if nothing needs it", strings.Join(kept, ", "), foreign.Name)
+	if len(names) == 0 && len(keptClaims) > 0 {
+		r.event(etcd, corev1.EventTypeWarning, "PodsKept", "Pods %s are kept, because StatefulSet %s controls them and does not belong to this Etcd: delete it if nothing needs it", strings.Join(keptClaims, ", "), foreign.Name)
 	}
 	return gone("pods", names)
 }
@@ -91,7 +91,7 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 // foreignStatefulSet returns the StatefulSet that has the name of the Etcd's and belongs to others. Nil: there is none.
 func (r *Reconciler) foreignStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd) (*metav1.PartialObjectMetadata, error) {
 	set, err := r.liveStatefulSet(ctx, etcd)
-	if err != nil || set == nil || isOurs(set, etcd) {
+	if err != nil || set == nil || isManaged(set, etcd) {
 		return nil, err
 	}
 	return set, nil
@@ -120,7 +120,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 		r.event(etcd, corev1.EventTypeWarning, "VolumesKept", "PersistentVolumeClaims are kept, because StatefulSet %s does not belong to this Etcd and uses claims of the same names: delete them if nothing needs them", foreign.Name)
 		return nil
 	}
-	var names, kept []string
+	var names, keptClaims []string
 	for ordinal := range min(max(maxSize, int(etcd.Spec.Replicas)), helper.MaxMembers) {
 		claim, err := r.liveClaim(ctx, etcd, ordinal)
 		switch {
@@ -128,7 +128,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 			return plan.Failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)
 		case claim == nil:
 		case !helper.IsClaimOf(claim, etcd):
-			kept = append(kept, claim.Name)
+			keptClaims = append(keptClaims, claim.Name)
 		default:
 			names = append(names, claim.Name)
 			if claim.DeletionTimestamp == nil {
@@ -139,8 +139,8 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 			}
 		}
 	}
-	if len(names) == 0 && len(kept) > 0 {
-		r.event(etcd, corev1.EventTypeWarning, "VolumesKept", "PersistentVolumeClaims %s are kept, because they do not have the labels of this Etcd: delete them if nothing needs them", strings.Join(kept, ", "))
+	if len(names) == 0 && len(keptClaims) > 0 {
+		r.event(etcd, corev1.EventTypeWarning, "VolumesKept", "PersistentVolumeClaims %s are kept, because they do not have the labels of this Etcd: delete them if nothing needs them", strings.Join(keptClaims, ", "))
 	}
 	return gone("volume claims", names)
 }

@@ -26,7 +26,7 @@ var _ = Describe("A deletion", func() {
 		o := startOperator(k, nil)
 		for range 300 {
 			if !o.due.IsZero() && !o.due.After(k.Clock.Now()) {
-				o.pass()
+				o.reconcileOnce()
 			}
 			if k.Tick() {
 				o.due = k.Clock.Now()
@@ -64,7 +64,7 @@ var _ = Describe("A deletion", func() {
 	}
 
 	It("ends where the StatefulSet has lost its owner reference", func() {
-		k := settled(3, plaintext)
+		k := reconciledCluster(3, plaintext)
 		made := k.PodsMade
 		set := &appsv1.StatefulSet{}
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, set)).To(Succeed())
@@ -99,7 +99,7 @@ var _ = Describe("A deletion", func() {
 	})
 
 	It("deletes no payload that belongs to another Etcd or to nothing", func() {
-		k := settled(1, plaintext)
+		k := reconciledCluster(1, plaintext)
 		labels := map[string]string{"origin": "gardener-extension-etcd-druid", "app.kubernetes.io/part-of": "main"}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "precious", Labels: labels}}
 		must(k.Client(nil).Create(ctx, secret))

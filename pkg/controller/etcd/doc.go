@@ -2,10 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package etcd is the controller that carries out the spec of an Etcd: it reads the world once, lets pure packages
-// decide and render, writes a ManagedResource, does at most one dangerous step, and patches the status once.
+// Package etcd is the controller that reconciles an Etcd. It observes the cluster once, computes the plan and the objects with pure packages,
+// writes a ManagedResource, executes at most one step, and patches the status once.
 //
-// What is rendered, what the next step is and what a condition says is decided elsewhere (component/etcd, etcdcluster,
-// conditions): no manifest, no quorum arithmetic and no question to etcd lives here. The health of a cluster is the
-// business of the package care.
+// Package component/etcd renders the objects, package planner computes the next step, and package conditions the conditions. This package has no
+// manifest, no quorum calculation and no request to etcd of its own. Package care reports the health of a cluster.
 package etcd

@@ -120,7 +120,7 @@ func (r *Reconciler) compare(ctx context.Context, kind schema.GroupVersionKind, 
 		return "", err
 	}
 	if len(paths) == 0 {
-		r.compared.remember(live, c.checksum)
+		r.compared.recordEqual(live, c.checksum)
 		return "", nil
 	}
 	return r.compared.differs(c.of(live), "differs from its rendering in "+strings.Join(paths, ", ")), nil

@@ -158,7 +158,7 @@ func (c *comparisons) isEqual(obj client.Object, checksum string) bool {
 	return found && known == checksum+version(obj)
 }
 
-func (c *comparisons) remember(obj client.Object, checksum string) {
+func (c *comparisons) recordEqual(obj client.Object, checksum string) {
 	c.init()
 	c.equal.Add(obj.GetUID(), checksum+version(obj))
 }

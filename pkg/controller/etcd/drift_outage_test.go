@@ -39,20 +39,20 @@ var _ = Describe("Repair of drift while gardener-resource-manager does not run",
 	}
 
 	It("records each object once, also while an earlier request is pending", func() {
-		k := settled(1)
+		k := reconciledCluster(1)
 		o := startOperator(k, nil)
 		o.run()
 		service, disruptionBudget := "Service/"+k.Etcd.Name+"-client", "PodDisruptionBudget/"+k.Etcd.Name
 
 		selector(k, "other")
-		o.pass()
+		o.reconcileOnce()
 		Expect(repaired(k)).To(ConsistOf(service))
 		budget := &policyv1.PodDisruptionBudget{}
 		Expect(k.Client(nil).Get(context.Background(), k.Etcd, budget)).To(Succeed())
 		minAvailable := budget.Spec.MinAvailable
 		budget.Spec.MinAvailable = new(intstr.FromInt32(7))
 		Expect(k.Client(nil).Update(context.Background(), budget)).To(Succeed())
-		o.pass()
+		o.reconcileOnce()
 		Expect(repaired(k)).To(ConsistOf(service, disruptionBudget), "the second request is recorded while the first one is pending")
 		Expect(o.count("RepairingDrift")).To(Equal(2))
 
@@ -62,7 +62,7 @@ var _ = Describe("Repair of drift while gardener-resource-manager does not run",
 		o = startOperator(k, nil)
 		for second := range 30 {
 			k.Clock.SetTime(began.Add(time.Duration(10*second) * time.Second))
-			o.pass()
+			o.reconcileOnce()
 			Expect(o.err).NotTo(HaveOccurred())
 		}
 		Expect(o.count("RepairingDrift")).To(BeZero(), "events before: %s", events)
@@ -76,14 +76,14 @@ var _ = Describe("Repair of drift while gardener-resource-manager does not run",
 	})
 })
 
-var _ = DescribeTable("A dry run that fails", func(answer error, isDrift bool) {
-	k := settled(1)
+var _ = DescribeTable("A dry run that fails", func(response error, isDrift bool) {
+	k := reconciledCluster(1)
 	o := startOperator(k, nil)
 	o.run()
 	requests := o.countRequests("*v1.Service/" + k.Etcd.Name + "-client")
-	requests.dryRunError = answer
+	requests.dryRunError = response
 	selector(k, "other")
-	o.pass()
+	o.reconcileOnce()
 	Expect(requests.dryRuns).To(Equal(1))
 	if isDrift {
 		Expect(o.count("RepairingDrift")).To(Equal(1))
@@ -97,7 +97,7 @@ var _ = DescribeTable("A dry run that fails", func(answer error, isDrift bool) {
 
 	By("comparing the object in the next reconciliation")
 	requests.dryRunError = nil
-	o.pass()
+	o.reconcileOnce()
 	Expect(requests.dryRuns).To(Equal(2))
 	Expect(o.count("RepairingDrift")).To(Equal(1))
 },

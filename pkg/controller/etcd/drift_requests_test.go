@@ -71,7 +71,7 @@ func (r countedReader) Get(ctx context.Context, key client.ObjectKey, obj client
 
 var _ = Describe("Requests of the operator while another writer changes an object", func() {
 	It("are bounded for each pause between two repairs, however often the object changes", func() {
-		k := settled(1)
+		k := reconciledCluster(1)
 		o := startOperator(k, nil)
 		o.run()
 		requests := o.countRequests("*v1.Service/" + k.Etcd.Name + "-client")
@@ -80,7 +80,7 @@ var _ = Describe("Requests of the operator while another writer changes an objec
 		for second := range 299 {
 			k.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
 			selector(k, fmt.Sprint("other-", second))
-			o.pass()
+			o.reconcileOnce()
 			k.Tick()
 		}
 		Expect(o.count("RepairingDrift")).To(Equal(1))
@@ -97,7 +97,7 @@ var _ = Describe("Requests of the operator while another writer changes an objec
 	})
 
 	It("are bounded too for an object that another writer deletes", func() {
-		k := settled(1)
+		k := reconciledCluster(1)
 		o := startOperator(k, nil)
 		o.run()
 		requests := o.countRequests("*v1.Lease/" + k.Etcd.Name + "-0")
@@ -108,7 +108,7 @@ var _ = Describe("Requests of the operator while another writer changes an objec
 		for second := range 299 {
 			k.Clock.SetTime(began.Add(time.Duration(second) * time.Second))
 			Expect(client.IgnoreNotFound(k.Client(nil).Delete(context.Background(), lease))).To(Succeed())
-			o.pass()
+			o.reconcileOnce()
 			k.Tick()
 		}
 		Expect(o.count("RepairingDrift")).To(Equal(1))

@@ -39,13 +39,13 @@ func selector(k *kube.Cluster, value string) map[string]string {
 
 var _ = Describe("Two writers of one object", func() {
 	It("repairs once in five minutes, also after a restart of the operator", func() {
-		k := settled(1)
+		k := reconciledCluster(1)
 		o := startOperator(k, nil)
 		o.run()
 		Expect(o.count("RepairingDrift")).To(BeZero())
 
 		selector(k, "first")
-		o.pass()
+		o.reconcileOnce()
 		k.Tick()
 		Expect(selector(k, "")).NotTo(HaveKey("x"))
 		repaired := k.Clock.Now()
@@ -53,7 +53,7 @@ var _ = Describe("Two writers of one object", func() {
 
 		By("another writer changes it again while the repair may still be on its way")
 		selector(k, "second")
-		o.pass()
+		o.reconcileOnce()
 		Expect(o.count("RepairingDrift")).To(Equal(1))
 		Expect(o.count("DriftNotRepaired")).To(BeZero())
 		Expect(o.due).To(BeTemporally("<=", repaired.Add(30*time.Second)))
@@ -61,7 +61,7 @@ var _ = Describe("Two writers of one object", func() {
 		By("reporting it after that, by a new operator too")
 		k.Clock.SetTime(repaired.Add(time.Minute))
 		o = startOperator(k, nil)
-		o.pass()
+		o.reconcileOnce()
 		Expect(o.events).To(ConsistOf(And(HavePrefix("DriftNotRepaired: Waiting to repair again: Service "), ContainSubstring("spec.selector.x"), ContainSubstring("stop it"))))
 		Expect(o.due).To(BeTemporally("~", repaired.Add(5*time.Minute), time.Second))
 		Expect(selector(k, "")).To(HaveKey("x"))
@@ -74,7 +74,7 @@ var _ = Describe("Two writers of one object", func() {
 	})
 
 	It("recreates a Lease once in five minutes", func() {
-		k := settled(1)
+		k := reconciledCluster(1)
 		o := startOperator(k, nil)
 		o.run()
 		lease := &coordinationv1.Lease{}
@@ -82,10 +82,10 @@ var _ = Describe("Two writers of one object", func() {
 		get := func() error { return k.Client(nil).Get(context.Background(), client.ObjectKeyFromObject(lease), lease) }
 
 		Expect(k.Client(nil).Delete(context.Background(), lease)).To(Succeed())
-		o.pass()
+		o.reconcileOnce()
 		Expect(get()).To(Succeed())
 		Expect(k.Client(nil).Delete(context.Background(), lease)).To(Succeed())
-		o.pass()
+		o.reconcileOnce()
 		Expect(get()).NotTo(Succeed())
 		Expect(o.count("DriftNotRepaired")).To(Equal(1))
 		o.run()

@@ -27,7 +27,7 @@ func TestEtcd(t *testing.T) {
 var _ = BeforeSuite(func() {
 	logf.SetLogger(logr.Discard())
 	debug.SetGCPercent(400) // crash cases copy and drop objects all the time, and few of them live at the same time
-	// Nobody makes a handshake here: one key does for all certificates.
+	// No test makes a handshake: one key suffices for all certificates.
 	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
 })

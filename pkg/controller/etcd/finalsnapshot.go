@@ -95,12 +95,12 @@ func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.E
 	if err != nil {
 		return nil, err
 	}
-	asked := r.Clock.Now().Truncate(time.Second)
+	requestedAt := r.Clock.Now().Truncate(time.Second)
 	snapshot, err := sidecar.VerifiedFullSnapshot(ctx, client, member.Revision)
 	if err != nil {
 		return nil, err
 	}
-	return &state.VerifiedSnapshot{Name: snapshot.Name, Revision: snapshot.LastRevision, At: asked}, nil
+	return &state.VerifiedSnapshot{Name: snapshot.Name, Revision: snapshot.LastRevision, At: requestedAt}, nil
 }
 
 // finalSnapshotOf returns the condition about the snapshot before the members stop, nil if there is none. False: the plan of the run is not
@@ -118,7 +118,7 @@ func finalSnapshotOf(run *engine.Run) (*druidv1alpha1.Condition, bool) {
 	}
 }
 
-// announceStop tells with what snapshot the members are stopped, once.
+// announceStop emits one event with the snapshot before the members stop.
 func (r *execution) announceStop(run *engine.Run) {
 	snapshot, before := run.Rendered.Plan.FinalSnapshot, run.Observation.State.FinalSnapshot
 	if snapshot == nil || before != nil && before.String() == snapshot.String() {
@@ -131,8 +131,8 @@ func (r *execution) announceStop(run *engine.Run) {
 	r.event(run.Target.Stored, eventType, "Hibernating", "The members are stopped with %s", snapshot)
 }
 
-// saveData has a full snapshot taken and verified before the volumes of an Etcd are deleted, and keeps the deletion waiting
-// until it is there, or an annotation says to go on. That it may go on is remembered in the status, since all else goes.
+// saveData takes and verifies a full snapshot before the volumes of an Etcd are deleted. The deletion waits for the snapshot, or for an annotation
+// that skips it. The status records that the deletion may continue, because the ManagedResource is deleted.
 func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if !helper.DeletesClaims(etcd) {
 		return nil
@@ -144,7 +144,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: etcd.Namespace}, namespace); client.IgnoreNotFound(err) != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading Namespace %s: %w", etcd.Namespace, err))
 	}
-	canonical, _ := helper.Canonical(etcd) // as far as it can be understood: it was carried out once
+	canonical, _ := helper.Canonical(etcd) // as far as it can be parsed: the operator has rolled it out before
 	o := r.Observer.Observe(ctx, canonical, observer.Request{QueryEtcd: true})
 	o.SnapshotAttempts = etcdcluster.SnapshotAttemptsFor(canonical.Generation, o.State.Snapshot, r.snapshotCall(canonical))
 	if o.SnapshotAttempts.Unrecorded {
@@ -160,7 +160,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 			}
 			decision.WaitsFor = "a full snapshot to be stored and verified"
 		}
-		if err := r.rememberFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotAttempts)); err != nil {
+		if err := r.recordFinalSnapshot(ctx, etcd, conditions.FinalSnapshotPending(decision, o.SnapshotAttempts)); err != nil {
 			return err
 		}
 		return stillWaiting("Waiting for %s (%s)", decision.WaitsFor, decision.Reason)
@@ -168,7 +168,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	if decision.FinalSnapshot == nil {
 		return nil
 	}
-	if err := r.rememberFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*decision.FinalSnapshot)); err != nil {
+	if err := r.recordFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*decision.FinalSnapshot)); err != nil {
 		return err
 	}
 	if decision.FinalSnapshot.Missing == state.SnapshotTerminating {
@@ -180,8 +180,8 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	return nil
 }
 
-// deletionProceeds is true when it was decided that the volumes may go, and the members have been told to stop. While they have not,
-// what was decided earlier may be long ago: they go on writing.
+// deletionProceeds is true if the status records that the volumes may be deleted, and the members are being stopped. Before that, the record may be
+// old, and the members accept writes.
 func (r *Reconciler) deletionProceeds(ctx context.Context, etcd *druidv1alpha1.Etcd) (bool, error) {
 	decided := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
 	if decided == nil || decided.Reason != druidv1alpha1.ReasonDeletionProceeds {
@@ -197,8 +197,8 @@ func (r *Reconciler) deletionProceeds(ctx context.Context, etcd *druidv1alpha1.E
 	return mr.DeletionTimestamp != nil, nil
 }
 
-// rememberFinalSnapshot writes the condition about the snapshot, and nothing else.
-func (r *Reconciler) rememberFinalSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, condition *druidv1alpha1.Condition) error {
+// recordFinalSnapshot writes the condition about the snapshot, and nothing else.
+func (r *Reconciler) recordFinalSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, condition *druidv1alpha1.Condition) error {
 	next := etcd.DeepCopy()
 	next.Status.Conditions = conditions.Merge(next.Status.Conditions, []druidv1alpha1.ConditionType{condition.Type}, []druidv1alpha1.Condition{*condition}, r.Clock.Now())
 	return r.patchStatus(ctx, etcd, next)

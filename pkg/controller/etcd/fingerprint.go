@@ -19,7 +19,7 @@ import (
 
 // fingerprintOf returns a text that two observations of an Etcd have in common if nothing has happened between them. It leaves out what
 // changes with every write of the operator, such as UIDs, resource versions, checksums and times: otherwise each round of an endless
-// loop would look like progress. It leaves out what changes continuously, such as revisions and sizes of the database, and texts that
+// loop would count as progress. It leaves out what changes continuously, such as revisions and sizes of the database, and texts that
 // members report, such as names.
 func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	hash := fnv.New64a()
@@ -52,7 +52,7 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 
 func write(to io.Writer, facts ...any) { _, _ = fmt.Fprintf(to, "%#v\n", facts) }
 
-// writeRequest writes what the user asks for.
+// writeRequest writes what the user requests.
 func writeRequest(to io.Writer, etcd *druidv1alpha1.Etcd) {
 	write(to, "etcd", etcd.UID, etcd.Generation, etcd.DeletionTimestamp != nil, helper.IsReconcileRequested(etcd), helper.IsSuspended(etcd), skipsFinalSnapshot(etcd),
 		etcd.Annotations[druidv1alpha1.RotateCAAnnotation], etcd.Annotations[druidv1alpha1.RestoreAnnotation])
@@ -104,8 +104,8 @@ func writeGardener(to io.Writer, gardener etcdcluster.Gardener) {
 	}
 }
 
-// writeMembers writes the state of the members, which those of a hostile Etcd choose. It has fewer values than the guard remembers: at most
-// eight counts of members that serve, times three of voters, times two of others.
+// writeMembers writes the state of the members, which those of a hostile Etcd choose. It has fewer values than the guard caches: at most
+// eight counts of healthy members, times three of voters, times two of others.
 func writeMembers(to io.Writer, replicas int32, etcd etcdcluster.EtcdResponses) {
 	serving, voters, isPending := 0, 0, false
 	for _, member := range etcd.Members {

@@ -51,14 +51,14 @@ func storeIndexOf(etcd *druidv1alpha1.Etcd) []string {
 	return []string{anyEntry}
 }
 
-// watchGardener wakes Etcds when the rotation of their shoot goes on, or their BackupEntry changes.
+// watchGardener triggers a reconciliation when the rotation of the shoot advances, or the BackupEntry changes.
 func (r *Reconciler) watchGardener(b *builder.Builder) *builder.Builder {
 	return b.
 		Watches(&extensionsv1alpha1.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.etcdsForCluster), builder.WithPredicates(rotationChanged())).
 		Watches(&extensionsv1alpha1.BackupEntry{}, handler.EnqueueRequestsFromMapFunc(r.etcdsForBackupEntry), builder.WithPredicates(contentChanged()))
 }
 
-// watchGarden wakes the Etcds beside the Garden when the rotation of its CAs goes on.
+// watchGarden triggers reconciliations of the Etcds in the namespace garden when the CA rotation of the Garden advances.
 func (r *Reconciler) watchGarden(b *builder.Builder) *builder.Builder {
 	return b.Watches(&operatorv1alpha1.Garden{}, handler.EnqueueRequestsFromMapFunc(r.etcdsForGarden), builder.WithPredicates(rotationChanged()))
 }
@@ -88,7 +88,7 @@ func (r *Reconciler) etcdsForEntryNamed(ctx context.Context, name string) []reco
 func (r *Reconciler) requestsFor(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := r.Client.List(ctx, etcds, options...); err != nil {
-		return nil // from a cache: it is not there yet, and its first list wakes everybody
+		return nil // from a cache that has not synchronized: its first list triggers a reconciliation of each Etcd
 	}
 	requests := make([]reconcile.Request, 0, len(etcds.Items))
 	for i := range etcds.Items {
@@ -97,7 +97,7 @@ func (r *Reconciler) requestsFor(ctx context.Context, options ...client.ListOpti
 	return requests
 }
 
-// rotationChanged passes Clusters and Gardens that come and go, and those whose rotation of CAs goes on. gardenlet writes
+// rotationChanged passes creations and deletions of Clusters and Gardens, and updates that advance the rotation of CAs. gardenlet writes
 // Clusters with every change of a Shoot, and gardener-operator the status of the Garden all the time.
 func rotationChanged() predicate.Predicate {
 	return predicate.Funcs{

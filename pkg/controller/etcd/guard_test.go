@@ -112,13 +112,13 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 				k.Clock.SetTime(drive.due)
 			}
 			before()
-			drive.pass()
+			drive.reconcileOnce()
 		}
 	}
 	nothing := func() {}
 
 	BeforeEach(func() {
-		k = settled(1)
+		k = reconciledCluster(1)
 		drive = startOperator(k, nil)
 		drive.run()
 	})
@@ -151,7 +151,7 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			Expect(loopEvents()).To(HaveLen(1))
 			Expect(measured(backoffs, "etcd")["main "] - before).To(Equal(conflicting.updates - 30))
 
-			By("going on by itself when the conflicts end")
+			By("continuing by itself when the conflicts end")
 			conflicting.conflicts = false
 			drive.run()
 			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
@@ -162,12 +162,12 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			spin(5*time.Minute, nothing)
 			Expect(loopErrors()).To(HaveLen(1))
 			updates := conflicting.updates
-			drive.pass()
+			drive.reconcileOnce()
 			Expect(conflicting.updates).To(Equal(updates), "it is held back")
 			Expect(drive.due).To(BeTemporally(">", k.Clock.Now().Add(10*time.Second)))
 
 			update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "another" })(k)
-			drive.pass()
+			drive.reconcileOnce()
 			Expect(conflicting.updates).To(Equal(updates + 1))
 			Expect(drive.due).To(BeTemporally("<", k.Clock.Now().Add(time.Second)))
 		})
@@ -183,7 +183,7 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			spin(5*time.Minute, nothing)
 			updates := conflicting.updates
 			must(k.Client(nil).Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "main-0"}}))
-			drive.pass()
+			drive.reconcileOnce()
 			Expect(conflicting.updates).To(BeNumerically(">", updates))
 		})
 	})
@@ -205,7 +205,7 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 		fight := func(duration time.Duration) (written int) {
 			for end := k.Clock.Now().Add(duration); k.Clock.Now().Before(end); k.Clock.Step(500 * time.Millisecond) {
 				undo()
-				drive.pass()
+				drive.reconcileOnce()
 				if lease().Labels[label] != "" {
 					written++
 				}
@@ -220,7 +220,7 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 			Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "what was done stays done")
 
 			By("reporting the end within some minutes")
-			drive.pass()
+			drive.reconcileOnce()
 			for range 3 {
 				spin(drive.due.Sub(k.Clock.Now())+time.Second, nothing)
 			}
@@ -235,12 +235,12 @@ var _ = Describe("An Etcd whose reconciliations have no effect", func() {
 		prepare(k)
 		drive.due = k.Clock.Now()
 		for range 60 {
-			drive.pass()
+			drive.reconcileOnce()
 			k.Tick()
 		}
 		version := k.State()
 		for range 300 {
-			drive.pass()
+			drive.reconcileOnce()
 			Expect(drive.due.IsZero() || drive.due.Sub(k.Clock.Now()) >= time.Second).To(BeTrue())
 			k.Clock.Step(100 * time.Millisecond)
 		}

@@ -21,12 +21,12 @@ import (
 
 var _ = Describe("The outdated pod of a single member that is not ready while the store is unreachable", func() {
 	It("is deleted by the reconciliation that is due after two minutes, and by none before", func() {
-		k := settled(1, plaintext, withStore)
+		k := reconciledCluster(1, plaintext, withStore)
 		update(relabel)(k)
 		drive := startOperator(k, nil)
 		for passes := 0; !isOutdated(k); passes++ {
 			Expect(passes).To(BeNumerically("<", 30))
-			drive.pass()
+			drive.reconcileOnce()
 			k.Tick()
 		}
 		k.Clock.Step(10 * time.Minute) // without a tick no sidecar renews a lease
@@ -34,7 +34,7 @@ var _ = Describe("The outdated pod of a single member that is not ready while th
 		notReadySince := k.Clock.Now()
 
 		for k.Clock.Since(notReadySince) < 2*time.Minute {
-			drive.pass()
+			drive.reconcileOnce()
 			Expect(drive.err).NotTo(HaveOccurred())
 			Expect(memberPod(k).DeletionTimestamp).To(BeNil(), "after %s", k.Clock.Since(notReadySince))
 			Expect(drive.due).To(BeTemporally("<=", notReadySince.Add(2*time.Minute)))
@@ -44,7 +44,7 @@ var _ = Describe("The outdated pod of a single member that is not ready while th
 				k.Clock.SetTime(drive.due)
 			}
 		}
-		drive.pass()
+		drive.reconcileOnce()
 		Expect(memberPod(k).DeletionTimestamp).NotTo(BeNil())
 	})
 })

@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, but for what tellLeases writes before
-// it. A lease of a previous Etcd of the same name is deleted and recreated, never adopted: its holder is the sidecar's evidence that a
+// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, except for the holder that Maintain writes
+// first. A lease of a previous Etcd of the same name is deleted and recreated, never adopted: its holder is the sidecar's evidence that a
 // member was part of this cluster. A lease of anything else, such as another Etcd, is refused.
 func (r *Reconciler) ensureLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, leases []*coordinationv1.Lease) error {
 	for _, lease := range leases {
@@ -43,7 +43,7 @@ func (r *Reconciler) ensureLease(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		if err = r.Client.Create(ctx, desired.DeepCopy()); !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		// The cache holds leases with our label alone: this one has none, or the cache lags behind.
+		// The cache holds only Leases with the operator's label: this one has none, or the cache lags behind.
 		err = r.Reader.Get(ctx, client.ObjectKeyFromObject(desired), current)
 	}
 	if err != nil {
@@ -60,12 +60,13 @@ func (r *Reconciler) ensureLease(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return err
 	}
 	if err := r.Client.Delete(ctx, current, client.Preconditions{UID: &current.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting that of an earlier Etcd: %w", err)
+		return fmt.Errorf("deleting that of a previous Etcd: %w", err)
 	}
 	return r.Client.Create(ctx, desired.DeepCopy())
 }
 
-// checkCurrent fails for an Etcd that a newer one of its name has replaced: to that one belongs what looks like a previous Etcd's.
+// checkCurrent fails for an Etcd that a newer one of its name has replaced: the newer one owns the objects that seem to belong to a
+// previous one.
 func (r *Reconciler) checkCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	current := &druidv1alpha1.Etcd{}
 	if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(etcd), current); err != nil {
@@ -103,14 +104,14 @@ func (r *execution) Maintain(ctx context.Context, run *engine.Run, withoutHolder
 		}
 	}
 	for _, member := range withoutHolder {
-		if err := r.tellLease(ctx, run.Target.Etcd, member); err != nil {
+		if err := r.writeLeaseHolder(ctx, run.Target.Etcd, member); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeSyncMemberLease, fmt.Errorf("writing the member's id into Lease %s: %w", member.Name, err))
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) tellLease(ctx context.Context, etcd *druidv1alpha1.Etcd, member etcdcluster.Member) error {
+func (r *Reconciler) writeLeaseHolder(ctx context.Context, etcd *druidv1alpha1.Etcd, member etcdcluster.Member) error {
 	lease := &coordinationv1.Lease{}
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: member.Name}, lease); err != nil {
 		return client.IgnoreNotFound(err)
@@ -137,7 +138,7 @@ func (r *Reconciler) deleteSnapshotLeases(ctx context.Context, etcd *druidv1alph
 			}
 			return err
 		}
-		if !isOurs(lease, etcd) {
+		if !isManaged(lease, etcd) {
 			continue
 		}
 		if err := r.Client.Delete(ctx, lease, client.Preconditions{UID: &lease.UID}); client.IgnoreNotFound(err) != nil {

@@ -35,9 +35,9 @@ type desiredResource struct {
 }
 
 // serialize turns objects into the payload of a ManagedResource. The same objects give the same secret name. It takes some
-// milliseconds, so that the outcome is remembered by the checksum of the rendering.
+// milliseconds, so that the result is cached by the checksum of the rendering.
 func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, objects []client.Object, annotations map[string]string) (desiredResource, error) {
-	if known, found := r.recall(checksum); found {
+	if known, found := r.cachedPayload(checksum); found {
 		known.annotations = annotations
 		return known, nil
 	}
@@ -57,7 +57,7 @@ func (r *Reconciler) serialize(etcd *druidv1alpha1.Etcd, checksum string, object
 	return desired, nil
 }
 
-func (r *Reconciler) recall(checksum string) (desiredResource, bool) {
+func (r *Reconciler) cachedPayload(checksum string) (desiredResource, bool) {
 	if r.Payloads == nil {
 		return desiredResource{}, false
 	}
@@ -118,7 +118,7 @@ func (r *execution) ensureManagedResource(ctx context.Context, run *engine.Run, 
 		WithSecretRef(desired.secretName).
 		Reconcile(ctx)
 	if apierrors.IsAlreadyExists(err) {
-		// Either the cache lags behind our own creation, or the object is somebody else's: the cache holds ours alone.
+		// Either the cache lags behind the creation by the operator, or another controller created the object: the cache has only the operator's.
 		return false, r.checkOrigin(ctx, etcd, err)
 	}
 	if err != nil {
@@ -147,7 +147,7 @@ func refuseOrigin(mr *resourcesv1alpha1.ManagedResource) error {
 	return plan.Refused(druidv1alpha1.ErrorCodeSyncManagedResource, fmt.Errorf("metadata.name: ManagedResource %s exists and has the origin %q, not %q; delete it or name the Etcd otherwise", mr.Name, origin, druidv1alpha1.ManagedResourceOrigin))
 }
 
-// payloadExists looks the payload up by metadata alone, which the caches hold.
+// payloadExists reads only the metadata of the payload, which the caches hold.
 func (r *Reconciler) payloadExists(ctx context.Context, namespace, name string) (bool, error) {
 	secret := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)

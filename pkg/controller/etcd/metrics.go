@@ -42,16 +42,16 @@ func init() {
 
 // The outcomes of steps and operations.
 const (
-	outcomeDone    = "done"
-	outcomeWaits   = "waits"
-	outcomeFailed  = "failed"
-	outcomeRefused = "refused"
-	outcomeHeld    = "held"
+	outcomeDone      = "done"
+	outcomeBlocked   = "waits"
+	outcomeFailed    = "failed"
+	outcomeRefused   = "refused"
+	outcomeSuspended = "held"
 )
 
-// kinds are what operations are called, those that say most first: an operation is called by the most telling stage that was seen of
-// it. Other stages are parts of each operation.
-var kinds = []struct {
+// operationKinds maps stages to the kind of an operation, the most specific stage first. The most specific stage of an operation decides its kind.
+// Other stages are parts of each operation.
+var operationKinds = []struct {
 	stage plan.Stage
 	kind  string
 }{
@@ -68,51 +68,51 @@ var kinds = []struct {
 	{plan.StageRecreateStatefulSet, "recreate"},
 }
 
-// otherKind is an operation of which no telling stage was seen.
+// otherKind is the kind of an operation without a stage of operationKinds.
 const otherKind = "apply"
 
-// operations remembers how telling the stages are that were seen of each operation that goes on. The zero value is empty.
+// operations caches the most specific stage of each operation that has not ended, as an index of operationKinds. The zero value is empty.
 type operations struct {
-	lock sync.Mutex
-	seen map[client.ObjectKey]int
+	lock   sync.Mutex
+	stages map[client.ObjectKey]int
 }
 
-// see remembers the stage of an operation that goes on.
-func (o *operations) see(etcd client.ObjectKey, decision plan.Plan) {
+// record caches the stage of an operation that has not ended.
+func (o *operations) record(etcd client.ObjectKey, decision plan.Plan) {
 	stage := decision.Stage
 	if decision.Restore != state.RestoreNone {
 		stage = plan.StageRestore
 	}
-	telling := slices.IndexFunc(kinds, func(kind struct {
+	index := slices.IndexFunc(operationKinds, func(kind struct {
 		stage plan.Stage
 		kind  string
 	}) bool {
 		return kind.stage == stage
 	})
-	if telling < 0 {
+	if index < 0 {
 		return
 	}
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	if o.seen == nil {
-		o.seen = map[client.ObjectKey]int{}
+	if o.stages == nil {
+		o.stages = map[client.ObjectKey]int{}
 	}
-	if before, ok := o.seen[etcd]; !ok || telling < before {
-		o.seen[etcd] = telling
+	if before, ok := o.stages[etcd]; !ok || index < before {
+		o.stages[etcd] = index
 	}
 }
 
-// end returns what the operation is called that has ended.
+// end returns the kind of the operation that has ended, and drops its stage.
 func (o *operations) end(etcd client.ObjectKey) string {
 	o.lock.Lock()
 	defer o.lock.Unlock()
-	telling, ok := o.seen[etcd]
-	delete(o.seen, etcd)
+	index, ok := o.stages[etcd]
+	delete(o.stages, etcd)
 	if !ok {
 		return otherKind
 	}
 
-	return kinds[telling].kind
+	return operationKinds[index].kind
 }
 
 // measureOperation counts an operation that has ended: the condition Progressing was True and is no longer. It began when the
@@ -128,7 +128,7 @@ func (r *Reconciler) measureOperation(before, after *druidv1alpha1.Etcd) {
 	if was == nil || was.Status != druidv1alpha1.ConditionTrue {
 		return
 	}
-	outcome := outcomeHeld
+	outcome := outcomeSuspended
 	switch is.Reason {
 	case druidv1alpha1.ReasonReconciled:
 		outcome = outcomeDone
@@ -146,13 +146,13 @@ func measureStep(etcd *druidv1alpha1.Etcd, step plan.Step, err error) {
 	case err != nil && engine.ResultOf(err).Err != nil:
 		outcome = outcomeFailed
 	case err != nil:
-		outcome = outcomeWaits
+		outcome = outcomeBlocked
 	}
 	stepsTotal.WithLabelValues(etcd.Namespace, etcd.Name, plan.TraitsOf(step).Kind, outcome).Inc()
 }
 
-// forget drops what was measured of an Etcd that is gone.
-func (r *Reconciler) forget(etcd client.ObjectKey) {
+// dropMeasurements drops the metrics of an Etcd that does not exist any more.
+func (r *Reconciler) dropMeasurements(etcd client.ObjectKey) {
 	_ = r.operations.end(etcd)
 	labels := prometheus.Labels{"etcd_namespace": etcd.Namespace, "etcd": etcd.Name}
 	stepsTotal.DeletePartialMatch(labels)

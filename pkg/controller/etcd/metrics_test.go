@@ -35,16 +35,16 @@ func measured(name, kind string) map[string]int {
 	return found
 }
 
-// since are the counters that have grown, and by how much.
+// since returns the counters that have increased, and by how much.
 func since(before, after map[string]int) map[string]int {
-	grown := map[string]int{}
+	increased := map[string]int{}
 	for key, value := range after {
 		if value > before[key] {
-			grown[key] = value - before[key]
+			increased[key] = value - before[key]
 		}
 	}
 
-	return grown
+	return increased
 }
 
 var _ = Describe("Operations and steps", func() {
@@ -69,16 +69,16 @@ var _ = Describe("Operations and steps", func() {
 			deleteEtcd(k)
 			o.due = k.Clock.Now()
 			o.run()
-			o.pass()
+			o.reconcileOnce()
 			Expect(measured("etcd_druid_operations_total", "kind")).To(BeEmpty(), "of an Etcd that is gone")
 			Expect(measured("etcd_druid_steps_total", "step")).To(BeEmpty(), "of an Etcd that is gone")
 		},
 		Entry("when a cluster is created", nil, create(1), map[string]int{"create done": 1}, map[string]int{}),
 		Entry("when pods are replaced", []func(*kube.Cluster){create(3)}, update(relabel), map[string]int{"roll done": 1}, map[string]int{"EvictPod done": 3, "MoveLeader done": 1}),
-		Entry("when a cluster with a store grows", []func(*kube.Cluster){create(1, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
+		Entry("when a cluster with a store is scaled up", []func(*kube.Cluster){create(1, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
 			map[string]int{"grow done": 1}, map[string]int{"PromoteMember done": 2, "DeletePod done": 1}),
 		Entry("when a member is repaired", []func(*kube.Cluster){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
-		Entry("when volumes grow", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(growVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"ResizeClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
+		Entry("when volumes are resized", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(resizeVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"ResizeClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
 		Entry("when a cluster hibernates", []func(*kube.Cluster){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
 		Entry("when the spec is refused after all", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
 	)

@@ -36,21 +36,21 @@ import (
 
 var (
 	scheme = app.NewScheme()
-	// payloads are remembered beyond the life of an operator: they follow from what is in them.
+	// payloads are cached beyond the life of an operator: they depend on their content alone.
 	payloads = lru.New(1000)
 )
 
-// operator is one life of the operator's process: everything that it remembers ends with it.
+// operator is one process of the operator. Its caches end with it.
 type operator struct {
 	observer   *observer.Observer
 	log        logr.Logger
 	cluster    *kube.Cluster
 	reconciler *etcd.Reconciler
-	// due is when it looks at the Etcd next. Zero: when something happens.
+	// due is the time of the next reconciliation. Zero: the next one follows a change.
 	due time.Time
-	// err is what the last pass failed with.
+	// err is the error of the last reconciliation.
 	err error
-	// passes counts the reconciliations.
+	// reconciliations counts the reconciliations.
 	reconciliations int
 	// events are the reasons and notes of all events.
 	events []string
@@ -65,7 +65,7 @@ type operator struct {
 // maxReconciliations is the number of reconciliations after which run fails. The longest case takes a fifth of them.
 const maxReconciliations = 3000
 
-// startOperator starts the operator; it looks at the Etcd at once. onWrite as in world.Client.
+// startOperator starts the operator, which reconciles the Etcd at once. onWrite as in kube.Cluster.Client.
 func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 	client := k.Client(onWrite)
 	o := &operator{cluster: k, due: k.Clock.Now(), callEnded: make(chan struct{}, 1)}
@@ -79,7 +79,7 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 		Recorder: o,
 		Payloads: payloads,
 
-		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, pass does not
+		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, reconcileOnce does not
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
@@ -87,8 +87,8 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 	return o
 }
 
-// newWorld is a world in which certificates age with its clock.
-func newWorld() *kube.Cluster {
+// newCluster returns a cluster in which certificates age with its clock.
+func newCluster() *kube.Cluster {
 	k := kube.New(scheme)
 	before := secretsutils.Clock
 	secretsutils.Clock = k.Clock
@@ -96,10 +96,10 @@ func newWorld() *kube.Cluster {
 	return k
 }
 
-// settled is a world with an Etcd whose spec was applied, in which certificates age with its clock.
-func settled(replicas int32, options ...func(*druidv1alpha1.Etcd)) *kube.Cluster {
+// reconciledCluster returns a cluster with a reconciled Etcd, in which certificates age with its clock.
+func reconciledCluster(replicas int32, options ...func(*druidv1alpha1.Etcd)) *kube.Cluster {
 	GinkgoHelper()
-	k := newWorld()
+	k := newCluster()
 	create(replicas, options...)(k)
 	startOperator(k, nil).run()
 	Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
@@ -116,8 +116,8 @@ func (o *operator) Eventf(_, _ runtime.Object, _, reason, _, note string, args .
 	}
 }
 
-// pass is what the queue does with the Etcd.
-func (o *operator) pass() {
+// reconcileOnce reconciles the Etcd as a worker of the queue does.
+func (o *operator) reconcileOnce() {
 	o.reconciliations++
 	result, err := o.reconcile()
 	o.due, o.err = time.Time{}, err
@@ -138,7 +138,7 @@ func (o *operator) reconcile() (reconcile.Result, error) {
 	return o.reconciler.Reconcile(logf.IntoContext(context.Background(), o.log), reconcile.Request{NamespacedName: o.cluster.Etcd})
 }
 
-// run lets the operator and the world go on until nothing happens any more.
+// run advances the operator and the cluster until nothing changes any more.
 func (o *operator) run() {
 	defer o.startCalls()()
 	for idle := 0; idle < 30; {
@@ -148,7 +148,7 @@ func (o *operator) run() {
 		}
 		before := o.cluster.State()
 		if isDue := !o.due.IsZero() && !o.due.After(o.cluster.Clock.Now()); isDue {
-			o.pass()
+			o.reconcileOnce()
 		}
 		wrote := o.cluster.State() != before
 		happened := o.cluster.Tick()

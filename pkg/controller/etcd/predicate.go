@@ -20,8 +20,8 @@ import (
 // here: they know only one of the two operation annotations, and read the last operation through an interface that an
 // Etcd does not have, which makes them miss creations and deletions.
 //
-// Updates of the status alone are ours or care's and do not pass, but that a member's state changed: nothing else tells of a
-// member that fell silent.
+// It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member: no other event reports that a
+// member has stopped responding.
 func etcdChanged() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return true },
@@ -56,8 +56,8 @@ func skipsFinalSnapshot(etcd *druidv1alpha1.Etcd) bool {
 	return metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation)
 }
 
-// storeForgotten passes updates by which a ManagedResource no longer remembers the store: somebody wants another one to be used.
-func storeForgotten() predicate.Predicate {
+// storeAnnotationRemoved passes updates that remove the store from a ManagedResource: a user wants another store to be used.
+func storeAnnotationRemoved() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc:  func(event.CreateEvent) bool { return false },
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },

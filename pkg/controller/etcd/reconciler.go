@@ -29,7 +29,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// Observer reads everything about one Etcd once, and knows the way to its members.
+// Observer reads everything about one Etcd once, and connects to its members.
 type Observer interface {
 	Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request observer.Request) etcdcluster.Observation
 	// Member returns a client of the member in a pod.
@@ -48,7 +48,7 @@ type Reconciler struct {
 	Cache client.Reader
 	// Observer reads everything about one Etcd.
 	Observer Observer
-	// Clock tells the time of conditions and operations.
+	// Clock returns the time for conditions and operations.
 	Clock clock.Clock
 	// Recorder writes events.
 	Recorder events.EventRecorder
@@ -84,7 +84,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, etcd); err != nil {
 		if apierrors.IsNotFound(err) {
 			logf.FromContext(ctx).V(1).Info("Etcd is gone, stop reconciling")
-			r.forget(req.NamespacedName)
+			r.dropMeasurements(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)
@@ -109,8 +109,8 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Res
 	run := o.Newest
 	for _, run := range []*engine.Run{o.Newest, o.Accepted} {
 		if run != nil {
-			r.operations.see(client.ObjectKeyFromObject(run.Target.Stored), run.Planned)
-			r.operations.see(client.ObjectKeyFromObject(run.Target.Stored), run.Plan)
+			r.operations.record(client.ObjectKeyFromObject(run.Target.Stored), run.Planned)
+			r.operations.record(client.ObjectKeyFromObject(run.Target.Stored), run.Plan)
 		}
 	}
 	next := run.Target.Stored.DeepCopy()
@@ -123,7 +123,7 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Res
 	if changed && o.EventReason != "" {
 		r.event(run.Target.Stored, o.EventType, o.EventReason, "%s", o.Description)
 	}
-	r.tell(before, next, o.EventReason)
+	r.emitEvents(before, next, o.EventReason)
 
 	consumed := r.consume(o.Requests, next)
 	operationDone := run.Applied && helper.RemoveOperationAnnotations(next)

@@ -41,14 +41,14 @@ import (
 //  0. the Jobs that work on its store: they may take long to go, on a node that is dead, and members write meanwhile
 //  1. nothing else before the data is saved, where its volumes go (finalsnapshot.go)
 //  2. the ManagedResource; gardener-resource-manager leaves its objects alone. Before that, the operator restores the owner reference of a StatefulSet that has lost it
-//  3. its objects, and those that etcd-druid created without one, as far as they belong to the Etcd (ours.go)
+//  3. its objects, and those that etcd-druid created without one, as far as they belong to the Etcd (ownership.go)
 //  4. the pods (deletion_pods.go)
 //  5. the volume claims, where spec.pvcRetentionPolicy is DeleteAll
 //  6. the leases, the payloads of the ManagedResource, and the Secrets that were issued
-//  7. the finalizers, ours and those of the predecessor
+//  7. the finalizers of the operator and of etcd-druid
 //
 // It creates nothing, since nothing can be created in a namespace that is being deleted too, takes what is gone already as done,
-// and reads from the API server, since a cache that lags would let it go on too early.
+// and reads from the API server: with a cache that lags it would continue too early.
 func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reconcile.Result, error) {
 	if !slices.ContainsFunc(ownFinalizers, func(finalizer string) bool { return controllerutil.ContainsFinalizer(etcd, finalizer) }) {
 		return reconcile.Result{}, nil
@@ -90,7 +90,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	return reconcile.Result{}, nil
 }
 
-// ownFinalizers are released at the end: ours, and the one that older manifests carry.
+// ownFinalizers are released at the end: the operator's, and the one that older manifests carry.
 var ownFinalizers = []string{druidv1alpha1.EtcdFinalizerName, druidv1alpha1.OlderEtcdFinalizerName}
 
 // reportDeletion writes down what the deletion waits for or failed with.
@@ -153,7 +153,7 @@ func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alp
 	return stillWaiting("Waiting for gardener-resource-manager to release ManagedResource %s", mr.Name)
 }
 
-// keepObjects tells gardener-resource-manager to leave the objects to this operator. It would delete them by name alone: again and
+// keepObjects makes gardener-resource-manager leave the objects to this operator. It would delete them by name alone: again and
 // again what something else creates under the name, such as the ServiceAccount default.
 func (r *Reconciler) keepObjects(ctx context.Context, mr *resourcesv1alpha1.ManagedResource) error {
 	if ptr.Deref(mr.Spec.KeepObjects, false) {
@@ -201,7 +201,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 			}
 			return plan.Failed(l.code, fmt.Errorf("reading %s %s: %w", l.kind.Kind, l.name, err))
 		}
-		if !isOurs(obj, etcd) {
+		if !isManaged(obj, etcd) {
 			continue
 		}
 		names = append(names, l.kind.Kind+" "+l.name)
@@ -219,7 +219,7 @@ func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd)
 	}
 	var names []string
 	for i := range leases.Items {
-		if !isOurs(&leases.Items[i], etcd) {
+		if !isManaged(&leases.Items[i], etcd) {
 			continue
 		}
 		names = append(names, leases.Items[i].Name)
@@ -258,7 +258,7 @@ func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etc
 }
 
 // deleteObject deletes an object as it was read, not one that took its name meanwhile. Being deleted or gone is fine, and
-// so is that a precondition among the options does not hold any more: there is a later pass.
+// so is that a precondition among the options does not hold any more: the next reconciliation tries it again.
 func (r *Reconciler) deleteObject(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return nil

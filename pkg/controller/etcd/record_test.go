@@ -49,7 +49,7 @@ var _ = Describe("The record of the operator", func() {
 		Expect(k.PodsMade).To(Equal(4), "the first of them twice")
 	})
 
-	It("is the only one besides that of the store, and replaces the annotations of an operator without a version of it", func() {
+	It("is the only one in addition to that of the store, and replaces the annotations of an operator without a version of it", func() {
 		mr := read()
 		recorded := fixture.Record(mr)
 		Expect(own(mr)).To(ConsistOf("state"))
@@ -76,7 +76,7 @@ var _ = Describe("The record of the operator", func() {
 		}
 
 		o.due = k.Clock.Now()
-		o.pass()
+		o.reconcileOnce()
 		if isRequested {
 			Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring(message))))
 		}

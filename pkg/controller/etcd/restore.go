@@ -42,7 +42,7 @@ func (r *Reconciler) ignoreRestore(ctx context.Context, o engine.Result) error {
 		if request.Annotation != druidv1alpha1.RestoreAnnotation || request.Ignored == "" {
 			continue
 		}
-		if err := r.recordRehearsal(ctx, o.Newest); err != nil {
+		if err := r.recordRestoreVerification(ctx, o.Newest); err != nil {
 			return err
 		}
 		removed, err := r.removeRestore(ctx, o.Newest.Target.Stored, request.Value)
@@ -56,15 +56,15 @@ func (r *Reconciler) ignoreRestore(ctx context.Context, o engine.Result) error {
 	return nil
 }
 
-// removeRestore removes the annotation if it asks for the same still, and returns whether it did. That somebody else has written to
-// the Etcd meanwhile is no reason to leave it: the next pass would rehearse once more.
-func (r *Reconciler) removeRestore(ctx context.Context, judged *druidv1alpha1.Etcd, value string) (removed bool, err error) {
+// removeRestore removes the annotation if it still has the value, and returns whether it did. It tries again after a conflict: otherwise the next
+// reconciliation would verify the restore once more.
+func (r *Reconciler) removeRestore(ctx context.Context, requested *druidv1alpha1.Etcd, value string) (removed bool, err error) {
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		etcd := &druidv1alpha1.Etcd{}
-		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(judged), etcd); err != nil {
+		if err := r.Reader.Get(ctx, client.ObjectKeyFromObject(requested), etcd); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		if asked, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; !found || asked != value || etcd.UID != judged.UID {
+		if requestedAt, found := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; !found || requestedAt != value || etcd.UID != requested.UID {
 			return nil
 		}
 		before := etcd.DeepCopy()

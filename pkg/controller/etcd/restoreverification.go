@@ -48,7 +48,7 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 	}
 	store := run.Target.Store
 	if store == nil {
-		return compaction.Values{}, fmt.Errorf("rehearsing a restore: spec.backup.store is not set")
+		return compaction.Values{}, fmt.Errorf("verifying a restore: spec.backup.store is not set")
 	}
 	images := r.Config.Defaults.Images
 	if accepted := run.Observation.State.Accepted; accepted != nil {
@@ -63,24 +63,24 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 	return values, nil
 }
 
-// recordRehearsal notes on a Job that failed that its outcome was told: whoever asks again wants another.
-func (r *Reconciler) recordRehearsal(ctx context.Context, run *engine.Run) error {
-	rehearsal := run.Observation.RestoreVerification
-	if !rehearsal.Failed || rehearsal.Recorded || rehearsal.Deleting {
+// recordRestoreVerification records on a failed Job that its result was reported: a new request leads to a new Job.
+func (r *Reconciler) recordRestoreVerification(ctx context.Context, run *engine.Run) error {
+	job := run.Observation.RestoreVerification
+	if !job.Failed || job.Recorded || job.Deleting {
 		return nil
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": rehearsal.UID, "annotations": map[string]string{druidv1alpha1.CompactionRecordedAnnotation: "failed"},
+		"uid": job.UID, "annotations": map[string]string{druidv1alpha1.CompactionRecordedAnnotation: "failed"},
 	}})
 	if err != nil {
-		return fmt.Errorf("writing the patch of Job %s: %w", rehearsal.Name, err)
+		return fmt.Errorf("writing the patch of Job %s: %w", job.Name, err)
 	}
-	if err := r.Client.Patch(ctx, rehearsalJob(run.Target.Etcd), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("noting that the outcome of Job %s is told: %w", rehearsal.Name, err)
+	if err := r.Client.Patch(ctx, restoreVerificationJob(run.Target.Etcd), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("recording that the result of Job %s is reported: %w", job.Name, err)
 	}
 	return nil
 }
 
-func rehearsalJob(etcd *druidv1alpha1.Etcd) *batchv1.Job {
+func restoreVerificationJob(etcd *druidv1alpha1.Etcd) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.RestoreVerificationJobName(etcd)}}
 }

@@ -20,21 +20,21 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-var _ = Describe("A restore that is asked for while a volume is left", func() {
+var _ = Describe("A requested restore while a volume is left", func() {
 	var (
 		ctx     = context.Background()
 		k       *kube.Cluster
 		drive   *operator
 		deleted []string
 	)
-	ask := func() {
+	request := func() {
 		GinkgoHelper()
 		etcd := k.EtcdObject().DeepCopy()
 		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
 		Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
 	}
-	isAsked := func() bool { return metav1.HasAnnotation(k.EtcdObject().ObjectMeta, "druid.gardener.cloud/restore") }
-	// job is the Job that rehearses; nil where there is none.
+	isRequested := func() bool { return metav1.HasAnnotation(k.EtcdObject().ObjectMeta, "druid.gardener.cloud/restore") }
+	// job returns the Job that verifies the restore, or nil.
 	job := func() *batchv1.Job {
 		GinkgoHelper()
 		job := &batchv1.Job{}
@@ -57,7 +57,7 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 			if is() {
 				return
 			}
-			drive.pass()
+			drive.reconcileOnce()
 			Expect(drive.err).NotTo(HaveOccurred())
 			k.Tick()
 		}
@@ -80,35 +80,35 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		k.RemoveNode("n2")
 		k.RemoveNode("n3")
 		drive.run()
-		k.Clock.SetTime(k.Clock.Now().Add(5 * time.Minute)) // nobody is about to serve
+		k.Clock.SetTime(k.Clock.Now().Add(5 * time.Minute)) // no member is about to become healthy
 	})
 
-	It("discards nothing before a Job has restored from the store, is ignored where that failed, and looks again when it is asked again", func() {
-		ask()
+	It("discards nothing before a Job has restored from the store, is ignored if that failed, and is verified again after another request", func() {
+		request()
 		until(func() bool { return job() != nil })
 		Expect(deleted).To(BeEmpty())
-		Expect(isAsked()).To(BeTrue())
+		Expect(isRequested()).To(BeTrue())
 		Expect(job().Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/store", `Local container "bucket" prefix "snapshots"`))
 		Expect(job().Spec.Template.Spec.InitContainers).To(ConsistOf(HaveField("Image", "registry.example.com/etcdbrctl:v1")))
 		first := job().UID
 
 		end(batchv1.JobFailed)
-		until(func() bool { return !isAsked() })
+		until(func() bool { return !isRequested() })
 		Expect(deleted).To(BeEmpty())
 		Expect(drive.events).To(ContainElement(And(HavePrefix("RestoreIgnored"), ContainSubstring("three pods failed"))))
 		Expect(job().Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", "failed"))
-		Expect(job().UID).To(Equal(first), "its pods, and their logs, stay for whoever wants to know")
+		Expect(job().UID).To(Equal(first), "its pods, and their logs, stay for the user")
 
-		ask()
+		request()
 		until(func() bool { return job() != nil && job().UID != first })
 		Expect(deleted).To(BeEmpty())
 		end(batchv1.JobComplete)
 		until(func() bool { return len(deleted) > 0 })
-		Expect(isAsked()).To(BeFalse())
+		Expect(isRequested()).To(BeFalse())
 	})
 
-	It("is ignored for good where it is said to be, although somebody else writes to the Etcd just then", func() {
-		ask()
+	It("is ignored for good once that is reported, although another client writes to the Etcd just then", func() {
+		request()
 		until(func() bool { return job() != nil })
 		first := job().UID
 		end(batchv1.JobFailed)
@@ -116,22 +116,22 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 		drive = startOperator(k, func(write kube.Write) {
 			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
 				etcd := k.EtcdObject().DeepCopy()
-				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "example.com/somebody", "was here")
+				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "example.com/another-client", "was here")
 				Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
 				disturbed = true
 			}
 		})
-		until(func() bool { return !isAsked() })
+		until(func() bool { return !isRequested() })
 		Expect(disturbed).To(BeTrue())
 		Expect(drive.events).To(ContainElement(HavePrefix("RestoreIgnored")))
 		drive.run()
-		Expect(job().UID).To(Equal(first), "no other looks into the store")
+		Expect(job().UID).To(Equal(first), "no other Job verifies the store")
 		Expect(deleted).To(BeEmpty())
-		Expect(k.EtcdObject().Annotations).To(HaveKey("example.com/somebody"))
+		Expect(k.EtcdObject().Annotations).To(HaveKey("example.com/another-client"))
 	})
 
-	It("leaves what somebody asks for instead", func() {
-		ask()
+	It("leaves another request that a user makes instead", func() {
+		request()
 		until(func() bool { return job() != nil })
 		end(batchv1.JobFailed)
 		drive = startOperator(k, func(write kube.Write) {
@@ -141,13 +141,13 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 				Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
 			}
 		})
-		until(func() bool { return !isAsked() })
+		until(func() bool { return !isRequested() })
 		Expect(drive.events).NotTo(ContainElement(HavePrefix("RestoreIgnored")))
 		Expect(drive.events).To(ContainElement(HavePrefix("Restoring: ")))
 	})
 
-	It("looks into the store once more after the operator died between noting that it told of a failure and telling it", func() {
-		ask()
+	It("verifies the store once more after the operator was killed between recording and reporting a failure", func() {
+		request()
 		until(func() bool { return job() != nil })
 		first := job().UID
 		end(batchv1.JobFailed)
@@ -156,10 +156,10 @@ var _ = Describe("A restore that is asked for while a volume is left", func() {
 				panic("killed")
 			}
 		})
-		Expect(func() { until(func() bool { return !isAsked() }) }).To(PanicWith("killed"))
+		Expect(func() { until(func() bool { return !isRequested() }) }).To(PanicWith("killed"))
 		drive = startOperator(k, nil)
 		until(func() bool { return job() != nil && job().UID != first })
 		end(batchv1.JobFailed)
-		until(func() bool { return !isAsked() })
+		until(func() bool { return !isRequested() })
 	})
 })

@@ -55,8 +55,7 @@ func (r *Reconciler) etcdsForSecret(ctx context.Context, secret client.Object) [
 	return requests
 }
 
-// releaseSecrets removes the finalizer that our predecessor left on the Secrets of an Etcd, and with which nobody could
-// delete them any more.
+// releaseSecrets removes the finalizer of etcd-druid from the Secrets of an Etcd: with it they could not be deleted any more.
 func (r *Reconciler) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	for _, name := range secretNames(etcd) {
 		secret := metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
@@ -73,8 +72,8 @@ func (r *Reconciler) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etc
 	return nil
 }
 
-// releaseAllSecrets releases the Secrets of an Etcd, and those in its namespace that no Etcd refers to: our predecessor forgets
-// those to which a spec does not refer any more.
+// releaseAllSecrets releases the Secrets of an Etcd, and those in its namespace that no Etcd refers to:
+// etcd-druid leaves its finalizer on Secrets to which a spec does not refer any more.
 func (r *Reconciler) releaseAllSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := r.Client.List(ctx, etcds, client.InNamespace(etcd.Namespace)); err != nil {

@@ -62,7 +62,7 @@ var _ = Describe("A new leader whose caches are stale at first", func() {
 		stale := staleClient{Client: k.Client(nil), cache: before.Client(nil), kinds: kinds}
 		o.reconciler.Client = stale
 		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: k.Client(nil), Etcd: k.Connector(nil), Clock: k.Clock}
-		o.pass()
+		o.reconcileOnce()
 		startOperator(k, nil).run()
 
 		return k
@@ -108,7 +108,7 @@ var _ = Describe("A new leader whose caches are stale at first", func() {
 		o := startOperator(k, nil)
 		stale := staleClient{Client: k.Client(nil), cache: kube.New(scheme).Client(nil), kinds: []string{"ManagedResource"}}
 		o.reconciler.Observer = &observer.Observer{Reader: stale, APIReader: k.Client(nil), Etcd: k.Connector(nil), Clock: k.Clock}
-		o.pass()
+		o.reconcileOnce()
 		Expect(store()).To(Equal(recorded))
 		Expect(o.due).NotTo(BeZero(), "it reconciles again")
 

@@ -77,16 +77,17 @@ func (r *Reconciler) setConditions(status *druidv1alpha1.EtcdStatus, o engine.Re
 	return before == nil || before.Status != after.Status || before.Reason != after.Reason || before.Message != after.Message
 }
 
-// tell writes an event for each other condition of this controller whose change is worth one, unless the reason was told already.
-func (r *Reconciler) tell(before, after *druidv1alpha1.Etcd, told string) {
+// emitEvents emits an event for each condition of this controller, except Progressing, whose change needs one. It omits the reason that was
+// emitted already.
+func (r *Reconciler) emitEvents(before, after *druidv1alpha1.Etcd, emitted string) {
 	for _, conditionType := range conditions.EtcdTypes() {
 		now := conditions.Find(after.Status.Conditions, conditionType)
-		if now == nil || conditionType == druidv1alpha1.ConditionTypeProgressing || now.Reason == told ||
+		if now == nil || conditionType == druidv1alpha1.ConditionTypeProgressing || now.Reason == emitted ||
 			!conditions.ShouldEmitEvent(conditions.Find(before.Status.Conditions, conditionType), now) {
 			continue
 		}
 		eventType := corev1.EventTypeNormal
-		if conditions.IsAbnormal(now) && conditionType != druidv1alpha1.ConditionTypeAllMembersUpdated { // each roll begins so
+		if conditions.IsAbnormal(now) && conditionType != druidv1alpha1.ConditionTypeAllMembersUpdated { // each rolling update begins with it
 			eventType = corev1.EventTypeWarning
 		}
 		r.event(after, eventType, now.Reason, "Condition %s is %s: %s", now.Type, now.Status, now.Message)
@@ -111,7 +112,7 @@ func (r *Reconciler) setObserved(run *engine.Run, next *druidv1alpha1.Etcd) *dru
 	return conditions.AllMembersUpdated(conditions.Input{Etcd: canonical, Observation: run.Observation, Now: r.Clock.Now()})
 }
 
-// operationFor is Create until an Etcd is carried out for the first time. An operation that is over keeps its type.
+// operationFor returns Create until an Etcd has been rolled out for the first time. An operation that has ended keeps its type.
 func operationFor(etcd *druidv1alpha1.Etcd) druidv1alpha1.LastOperationType {
 	last := etcd.Status.LastOperation
 	switch {

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = Describe("The events of an Etcd", func() {
-	It("tell each condition of the controller that changes, once", func() {
+	It("report each changed condition of the controller once", func() {
 		k := kube.New(scheme)
 		o := startOperator(k, nil)
 		create(1)(k)
@@ -24,10 +24,10 @@ var _ = Describe("The events of an Etcd", func() {
 		Expect(o.events).To(ContainElements(
 			HavePrefix("NotAllMembersUpdated: Condition AllMembersUpdated is False: "), HavePrefix("AllMembersUpdated: Condition AllMembersUpdated is True: "),
 		))
-		seen := map[string]int{}
+		observed := map[string]int{}
 		for _, event := range o.events {
-			seen[event]++
+			observed[event]++
 		}
-		Expect(seen).To(HaveEach(1))
+		Expect(observed).To(HaveEach(1))
 	})
 })

@@ -67,7 +67,7 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	case plan.VerifyRestore:
 		return r.verifyRestore(ctx, run, reason)
 	case plan.DeleteRestoreJob:
-		return r.deleteObject(ctx, rehearsalJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return r.deleteObject(ctx, restoreVerificationJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
 	case plan.ResetLease:
 		return r.deleteObject(ctx, &coordinationv1.Lease{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
 	case plan.RecreateStatefulSet:
@@ -100,8 +100,7 @@ func objectMeta(etcd *druidv1alpha1.Etcd, step plan.Step) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: etcd.Namespace, Name: plan.MetaOf(step).Object}
 }
 
-// preconditionsOf are what has to be true of the object still for the step to be the right one: that it is the one that
-// was seen and, where its state decided, that it did not change.
+// preconditionsOf returns the preconditions of a step: the object is the observed one and, if its state decided, has not changed.
 func preconditionsOf(step plan.Step) client.Preconditions {
 	meta := plan.MetaOf(step)
 	preconditions := client.Preconditions{UID: new(meta.UID)}

@@ -25,14 +25,13 @@ import (
 )
 
 const (
-	// memberPeriod is when the members of a cluster are asked again while it changes: no watch tells of votes and leaders.
+	// memberPeriod is when the operator queries the members of a changing cluster again: no watch reports voting members and leaders.
 	memberPeriod = time.Second
 	// evictionPeriod is when a refused eviction is tried again.
 	evictionPeriod = 3 * time.Second
 )
 
-// evict asks the API server, which weighs the PodDisruptionBudget and others who evict at the same time. A refusal is no
-// failure.
+// evict creates an Eviction. The API server applies the PodDisruptionBudget, also to concurrent evictions. A rejection is no failure.
 func (r *Reconciler) evict(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.EvictPod, reason string) error {
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
 	eviction := &policyv1.Eviction{
@@ -75,10 +74,10 @@ func (r *execution) moveLeader(ctx context.Context, run *engine.Run, step plan.M
 	return nil // it is another pod by now
 }
 
-// promote asks the members that serve, in turn, until one has given the learner its vote.
+// promote requests the promotion of a learner from the healthy members, one after the other, until one succeeds.
 func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.PromoteMember, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation
-	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.Member) })
+	refusal, err := r.tryEndpoints(ctx, etcd, o, func(member etcdclient.Client) error { return member.Promote(ctx, step.Member) })
 	switch {
 	case err != nil:
 		return err
@@ -92,10 +91,10 @@ func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.Prom
 	return nil
 }
 
-// updatePeerURLs asks the members that serve, in turn, until one has had another known by other URLs.
+// updatePeerURLs requests the new peer URLs of a member from the healthy members, one after the other, until one registers them.
 func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step plan.UpdatePeerURLs, reason string) error {
 	etcd, o := run.Target.Etcd, run.Observation
-	refusal, err := r.askAny(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.Member, step.URLs) })
+	refusal, err := r.tryEndpoints(ctx, etcd, o, func(member etcdclient.Client) error { return member.UpdatePeerURLs(ctx, step.Member, step.URLs) })
 	switch {
 	case err != nil:
 		return err
@@ -109,20 +108,19 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 	return nil
 }
 
-// askAny asks the members that serve, in turn, until one does not refuse. It returns the last refusal, and an error where nobody
-// could be asked.
-func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, ask func(etcdclient.Client) error) (refusal, err error) {
+// tryEndpoints calls the healthy members, one after the other, until one accepts. It returns the last refusal, and an error if no call was possible.
+func (r *Reconciler) tryEndpoints(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, request func(etcdclient.Client) error) (refusal, err error) {
 	refusal = errors.New("no member is healthy")
 	for _, pod := range o.Pods {
-		answer := o.Etcd.Endpoint(pod.Ordinal)
-		if pod.Deleting || answer == nil || !answer.Healthy {
+		response := o.Etcd.Endpoint(pod.Ordinal)
+		if pod.Deleting || response == nil || !response.Healthy {
 			continue
 		}
 		member, err := r.Observer.Member(ctx, etcd, pod)
 		if err != nil {
 			return nil, err
 		}
-		if refusal = ask(member); refusal == nil {
+		if refusal = request(member); refusal == nil {
 			return nil, nil
 		}
 	}
@@ -130,7 +128,7 @@ func (r *Reconciler) askAny(ctx context.Context, etcd *druidv1alpha1.Etcd, o etc
 	return refusal, nil
 }
 
-// waitForMembers is waitFor for what no watch tells.
+// waitForMembers returns a problem that waits for a change of the members, which no watch reports.
 func waitForMembers(format string, args ...any) error {
 	return plan.Waiting(memberPeriod, format, args...)
 }

@@ -32,20 +32,20 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-var _ = Describe("A single member that is known by other URLs before it restarts", func() {
-	It("is looked at again at once, since nobody tells of that", func() {
+var _ = Describe("A single member whose peer URLs are updated before it restarts", func() {
+	It("requeues within two seconds, because no watch reports a changed peer URL", func() {
 		k := kube.New(scheme)
 		create(1, plaintext)(k)
 		startOperator(k, nil).run()
-		told := false
+		updated := false
 		drive := startOperator(k, func(write kube.Write) {
-			told = told || write.Done && strings.HasPrefix(write.What, "update the peer URLs ")
+			updated = updated || write.Done && strings.HasPrefix(write.What, "update the peer URLs ")
 		})
 		update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas, etcd.Spec.Etcd.EnableTLS = 3, new(true) })(k)
-		for passes := 0; !told; passes++ {
-			Expect(passes).To(BeNumerically("<", 30))
-			drive.pass()
-			if !told {
+		for reconciliations := 0; !updated; reconciliations++ {
+			Expect(reconciliations).To(BeNumerically("<", 30))
+			drive.reconcileOnce()
+			if !updated {
 				k.Tick()
 			}
 		}
@@ -53,9 +53,9 @@ var _ = Describe("A single member that is known by other URLs before it restarts
 	})
 })
 
-var _ = Describe("A member that got its vote", func() {
-	// told is what the lease of the first learner holds in the pass after it got its vote, of which its sidecar has written holder before.
-	told := func(holder *string) (written, promoted string) {
+var _ = Describe("A promoted member", func() {
+	// promote returns the holder of the learner's Lease after the reconciliation that follows its promotion, if its sidecar has written holder before.
+	promote := func(holder *string) (written, promoted string) {
 		GinkgoHelper()
 		k := kube.New(scheme)
 		drive := startOperator(k, func(write kube.Write) {
@@ -67,30 +67,30 @@ var _ = Describe("A member that got its vote", func() {
 		for passes := 0; promoted == ""; passes++ {
 			Expect(passes).To(BeNumerically("<", 100))
 			k.Tick()
-			drive.pass()
+			drive.reconcileOnce()
 		}
 		lease := &coordinationv1.Lease{}
 		Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "main-1"}, lease)).To(Succeed())
 		lease.Spec.HolderIdentity = holder
 		Expect(k.Client(nil).Update(context.Background(), lease)).To(Succeed())
-		drive.pass()
+		drive.reconcileOnce()
 		Expect(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: "demo", Name: "main-1"}, lease)).To(Succeed())
 
 		return ptr.Deref(lease.Spec.HolderIdentity, ""), promoted
 	}
 
-	It("is told of by its lease, before its sidecar does that", func() {
-		written, promoted := told(nil)
+	It("is recorded in its Lease before its sidecar does that", func() {
+		written, promoted := promote(nil)
 		Expect(written).To(Equal(promoted + ":Member"))
 	})
 
-	It("is told of by its sidecar alone, where that was faster", func() {
-		written, _ := told(new("a004:b:Leader"))
+	It("is recorded by its sidecar alone if that was faster", func() {
+		written, _ := promote(new("a004:b:Leader"))
 		Expect(written).To(Equal("a004:b:Leader"))
 	})
 })
 
-var _ = Describe("Steps of clusters of several members", func() {
+var _ = Describe("Steps of multi-member clusters", func() {
 	var (
 		ctx   = context.Background()
 		k     *kube.Cluster
@@ -145,14 +145,14 @@ var _ = Describe("Steps of clusters of several members", func() {
 		}
 		return ""
 	}
-	// until lets everybody go on until the condition holds.
+	// until advances the operator and the cluster until the condition holds.
 	until := func(is func() bool) {
 		GinkgoHelper()
 		for range 500 {
 			if is() {
 				return
 			}
-			drive.pass()
+			drive.reconcileOnce()
 			k.Tick()
 		}
 		Fail("it never came to that: " + progress())
@@ -192,7 +192,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		succeeded(3, 7)(k)
 	})
 
-	It("wait for their turn where a defragmentation has begun of which no task tells yet", func() {
+	It("wait for a defragmentation that no task reports yet", func() {
 		locks := calls.NewClusterLocks(k.Clock)
 		drive.reconciler.Locks = locks
 		uid := k.EtcdObject().UID
@@ -236,7 +236,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		succeeded(3, 7)(k)
 	})
 
-	It("leave a pod alone that somebody else has replaced meanwhile", func() {
+	It("leave a pod alone that another client has replaced meanwhile", func() {
 		before := uidOf(&corev1.Pod{}, "main-0")
 		update(relabel)(k)
 		meanwhile["evict Pod main-0"] = func() {
@@ -252,7 +252,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		succeeded(3, 7)(k)
 	})
 
-	It("do not evict a leader that does not hand over", func() {
+	It("do not evict a leader that does not transfer its leadership", func() {
 		update(relabel)(k)
 		until(func() bool { return slices.Contains(acts, "evict Pod main-2") })
 		meanwhile["move"] = func() {
@@ -275,19 +275,19 @@ var _ = Describe("Steps of clusters of several members", func() {
 	})
 
 	It("replace the claim of a member whose node is gone, and its pod after that", func() {
-		kept := []string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}
+		keptClaims := []string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}
 		lost := uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")
 		k.RemoveNode("n2")
 		drive.run()
 		Expect(acts[0]).To(Equal("delete PersistentVolumeClaim main-main-1"))
 		Expect(acts[1:]).NotTo(ContainElement(ContainSubstring("PersistentVolumeClaim")))
 		Expect(uidOf(&corev1.PersistentVolumeClaim{}, "main-main-1")).NotTo(Equal(lost))
-		Expect([]string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}).To(Equal(kept))
+		Expect([]string{uidOf(&corev1.PersistentVolumeClaim{}, "main-main-0"), uidOf(&corev1.PersistentVolumeClaim{}, "main-main-2")}).To(Equal(keptClaims))
 		Expect(drive.events).To(ContainElement(And(HavePrefix("ReplacingVolume"), ContainSubstring("node n2 alone, which is gone"))))
 		succeeded(3, 5)(k)
 	})
 
-	DescribeTable("replace the claim of a member whose node is gone although the spec is not carried out, since",
+	DescribeTable("replace the claim of a member whose node is gone although the spec is not rolled out, since",
 		func(change func(*druidv1alpha1.Etcd), why string) {
 			update(change)(k)
 			drive.run()
@@ -298,7 +298,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 			Expect(k.Violations).To(BeEmpty())
 			Expect(k.EtcdCluster().Members()).To(HaveLen(3))
 			Expect(k.EtcdCluster().Members()).To(HaveEach(HaveField("Learner", false)))
-			Expect(progress()).To(ContainSubstring(why), "why it is not stays told")
+			Expect(progress()).To(ContainSubstring(why), "the reason is still reported")
 		},
 		Entry("the planner refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }, "spec.replicas"),
 		Entry("validation refuses it", func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 4 }, "spec.replicas"),
@@ -316,14 +316,14 @@ var _ = Describe("Steps of clusters of several members", func() {
 		}, "missing-entry"),
 	)
 
-	It("replace a lost volume although a quota refuses that volumes grow, and let them grow when it has room", func() {
+	It("replace a lost volume although a quota rejects larger volumes, and resize them when it has room", func() {
 		k = kube.New(scheme)
 		create(3, plaintext, withExpandableVolumes)(k)
 		startOperator(k, nil).run()
 		drive = startOperator(k, watched)
 		full := &quota{Client: drive.reconciler.Client, full: true}
 		drive.reconciler.Client, drive.observer.DryRun = full, full
-		update(growVolumes)(k)
+		update(resizeVolumes)(k)
 		until(func() bool { return strings.Contains(progress(), "no room") })
 		k.RemoveNode("n2")
 		until(func() bool { return slices.Contains(acts, "delete PersistentVolumeClaim main-main-1") })
@@ -335,7 +335,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 
-	It("replace pods and let the cluster grow although a quota refuses that volumes grow, and let them when it has room", func() {
+	It("replace pods and add members although a quota rejects larger volumes, and resize them when it has room", func() {
 		k = kube.New(scheme)
 		create(3, withExpandableVolumes)(k)
 		startOperator(k, nil).run()
@@ -343,7 +343,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		full := &quota{Client: drive.reconciler.Client, full: true}
 		drive.reconciler.Client, drive.observer.DryRun = full, full
 		update(func(etcd *druidv1alpha1.Etcd) {
-			growVolumes(etcd)
+			resizeVolumes(etcd)
 			relabel(etcd)
 			etcd.Spec.Replicas = 5
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
@@ -363,8 +363,8 @@ var _ = Describe("Steps of clusters of several members", func() {
 		const refusal = "spec.storageCapacity: the API server refuses to expand the volume of claim main-main-0 from 16Gi to 32Gi"
 		Expect(progress()).To(HavePrefix(refusal))
 		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", HavePrefix(refusal))))
-		Expect(k.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "it is not carried out")
-		Expect(full.refused).To(BeNumerically("<=", 5*(2+int(k.Clock.Since(begun).Minutes()))), "each is asked for once a minute")
+		Expect(k.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)), "it is not rolled out")
+		Expect(full.refused).To(BeNumerically("<=", 5*(2+int(k.Clock.Since(begun).Minutes()))), "each is requested once a minute")
 		Expect(drive.due.Sub(k.Clock.Now())).To(BeNumerically("<=", time.Minute), "it is tried again")
 
 		full.full = false
@@ -373,7 +373,7 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(k.EtcdObject().Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(2)))
 	})
 
-	It("leave a claim alone that somebody else has replaced meanwhile", func() {
+	It("leave a claim alone that another client has replaced meanwhile", func() {
 		var replaced string
 		meanwhile["PersistentVolumeClaim"] = func() {
 			claim := &corev1.PersistentVolumeClaim{}
@@ -395,8 +395,8 @@ var _ = Describe("Steps of clusters of several members", func() {
 		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 
-	It("let a cluster grow by one member at a time, each a voter before the next is told", func() {
-		var told []string
+	It("scale a cluster up by one member at a time, each a voter before the next starts", func() {
+		var sizes []string
 		k = kube.New(scheme)
 		drive = startOperator(k, func(write kube.Write) {
 			if !write.Done || !strings.HasSuffix(write.What, " ManagedResource druid-main") {
@@ -410,12 +410,12 @@ var _ = Describe("Steps of clusters of several members", func() {
 					voters++
 				}
 			}
-			told = append(told, fmt.Sprintf("%s pods of %s with %d voters",
+			sizes = append(sizes, fmt.Sprintf("%s pods of %s with %d voters",
 				recordedAs(mr, "replicas"), recordedAs(mr, "size"), voters))
 		})
 		create(3, plaintext)(k)
 		drive.run()
-		Expect(slices.Compact(told)).To(HaveExactElements("1 pods of 1 with 0 voters", "2 pods of 3 with 1 voters", "3 pods of 3 with 2 voters"))
+		Expect(slices.Compact(sizes)).To(HaveExactElements("1 pods of 1 with 0 voters", "2 pods of 3 with 1 voters", "3 pods of 3 with 2 voters"))
 		Expect(eventsOf(drive, "Growing")).To(HaveExactElements(HavePrefix("Growing: Starting member 2 of 3"), HavePrefix("Growing: Starting member 3 of 3")))
 	})
 

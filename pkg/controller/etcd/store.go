@@ -25,8 +25,8 @@ import (
 // them again. It removes the annotation from what is to be written where the ManagedResource has it already.
 func (r *execution) checkPin(ctx context.Context, run *engine.Run, desired desiredResource) error {
 	current := r.current
-	place := desired.annotations[druidv1alpha1.ManagedResourceAnnotationStore]
-	if current == nil || place == "" {
+	location := desired.annotations[druidv1alpha1.ManagedResourceAnnotationStore]
+	if current == nil || location == "" {
 		return nil
 	}
 	pinned := current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore]
@@ -35,8 +35,8 @@ func (r *execution) checkPin(ctx context.Context, run *engine.Run, desired desir
 		return storeConflict(current.Name)
 	case pinned == "":
 		return r.checkNewest(ctx, run, current.Name)
-	case pinned != place:
-		if err := r.followSecret(ctx, current, place); err != nil {
+	case pinned != location:
+		if err := r.followSecret(ctx, current, location); err != nil {
 			return err
 		}
 	}
@@ -58,11 +58,11 @@ func (r *execution) checkNewest(ctx context.Context, run *engine.Run, managedRes
 	return nil
 }
 
-// followSecret records another Secret of the same place: backupstore.Resolve lets no other place come here. The optimistic lock keeps
-// it from recording a place again whose annotation a user has removed since the caches were filled.
-func (r *Reconciler) followSecret(ctx context.Context, current *resourcesv1alpha1.ManagedResource, place string) error {
+// followSecret records another Secret for the same location: backupstore.Resolve returns no other location here. The optimistic lock prevents
+// that it records a location again whose annotation a user has removed since the caches were filled.
+func (r *Reconciler) followSecret(ctx context.Context, current *resourcesv1alpha1.ManagedResource, location string) error {
 	before := current.DeepCopy()
-	metav1.SetMetaDataAnnotation(&current.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationStore, place)
+	metav1.SetMetaDataAnnotation(&current.ObjectMeta, druidv1alpha1.ManagedResourceAnnotationStore, location)
 	if err := r.Client.Patch(ctx, current, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeResolveStore, fmt.Errorf("recording the Secret of the store on ManagedResource %s: %w", current.Name, err))
 	}

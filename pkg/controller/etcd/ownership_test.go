@@ -91,7 +91,7 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 	})
 
 	It("is refused where a cluster that runs is to use it from now on, and the cluster stays as it is", func() {
-		k := settled(1, plaintext)
+		k := reconciledCluster(1, plaintext)
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main-full-snap"}}
 		must(k.Client(nil).Create(ctx, lease))
 		update(withStore)(k)
@@ -104,7 +104,7 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 	})
 
 	It("stays where it has taken the place of the Etcd's before the deletion", func() {
-		k := settled(1, plaintext)
+		k := reconciledCluster(1, plaintext)
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: k.Etcd.Namespace, Name: "main"}}
 		must(k.Client(nil).Delete(ctx, account))
 		must(k.Client(nil).Create(ctx, account.DeepCopy()))

@@ -49,7 +49,7 @@ func (r *Reconciler) checkManagedResource(ctx context.Context, etcd *druidv1alph
 // checkFirstMember reads the StatefulSet and the pod of the first member from the API server before a second member is started: the
 // sidecar in the pod must have been started with the size of the cluster.
 func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
-	seen := o.PodFor(0)
+	observed := o.PodFor(0)
 	pod, statefulSet := &corev1.Pod{}, &appsv1.StatefulSet{}
 	for name, object := range map[string]client.Object{helper.PodName(etcd, 0): pod, helper.StatefulSetName(etcd): statefulSet} {
 		if err := r.Reader.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: name}, object); client.IgnoreNotFound(err) != nil {
@@ -57,7 +57,7 @@ func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.E
 		}
 	}
 	revision := pod.Labels[appsv1.ControllerRevisionHashLabelKey]
-	if seen == nil || pod.UID != seen.UID || pod.DeletionTimestamp != nil || revision != seen.RevisionHash ||
+	if observed == nil || pod.UID != observed.UID || pod.DeletionTimestamp != nil || revision != observed.RevisionHash ||
 		statefulSet.UID != o.StatefulSet.UID || statefulSet.Generation != o.StatefulSet.Generation || statefulSet.Status.UpdateRevision != o.StatefulSet.UpdateRevision {
 		return waitForMembers("Waiting for the caches to show pod %s and StatefulSet %s as they are", helper.PodName(etcd, 0), helper.StatefulSetName(etcd))
 	}

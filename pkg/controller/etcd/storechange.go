@@ -23,26 +23,25 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
-// followStore forgets what the leases tell of snapshots in a store of before, as soon as no member writes there any more, and
-// has a full snapshot taken in the new one. The sidecar would leave the leases as they are until its own snapshots have
-// higher revisions, and take no full snapshot where it finds a copied one that is young enough: everybody would go on to
-// believe in snapshots that lie elsewhere.
+// followStore resets the snapshot Leases as soon as no member writes to the previous store any more, and requests a full snapshot in the new one.
+// The sidecar would leave the Leases unchanged until its own snapshots have higher revisions. It would take no full snapshot if it finds a recent
+// copied one. The Leases would then report snapshots that are in another store.
 func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 	o := run.Observation
 	for _, lease := range componentetcd.SnapshotLeases(run.Rendered.Values) {
-		seen, isFull := o.DeltaSnapshotLease, lease.Name == helper.FullSnapshotLeaseName(run.Target.Etcd)
+		observed, isFull := o.DeltaSnapshotLease, lease.Name == helper.FullSnapshotLeaseName(run.Target.Etcd)
 		if isFull {
-			seen = o.FullSnapshotLease
+			observed = o.FullSnapshotLease
 		}
 		move := planner.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], run.Target.Stored.UID, run.Rendered.Rendering, o)
-		switch move.ActOn(seen) {
+		switch move.ActOn(observed) {
 		case planner.LeaseUnchanged:
 		case planner.LeaseStoreRecorded:
-			if err := r.nameStore(ctx, lease, cmp.Or(o.StoreLocation, move.Location)); err != nil {
+			if err := r.recordLeaseStore(ctx, lease, cmp.Or(o.StoreLocation, move.Location)); err != nil {
 				return err
 			}
 		case planner.LeaseReset:
-			if err := r.forgetSnapshots(ctx, run.Target.Stored, lease, seen); err != nil {
+			if err := r.resetLease(ctx, run.Target.Stored, lease, observed); err != nil {
 				return err
 			}
 		}
@@ -57,27 +56,27 @@ func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 	return nil
 }
 
-// nameStore notes on a lease of before which store it tells of.
-func (r *Reconciler) nameStore(ctx context.Context, lease *coordinationv1.Lease, place string) error {
+// recordLeaseStore records on a Lease without a store which store has its snapshots.
+func (r *Reconciler) recordLeaseStore(ctx context.Context, lease *coordinationv1.Lease, location string) error {
 	current := &coordinationv1.Lease{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(lease), current); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	next := current.DeepCopy()
-	metav1.SetMetaDataAnnotation(&next.ObjectMeta, druidv1alpha1.LeaseAnnotationStore, place)
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, druidv1alpha1.LeaseAnnotationStore, location)
 
 	return client.IgnoreNotFound(r.Client.Patch(ctx, next, client.MergeFrom(current)))
 }
 
-// forgetSnapshots makes a lease anew.
-func (r *Reconciler) forgetSnapshots(ctx context.Context, etcd *druidv1alpha1.Etcd, lease *coordinationv1.Lease, seen etcdcluster.Lease) error {
-	if err := r.Client.Delete(ctx, lease.DeepCopy(), client.Preconditions{UID: &seen.UID}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("forgetting what Lease %s tells of %s: %w", lease.Name, seen.Store, err)
+// resetLease deletes and recreates a snapshot Lease.
+func (r *Reconciler) resetLease(ctx context.Context, etcd *druidv1alpha1.Etcd, lease *coordinationv1.Lease, observed etcdcluster.Lease) error {
+	if err := r.Client.Delete(ctx, lease.DeepCopy(), client.Preconditions{UID: &observed.UID}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("resetting Lease %s, which records snapshots in %s: %w", lease.Name, observed.Store, err)
 	}
 	if err := r.Client.Create(ctx, lease.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("making Lease %s anew: %w", lease.Name, err)
+		return fmt.Errorf("recreating Lease %s: %w", lease.Name, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "SnapshotsForgotten", "Lease %s tells no longer of snapshots in %s", lease.Name, seen.Store)
+	r.event(etcd, corev1.EventTypeNormal, "SnapshotsForgotten", "Lease %s tells no longer of snapshots in %s", lease.Name, observed.Store)
 
 	return nil
 }
@@ -88,8 +87,8 @@ func (r *execution) refillSnapshotLease(ctx context.Context, run *engine.Run) er
 	if len(leases) == 0 || !planner.WantsSnapshotForLease(run.Observation, run.Target.Stored.UID) {
 		return nil
 	}
-	place := leases[0].Annotations[druidv1alpha1.LeaseAnnotationStore]
-	if planner.StoreMoveTo(place, run.Target.Stored.UID, run.Rendered.Rendering, run.Observation).WantsSnapshot() {
+	location := leases[0].Annotations[druidv1alpha1.LeaseAnnotationStore]
+	if planner.StoreMoveTo(location, run.Target.Stored.UID, run.Rendered.Rendering, run.Observation).WantsSnapshot() {
 		return nil // followStore has requested it
 	}
 	name := fmt.Sprintf("%s-%.8s", lease.Name, lease.UID)
@@ -98,7 +97,7 @@ func (r *execution) refillSnapshotLease(ctx context.Context, run *engine.Run) er
 }
 
 // requestSnapshot creates an EtcdOpsTask that takes a full snapshot, unless there is one of this name. The task is repeated outside the
-// workers, and survives a restart of the operator. what is the reason in words.
+// workers, and survives a restart of the operator. what is the reason as text.
 func (r *Reconciler) requestSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, name, eventReason, what string) error {
 	labels := helper.DefaultLabels(etcd)
 	labels[druidv1alpha1.LabelComponentKey] = druidv1alpha1.ComponentNameOpsTask

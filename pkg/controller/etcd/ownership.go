@@ -23,8 +23,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// runsThisOperator is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
-func isOurs(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+// isManaged is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
+func isManaged(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	return helper.IsOwned(object, etcd) || helper.IsOwnedByPrevious(object, etcd)
 }
 
@@ -55,7 +55,7 @@ func (r *Reconciler) checkOwnership(ctx context.Context, etcd *druidv1alpha1.Etc
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s %s: %w", kind.Kind, obj.GetName(), err))
-		case !isOurs(live, etcd):
+		case !isManaged(live, etcd):
 			foreign = append(foreign, kind.Kind+" "+obj.GetName())
 		}
 	}
