@@ -239,7 +239,7 @@ func waitingFor(p plan.Plan) error {
 	case plan.StageQuorumLost:
 		problem.EventReason = "QuorumLost"
 	case plan.StageHalted:
-		problem.EventReason = "SplitBrain"
+		problem.EventReason = "ClusterIDMismatch"
 	}
 
 	return problem

@@ -69,7 +69,7 @@ func createThreeMembers(ctx context.Context, ns *framework.TestNamespace) *druid
 	ns.Create(ctx, etcd)
 	ns.EventuallyReady(ctx, etcd)
 	timeline.End("three members created")
-	Expect(eventsWithReason(ctx, ns, "Growing")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
+	Expect(eventsWithReason(ctx, ns, "AddingMember")).To(ContainElement(ContainSubstring("main-0 restarts once, after the last has joined")))
 	Expect(voters(etcd)).To(Equal(3))
 
 	return etcd

@@ -40,7 +40,7 @@ func (r *Reconciler) runJob(ctx context.Context, etcd *druidv1alpha1.Etcd, obs o
 	}
 	if waitsFor != "" {
 		logf.FromContext(ctx).Info("Waiting before compacting snapshots", "for", waitsFor)
-		r.event(etcd, corev1.EventTypeNormal, "CompactionWaits", "Waiting before compacting snapshots for %s", waitsFor)
+		r.event(etcd, corev1.EventTypeNormal, "CompactionPending", "Waiting before compacting snapshots for %s", waitsFor)
 		return reconcile.Result{RequeueAfter: storePause}, nil
 	}
 	values.Attempt, values.Task, values.BaseRevision = decision.Attempt, obs.Task, obs.FullSnapshotLease.Holder

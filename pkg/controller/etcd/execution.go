@@ -170,9 +170,9 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	if !isNew || !written {
 		return false, nil
 	}
-	r.event(etcd, corev1.EventTypeNormal, "Rendered", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
+	r.event(etcd, corev1.EventTypeNormal, "ManagedResourceUpdated", "Generation %d is written to ManagedResource %s", etcd.Generation, helper.ManagedResourceName(etcd))
 	if run.IsAddingMember() {
-		r.event(run.Target.Stored, corev1.EventTypeNormal, "Growing", "Starting member %d of %d: %s", run.Rendered.Plan.Replicas, etcd.Spec.Replicas, run.Plan.Reason)
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "AddingMember", "Starting member %d of %d: %s", run.Rendered.Plan.Replicas, etcd.Spec.Replicas, run.Plan.Reason)
 	}
 	r.announceStop(run)
 	r.announceSizeOne(run)

@@ -38,7 +38,7 @@ func (r *Reconciler) resizeClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
 	}
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
-	r.event(etcd, corev1.EventTypeNormal, "GrowingVolume", "Asked for %s for PersistentVolumeClaim %s: %s", size, step.Object, reason)
+	r.event(etcd, corev1.EventTypeNormal, "ResizingVolume", "Requested %s for PersistentVolumeClaim %s: %s", size, step.Object, reason)
 
 	return nil
 }

@@ -38,7 +38,7 @@ func (r *execution) verifyRestore(ctx context.Context, run *engine.Run, reason s
 	case err != nil:
 		return fmt.Errorf("creating Job %s: %w", job.Name, err)
 	}
-	r.event(run.Target.Stored, corev1.EventTypeNormal, "RehearsingRestore", "Job %s restores from the store: %s", job.Name, reason)
+	r.event(run.Target.Stored, corev1.EventTypeNormal, "VerifyingRestore", "Job %s restores from the store: %s", job.Name, reason)
 	return nil
 }
 

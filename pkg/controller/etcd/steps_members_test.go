@@ -416,7 +416,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		create(3, plaintext)(k)
 		drive.run()
 		Expect(slices.Compact(sizes)).To(HaveExactElements("1 pods of 1 with 0 voters", "2 pods of 3 with 1 voters", "3 pods of 3 with 2 voters"))
-		Expect(eventsOf(drive, "Growing")).To(HaveExactElements(HavePrefix("Growing: Starting member 2 of 3"), HavePrefix("Growing: Starting member 3 of 3")))
+		Expect(eventsOf(drive, "AddingMember")).To(HaveExactElements(HavePrefix("AddingMember: Starting member 2 of 3"), HavePrefix("AddingMember: Starting member 3 of 3")))
 	})
 
 	It("report each member that joins once, also with a store", func() {
@@ -424,7 +424,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		drive = startOperator(k, nil)
 		create(3, withStore)(k)
 		drive.run()
-		Expect(eventsOf(drive, "Growing")).To(HaveExactElements(HavePrefix("Growing: Starting member 2 of 3"), HavePrefix("Growing: Starting member 3 of 3")))
+		Expect(eventsOf(drive, "AddingMember")).To(HaveExactElements(HavePrefix("AddingMember: Starting member 2 of 3"), HavePrefix("AddingMember: Starting member 3 of 3")))
 	})
 })
 

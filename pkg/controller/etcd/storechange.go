@@ -47,7 +47,7 @@ func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 		}
 		if isFull && move.WantsSnapshot() {
 			what := fmt.Sprintf("All members use %s and no longer %s", move.Location, o.DeltaSnapshotLease.Store)
-			if err := r.requestSnapshot(ctx, run.Target.Stored, fmt.Sprintf("%s-store-%d", run.Target.Stored.Name, run.Target.Stored.Generation), "StoreMoved", what); err != nil {
+			if err := r.requestSnapshot(ctx, run.Target.Stored, fmt.Sprintf("%s-store-%d", run.Target.Stored.Name, run.Target.Stored.Generation), "BackupStoreChanged", what); err != nil {
 				return err
 			}
 		}
@@ -76,7 +76,7 @@ func (r *Reconciler) resetLease(ctx context.Context, etcd *druidv1alpha1.Etcd, l
 	if err := r.Client.Create(ctx, lease.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("recreating Lease %s: %w", lease.Name, err)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "SnapshotsForgotten", "Lease %s tells no longer of snapshots in %s", lease.Name, observed.Store)
+	r.event(etcd, corev1.EventTypeNormal, "SnapshotLeaseReset", "Reset Lease %s: its snapshots are in %s, which the cluster no longer uses", lease.Name, observed.Store)
 
 	return nil
 }

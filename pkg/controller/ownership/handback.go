@@ -94,7 +94,7 @@ func (g *HandBack) RunOnce(ctx context.Context) (bool, error) {
 		etcd := &etcds.Items[i]
 		if err := g.handBack(ctx, etcd); err != nil {
 			refused = append(refused, fmt.Sprintf("%s: %s", client.ObjectKeyFromObject(etcd), err))
-			g.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "NotGivenBack", "GiveBack", "Not handed back to etcd-druid: %s", err)
+			g.Recorder.Eventf(etcd, nil, corev1.EventTypeWarning, "HandBackBlocked", "HandBack", "Not handed back to etcd-druid: %s", err)
 		}
 	}
 	handBackRefused.Set(float64(len(refused)))
@@ -161,7 +161,7 @@ func (g *HandBack) handBack(ctx context.Context, etcd *druidv1alpha1.Etcd) error
 	if err := managedresources.DeleteForSeed(ctx, g.Client, mr.Namespace, mr.Name); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting ManagedResource %s: %w", mr.Name, err)
 	}
-	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "GivenBack", "GiveBack", "Handed back to etcd-druid; its pods are unchanged%s", expiryNote(canonical, o))
+	g.Recorder.Eventf(etcd, nil, corev1.EventTypeNormal, "HandedBack", "HandBack", "Handed back to etcd-druid; its pods are unchanged%s", expiryNote(canonical, o))
 
 	return fmt.Errorf("waiting for ManagedResource %s to release its objects", mr.Name)
 }

@@ -148,7 +148,7 @@ var _ = Describe("GiveBack", func() {
 	It("reports the first certificate that expires without renewal", func() {
 		_, handBack := start(etcd("stable", 2), managedResource("stable", nil))
 		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("waiting for ManagedResource")))
-		Expect(recorder.Events).To(Receive(Equal("Normal GivenBack Handed back to etcd-druid; its pods are unchanged. " +
+		Expect(recorder.Events).To(Receive(Equal("Normal HandedBack Handed back to etcd-druid; its pods are unchanged. " +
 			"Its certificates are not renewed any more: replace them before 2027-02-03T04:05:06Z, when tls.crt of Secret server-1 expires")))
 	})
 

@@ -109,7 +109,7 @@ var _ = Describe("Compaction", func() {
 		Eventually(func(g Gomega) {
 			events := &corev1.EventList{}
 			g.Expect(env.Client.List(ctx, events, client.InNamespace(c.etcd.Namespace))).To(Succeed())
-			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "CompactionWaits"), HaveField("Message", ContainSubstring("a member that leads")))))
+			g.Expect(events.Items).To(ContainElement(And(HaveField("Reason", "CompactionPending"), HaveField("Message", ContainSubstring("a member that leads")))))
 		}).Should(Succeed())
 		Expect(c.jobNames()).To(BeEmpty())
 
