@@ -25,7 +25,7 @@ func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition 
 	case snapshot.Missing == state.SnapshotSkipped:
 		reason = druidv1alpha1.ReasonSnapshotSkipped
 	case snapshot.Missing == state.SnapshotNoData:
-		reason = druidv1alpha1.ReasonSnapshotNoData
+		reason = druidv1alpha1.ReasonNoDataToSnapshot
 	}
 
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, "The members were stopped with "+snapshot.String()+rest)
@@ -42,13 +42,19 @@ func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotAttempts
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, message)
 }
 
-// DeletionProceeds returns the condition with the snapshot that allows the deletion of the volumes. It is the persistent record
+// DeletionApproved returns the condition with the snapshot that allows the deletion of the volumes. It is the persistent record
 // of a deletion, because all other objects of the cluster are deleted.
-func DeletionProceeds(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
+func DeletionApproved(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
 	status, rest := druidv1alpha1.ConditionFalse, ""
 	if snapshot.Snapshot != nil {
 		status, rest = druidv1alpha1.ConditionTrue, "; what was written after that is not in it"
 	}
 
-	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, druidv1alpha1.ReasonDeletionProceeds, "The volumes are deleted with "+snapshot.String()+rest)
+	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, druidv1alpha1.ReasonDeletionApproved, "The volumes are deleted with "+snapshot.String()+rest)
+}
+
+// IsDeletionApproved is true if the condition FinalSnapshotTaken records that the volumes may be deleted. Nil: it does not. An earlier version
+// of the operator may have written the condition, with the reason DeletionProceeds.
+func IsDeletionApproved(condition *druidv1alpha1.Condition) bool {
+	return condition != nil && (condition.Reason == druidv1alpha1.ReasonDeletionApproved || condition.Reason == druidv1alpha1.ReasonDeletionProceeds)
 }

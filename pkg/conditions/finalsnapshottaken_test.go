@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -21,12 +22,24 @@ var _ = Describe("FinalSnapshotTaken", func() {
 	It("reports that later writes are not in the snapshot", func() {
 		Expect(conditions.FinalSnapshotTaken(&taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified"),
 			HaveField("Message", "The members were stopped with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is on the volumes alone")))
-		Expect(conditions.DeletionProceeds(taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DeletionProceeds"),
+		Expect(conditions.DeletionApproved(taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DeletionApproved"),
 			HaveField("Message", "The volumes are deleted with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is not in it")))
 	})
 
 	It("says why there is none", func() {
 		Expect(conditions.FinalSnapshotTaken(&failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The members were stopped with no full snapshot: 3 attempts failed")))
-		Expect(conditions.DeletionProceeds(failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The volumes are deleted with no full snapshot: 3 attempts failed")))
+		Expect(conditions.DeletionApproved(failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The volumes are deleted with no full snapshot: 3 attempts failed")))
+	})
+
+	DescribeTable("approves a deletion", func(reason string, expected bool) {
+		Expect(conditions.IsDeletionApproved(&druidv1alpha1.Condition{Reason: reason})).To(Equal(expected))
+	},
+		Entry("by the reason of this version", "DeletionApproved", true),
+		Entry("by the reason of earlier versions", "DeletionProceeds", true),
+		Entry("not by another reason", "SnapshotVerified", false),
+	)
+
+	It("approves no deletion without the condition", func() {
+		Expect(conditions.IsDeletionApproved(nil)).To(BeFalse())
 	})
 })

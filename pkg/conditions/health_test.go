@@ -203,8 +203,8 @@ var _ = Describe("Members", func() {
 			}
 		}))
 		Expect(conditions.Members(in)).To(Equal([]druidv1alpha1.EtcdMemberStatus{
-			{Name: "main-0", ID: new("1"), Role: new(druidv1alpha1.EtcdRole("Leader")), Status: "Ready", Reason: "Serves", LastTransitionTime: before},
-			{Name: "main-1", ID: new("2"), Role: new(druidv1alpha1.EtcdRole("Member")), Status: "Ready", Reason: "Serves", LastTransitionTime: metav1.NewTime(noon)},
+			{Name: "main-0", ID: new("1"), Role: new(druidv1alpha1.EtcdRole("Leader")), Status: "Ready", Reason: "Healthy", LastTransitionTime: before},
+			{Name: "main-1", ID: new("2"), Role: new(druidv1alpha1.EtcdRole("Member")), Status: "Ready", Reason: "Healthy", LastTransitionTime: metav1.NewTime(noon)},
 			{Name: "main-2", ID: new("3"), Role: new(druidv1alpha1.EtcdRole("Member")), Status: "Unknown", Reason: "LeaseExpired", LastTransitionTime: metav1.NewTime(noon)},
 		}))
 	})

@@ -14,17 +14,17 @@ import (
 // Reasons of a member's state that is read from etcd. The API package has the reasons that are read from Leases.
 const (
 	// MemberReasonHealthy means that the member completed a linearizable read.
-	MemberReasonHealthy = "Serves"
+	MemberReasonHealthy = "Healthy"
 	// MemberReasonLearner means that the member is a learner and not a voting member.
 	MemberReasonLearner = "Learner"
-	// MemberReasonNotServing means that the member responds, but completes no linearizable reads because it has no leader.
-	MemberReasonNotServing = "NotServing"
+	// MemberReasonNoLeader means that the member responds, but completes no linearizable reads because it has no leader.
+	MemberReasonNoLeader = "NoLeader"
 	// MemberReasonUnreachable means that the member does not respond while another member does.
 	MemberReasonUnreachable = "Unreachable"
 	// MemberReasonPodMissing means that the member has no pod.
 	MemberReasonPodMissing = "PodMissing"
-	// MemberReasonPodDeleting means that the pod of the member is terminating. Its etcd is not queried any more.
-	MemberReasonPodDeleting = "PodDeleting"
+	// MemberReasonPodTerminating means that the pod of the member is terminating. Its etcd is not queried any more.
+	MemberReasonPodTerminating = "PodTerminating"
 )
 
 // Thresholds are the times after which a missing Lease renewal changes the state of a member.
@@ -68,7 +68,7 @@ func stateFromEtcd(status etcdcluster.EndpointStatus) MemberState {
 	case status.Learner:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonLearner}
 	case !status.Healthy:
-		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonNotServing}
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonNoLeader}
 	default:
 		return MemberState{druidv1alpha1.EtcdMemberStatusReady, MemberReasonHealthy}
 	}
@@ -79,7 +79,7 @@ func stateFromPod(pod *etcdcluster.Pod) (MemberState, bool) {
 	case pod == nil:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonPodMissing}, true
 	case pod.Deleting:
-		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonPodDeleting}, true
+		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, MemberReasonPodTerminating}, true
 	case !pod.ContainersReady:
 		return MemberState{druidv1alpha1.EtcdMemberStatusNotReady, druidv1alpha1.MemberReasonContainersNotReady}, true
 	default:

@@ -35,13 +35,13 @@ var _ = DescribeTable("StateOf",
 	Entry("is not ready when it is late for both thresholds", late(6*time.Minute+time.Second), "NotReady", "UnknownGracePeriodExceeded"),
 	Entry("is not ready at once when its containers are not", func(m *etcdcluster.Member) { m.Pod.ContainersReady = false }, "NotReady", "ContainersNotReady"),
 	Entry("is not ready at once when its pod is missing", func(m *etcdcluster.Member) { m.Pod = nil }, "NotReady", "PodMissing"),
-	Entry("is not ready while its pod is terminating, also on an unreachable node", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodDeleting"),
+	Entry("is not ready while its pod is terminating, also on an unreachable node", func(m *etcdcluster.Member) { m.Pod.Deleting = true }, "NotReady", "PodTerminating"),
 	Entry("has the state of its Lease if it is managed externally", func(m *etcdcluster.Member) { m.Pod, m.ManagedExternally = nil, true }, "Ready", "LeaseSucceeded"),
 	Entry("is ready if its etcd is healthy, independent of its Lease", func(m *etcdcluster.Member) {
 		m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true, Healthy: true}
 		m.Lease.RenewTime = time.Time{}
-	}, "Ready", "Serves"),
-	Entry("is not ready if its etcd has no leader, independent of its Lease", func(m *etcdcluster.Member) { m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true} }, "NotReady", "NotServing"),
+	}, "Ready", "Healthy"),
+	Entry("is not ready if its etcd has no leader, independent of its Lease", func(m *etcdcluster.Member) { m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true} }, "NotReady", "NoLeader"),
 	Entry("is not ready while it is a learner", func(m *etcdcluster.Member) { m.Endpoint = &etcdcluster.EndpointStatus{Reachable: true, Learner: true} }, "NotReady", "Learner"),
 	Entry("is unknown immediately if only this member does not respond", func(m *etcdcluster.Member) { m.Endpoint, m.ClusterReachable = &etcdcluster.EndpointStatus{}, true }, "Unknown", "Unreachable"),
 	Entry("is not ready if only this member does not respond, and its pod is not ready", func(m *etcdcluster.Member) {

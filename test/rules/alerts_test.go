@@ -227,7 +227,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			conditionBecause("FinalSnapshotTaken", "True", "SnapshotVerified", "1x360"),
 		}, 5*time.Hour),
 		Entry("for a cluster that hibernates and never held data", []string{
-			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoData", "1x360"),
+			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoDataToSnapshot", "1x360"),
 		}, 5*time.Hour),
 		Entry("for members that are unreachable for a while", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
 		Entry("for a member that restarts", []string{condition("AllMembersReady", "False", "1x20 stale")}, 40*time.Minute),

@@ -168,7 +168,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 	if decision.FinalSnapshot == nil {
 		return nil
 	}
-	if err := r.recordFinalSnapshot(ctx, etcd, conditions.DeletionProceeds(*decision.FinalSnapshot)); err != nil {
+	if err := r.recordFinalSnapshot(ctx, etcd, conditions.DeletionApproved(*decision.FinalSnapshot)); err != nil {
 		return err
 	}
 	if decision.FinalSnapshot.Missing == state.SnapshotTerminating {
@@ -184,7 +184,7 @@ func (r *Reconciler) saveData(ctx context.Context, etcd *druidv1alpha1.Etcd) err
 // old, and the members accept writes.
 func (r *Reconciler) deletionProceeds(ctx context.Context, etcd *druidv1alpha1.Etcd) (bool, error) {
 	decided := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeFinalSnapshotTaken)
-	if decided == nil || decided.Reason != druidv1alpha1.ReasonDeletionProceeds {
+	if !conditions.IsDeletionApproved(decided) {
 		return false, nil
 	}
 	mr := metadataOf(resourcesv1alpha1.SchemeGroupVersion.WithKind("ManagedResource"))

@@ -209,8 +209,8 @@ const (
 	ReasonCertificatesExpiring = "CertificatesExpiring"
 	// ReasonCertificatesInvalid means that a certificate is expired, not yet valid, or does not carry the names it needs.
 	ReasonCertificatesInvalid = "CertificatesInvalid"
-	// ReasonCertificatesNotRead means that the certificates are provided by the user and are not checked.
-	ReasonCertificatesNotRead = "CertificatesNotRead"
+	// ReasonCertificatesNotChecked means that the certificates are provided by the user and are not checked.
+	ReasonCertificatesNotChecked = "CertificatesNotChecked"
 	// ReasonPlaintext means that the cluster serves without TLS.
 	ReasonPlaintext = "Plaintext"
 )
@@ -225,9 +225,11 @@ const (
 	ReasonSnapshotFailed = "SnapshotFailed"
 	// ReasonSnapshotSkipped means that the annotation SkipFinalSnapshotAnnotation continues without a snapshot.
 	ReasonSnapshotSkipped = "SnapshotSkipped"
-	// ReasonSnapshotNoData means that no member has ever served, so that there is nothing to be saved.
-	ReasonSnapshotNoData = "NoData"
-	// ReasonDeletionProceeds means that the volumes are being deleted, with the snapshot or for the reason in the message.
+	// ReasonNoDataToSnapshot means that no member was ever healthy, so that there is nothing to be saved.
+	ReasonNoDataToSnapshot = "NoDataToSnapshot"
+	// ReasonDeletionApproved means that the volumes are being deleted, with the snapshot or for the reason in the message.
+	ReasonDeletionApproved = "DeletionApproved"
+	// ReasonDeletionProceeds is the value of ReasonDeletionApproved that earlier versions of the operator wrote. It is read, never written.
 	ReasonDeletionProceeds = "DeletionProceeds"
 )
 
