@@ -16,8 +16,8 @@ import (
 var _ = Describe("The columns of kubectl get etcd", func() {
 	// longest are the longest values that the columns have.
 	longest := map[string]string{
-		"Ready": "Unknown", "All Ready": "Unknown", "Backup": "Unknown", "Doing": "OperationAnnotationMissing", "Age": "365d",
-		"Size": "7", "Serving": "7", "Updated": "Unknown", "Split": "Unknown",
+		"Quorate": "Unknown", "All Ready": "Unknown", "Backup": "Unknown", "Progressing": "OperationAnnotationMissing", "Age": "365d",
+		"Cluster Size": "7", "Ready Replicas": "7", "All Members Updated": "Unknown", "Cluster ID Mismatch": "Unknown",
 	}
 	// width is that of a line, the name of the Etcd included.
 	width := func(priority int32) int {
@@ -42,20 +42,20 @@ var _ = Describe("The columns of kubectl get etcd", func() {
 			paths[column.Name] = column.JSONPath
 		}
 		Expect(paths).To(Equal(map[string]string{
-			"Ready":     `.status.conditions[?(@.type=="Ready")].status`,
-			"All Ready": `.status.conditions[?(@.type=="AllMembersReady")].status`,
-			"Backup":    `.status.conditions[?(@.type=="BackupReady")].status`,
-			"Doing":     `.status.conditions[?(@.type=="Progressing")].reason`,
-			"Age":       `.metadata.creationTimestamp`,
-			"Size":      `.spec.replicas`,
-			"Serving":   `.status.readyReplicas`,
-			"Updated":   `.status.conditions[?(@.type=="AllMembersUpdated")].status`,
-			"Split":     `.status.conditions[?(@.type=="ClusterIDMismatch")].status`,
+			"Quorate":             `.status.conditions[?(@.type=="Ready")].status`,
+			"All Ready":           `.status.conditions[?(@.type=="AllMembersReady")].status`,
+			"Backup":              `.status.conditions[?(@.type=="BackupReady")].status`,
+			"Progressing":         `.status.conditions[?(@.type=="Progressing")].reason`,
+			"Age":                 `.metadata.creationTimestamp`,
+			"Cluster Size":        `.spec.replicas`,
+			"Ready Replicas":      `.status.readyReplicas`,
+			"All Members Updated": `.status.conditions[?(@.type=="AllMembersUpdated")].status`,
+			"Cluster ID Mismatch": `.status.conditions[?(@.type=="ClusterIDMismatch")].status`,
 		}))
 	})
 
-	It("fit a terminal of 80 characters, and wide ones one of 120", func() {
+	It("fit a terminal of 80 characters, and wide ones one of 160", func() {
 		Expect(width(0)).To(BeNumerically("<=", 80))
-		Expect(width(1)).To(And(BeNumerically("<=", 120), BeNumerically(">", width(0))))
+		Expect(width(1)).To(And(BeNumerically("<=", 160), BeNumerically(">", width(0))))
 	})
 })

@@ -13,15 +13,15 @@ import (
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Quorate",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="All Ready",type=string,JSONPath=`.status.conditions[?(@.type=="AllMembersReady")].status`
 // +kubebuilder:printcolumn:name="Backup",type=string,JSONPath=`.status.conditions[?(@.type=="BackupReady")].status`
-// +kubebuilder:printcolumn:name="Doing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
+// +kubebuilder:printcolumn:name="Progressing",type=string,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.spec.replicas`,priority=1
-// +kubebuilder:printcolumn:name="Serving",type=integer,JSONPath=`.status.readyReplicas`,priority=1
-// +kubebuilder:printcolumn:name="Updated",type=string,JSONPath=`.status.conditions[?(@.type=="AllMembersUpdated")].status`,priority=1
-// +kubebuilder:printcolumn:name="Split",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterIDMismatch")].status`,priority=1
+// +kubebuilder:printcolumn:name="Cluster Size",type=integer,JSONPath=`.spec.replicas`,priority=1
+// +kubebuilder:printcolumn:name="Ready Replicas",type=integer,JSONPath=`.status.readyReplicas`,priority=1
+// +kubebuilder:printcolumn:name="All Members Updated",type=string,JSONPath=`.status.conditions[?(@.type=="AllMembersUpdated")].status`,priority=1
+// +kubebuilder:printcolumn:name="Cluster ID Mismatch",type=string,JSONPath=`.status.conditions[?(@.type=="ClusterIDMismatch")].status`,priority=1
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.additionalAdvertisePeerURLs) || self.spec.etcd.additionalAdvertisePeerURLs.all(m, m.memberName.startsWith((has(self.spec.memberNamePrefix) ? self.spec.memberNamePrefix + '-' : '') + self.metadata.name + '-'))",message="every memberName in spec.etcd.additionalAdvertisePeerURLs must be [<spec.memberNamePrefix>-]<metadata.name>-<ordinal>"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.additionalAdvertisePeerURLs) || self.spec.replicas == 0 || self.spec.etcd.additionalAdvertisePeerURLs.all(m, int(m.memberName.substring(m.memberName.lastIndexOf('-') + 1)) < self.spec.replicas)",message="the ordinal of every memberName in spec.etcd.additionalAdvertisePeerURLs must be below spec.replicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.etcd.bootstrapWithExistingCluster) || !has(oldSelf.spec.etcd.bootstrapWithExistingCluster) || !has(self.status) || !has(self.status.conditions) || !self.status.conditions.exists(c, c.type == 'BootstrappedWithExistingCluster' && c.status == 'False') || self.spec.etcd.bootstrapWithExistingCluster.members == oldSelf.spec.etcd.bootstrapWithExistingCluster.members",message="spec.etcd.bootstrapWithExistingCluster.members must not change while the members are joining"
