@@ -110,7 +110,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when the quorum is unknown", scenario{
 			series: []string{condition("Ready", "Unknown", since(10, "1"))}, at: 26 * time.Minute,
-			firing: "EtcdOutOfSight", summary: "The health of Etcd shoot--a/main is unknown.",
+			firing: "EtcdHealthUnknown", summary: "The health of Etcd shoot--a/main is unknown.",
 		}),
 		Entry("when a member is missing", scenario{
 			series: []string{condition("AllMembersReady", "False", since(10, "1"))}, at: 41 * time.Minute,
@@ -118,11 +118,11 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when members are of different clusters", scenario{
 			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
-			firing: "EtcdSplitBrain", summary: "Members of Etcd shoot--a/main belong to different clusters.",
+			firing: "EtcdClusterIDMismatch", summary: "Members of Etcd shoot--a/main belong to different clusters.",
 		}),
 		Entry("when a volume has warnings", scenario{
 			series: []string{condition("DataVolumesReady", "False", since(10, "1"))}, at: 26 * time.Minute,
-			firing: "EtcdVolumeInTrouble", summary: "A volume of Etcd shoot--a/main has warnings.",
+			firing: "EtcdDataVolumeWarning", summary: "A volume of Etcd shoot--a/main has warnings.",
 		}),
 		Entry("when snapshots are overdue", scenario{
 			series: []string{condition("BackupReady", "False", since(10, "1"))}, at: 26 * time.Minute,
@@ -130,7 +130,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when the store is not known", scenario{
 			series: []string{condition("StoreResolved", "False", since(10, "1"))}, at: 26 * time.Minute,
-			firing: "EtcdStoreUnresolved", summary: "The store of Etcd shoot--a/main is not known, or was changed.",
+			firing: "EtcdBackupStoreUnresolved", summary: "The store of Etcd shoot--a/main is not known, or was changed.",
 		}),
 		Entry("when a cluster hibernates without the snapshot before", scenario{
 			series: []string{conditionBecause("FinalSnapshotTaken", "False", "SnapshotFailed", since(10, "1")), members("3x10 0x300")}, at: 26 * time.Minute,
@@ -138,17 +138,17 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when compaction fails for hours", scenario{
 			series: []string{condition("LastSnapshotCompactionSucceeded", "False", since(10, "1"))}, at: 191 * time.Minute,
-			firing: "EtcdCompactionFails", summary: "Snapshots of Etcd shoot--a/main are not compacted.",
+			firing: "EtcdCompactionFailed", summary: "Snapshots of Etcd shoot--a/main are not compacted.",
 		}),
 		Entry("when a change fails", scenario{
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} ` + since(10, "1")}, at: 26 * time.Minute,
-			firing: "EtcdChangeFails", summary: "A change of Etcd shoot--a/main fails.",
+			firing: "EtcdReconcileFailed", summary: "A change of Etcd shoot--a/main fails.",
 		}),
 		Entry("when a change takes hours, whatever it waits for meanwhile", scenario{
 			series: []string{
 				conditionBecause("Progressing", "True", "Waiting", "_x10 1x60 _x300"), conditionBecause("Progressing", "True", "Reconciling", "_x71 1x200"),
 			}, at: 131 * time.Minute,
-			firing: "EtcdChangeStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
+			firing: "EtcdReconcileStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
 		}),
 		Entry("when reconciliations go in a loop", scenario{
 			series: []string{
@@ -162,19 +162,19 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when the first task of its kind fails", scenario{
 			series: []string{task("full-snapshot", "Failed", since(10, "1"))}, at: 16 * time.Minute,
-			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
+			firing: "EtcdOpsTaskFailed", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
 		Entry("when another task fails after those that ended long ago", scenario{
 			series: []string{task("full-snapshot", "Failed", "_ 2x200 3x100"), task("full-snapshot", "Succeeded", "_ 7x300")}, at: 210 * time.Minute,
-			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
+			firing: "EtcdOpsTaskFailed", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
 		Entry("when a task fails and one of another kind succeeds", scenario{
 			series: []string{task("full-snapshot", "Failed", since(10, "1")), task("defragmentation", "Succeeded", since(10, "1"))}, at: 16 * time.Minute,
-			firing: "EtcdTaskFails", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
+			firing: "EtcdOpsTaskFailed", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
 		Entry("when a copy fails, until the task is deleted", scenario{
 			series: []string{`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1")}, at: 4 * time.Hour,
-			firing: "EtcdCopyFails", summary: "Snapshots are not copied by shoot--a/main-copy.",
+			firing: "EtcdCopyBackupsTaskFailed", summary: "Snapshots are not copied by shoot--a/main-copy.",
 		}),
 		Entry("when a Secret is missing", scenario{
 			series: []string{condition("SecretsAvailable", "False", since(10, "1"))}, at: 26 * time.Minute,
@@ -188,7 +188,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{
 				`etcd_mvcc_db_total_size_in_bytes{namespace="shoot--a",pod="main-0"} 7000000000x360`, `etcd_server_quota_backend_bytes{namespace="shoot--a",pod="main-0"} 8000000000x360`,
 			}, at: 11 * time.Minute,
-			firing: "EtcdDatabaseNearlyFull", summary: "The database of etcd shoot--a/main-0 is at 87.5% of its quota.",
+			firing: "EtcdDatabaseQuotaLowSpace", summary: "The database of etcd shoot--a/main-0 is at 87.5% of its quota.",
 		}),
 		Entry("when a volume is slow", scenario{
 			series: []string{
@@ -196,11 +196,11 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="1"} 0+60x360`,
 				`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="+Inf"} 0+60x360`,
 			}, at: 20 * time.Minute,
-			firing: "EtcdDiskSlow", summary: "The volume of etcd shoot--a/main-0 takes 995ms for a write.",
+			firing: "EtcdHighFsyncDurations", summary: "The volume of etcd shoot--a/main-0 takes 995ms for a write.",
 		}),
 		Entry("when Etcds cannot be handed back", scenario{
 			series: []string{`etcd_druid_give_back_refused{pod="druid-a"} 2x360`, `etcd_druid_give_back_refused{pod="druid-b"} 0x360`}, at: 31 * time.Minute,
-			firing: "EtcdGiveBackRefused", summary: "2 Etcds cannot be handed back to etcd-druid.",
+			firing: "EtcdHandBackBlocked", summary: "2 Etcds cannot be handed back to etcd-druid.",
 		}),
 	)
 
@@ -213,7 +213,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("when it does not run", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The operator of Etcds does not run."),
 		Entry("when no instance is elected", strings.ReplaceAll(operatorRuns, `"druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`, `"druid-a"} 0x360
-  etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidWithoutLeader", "No instance of the operator of Etcds is at work."),
+  etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidNoLeader", "No instance of the operator of Etcds is at work."),
 	)
 
 	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(scenario{series: series, at: at}) },
