@@ -23,15 +23,15 @@ import (
 var (
 	stepsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "etcd_druid_steps_total",
-		Help: "Steps that were done to an Etcd, such as the eviction of a pod, by their kind and how they came out.",
+		Help: "Executed steps of an Etcd, such as the eviction of a pod, by their kind and outcome.",
 	}, []string{"etcd_namespace", "etcd", "step", "outcome"})
 	operationsTotal = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "etcd_druid_operations_total",
-		Help: "Operations on an Etcd that have ended, such as a roll, by their kind and how they came out.",
+		Help: "Operations on an Etcd that have ended, such as a rolling update, by their kind and outcome.",
 	}, []string{"etcd_namespace", "etcd", "kind", "outcome"})
 	operationDuration = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "etcd_druid_operation_duration_seconds",
-		Help:    "How long operations on Etcds took from their first change to their end, by their kind and how they came out.",
+		Help:    "Duration of operations on Etcds from their first change to their end, by their kind and outcome.",
 		Buckets: []float64{5, 10, 20, 40, 60, 120, 300, 600, 1800, 3600, 4 * 3600},
 	}, []string{"kind", "outcome"})
 )
@@ -43,10 +43,10 @@ func init() {
 // The outcomes of steps and operations.
 const (
 	outcomeDone      = "done"
-	outcomeBlocked   = "waits"
+	outcomeBlocked   = "blocked"
 	outcomeFailed    = "failed"
 	outcomeRefused   = "refused"
-	outcomeSuspended = "held"
+	outcomeSuspended = "suspended"
 )
 
 // operationKinds maps stages to the kind of an operation, the most specific stage first. The most specific stage of an operation decides its kind.
@@ -61,10 +61,10 @@ var operationKinds = []struct {
 	{plan.StageCreate, "create"},
 	{plan.StageWakeUp, "wake"},
 	{plan.StageHibernate, "hibernate"},
-	{plan.StageScaleUp, "grow"},
-	{plan.StagePromote, "grow"},
-	{plan.StageReplacePod, "roll"},
-	{plan.StageResizeVolume, "grow-volume"},
+	{plan.StageScaleUp, "scale-up"},
+	{plan.StagePromote, "scale-up"},
+	{plan.StageReplacePod, "rolling-update"},
+	{plan.StageResizeVolume, "resize-volume"},
 	{plan.StageRecreateStatefulSet, "recreate"},
 }
 

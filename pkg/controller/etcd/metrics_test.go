@@ -13,7 +13,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-// measured are the counters of the name, by kind and outcome, for example "roll done".
+// measured are the counters of the name, by kind and outcome, for example "rolling-update done".
 func measured(name, kind string) map[string]int {
 	GinkgoHelper()
 	families, err := metrics.Registry.Gather()
@@ -74,11 +74,11 @@ var _ = Describe("Operations and steps", func() {
 			Expect(measured("etcd_druid_steps_total", "step")).To(BeEmpty(), "of an Etcd that is gone")
 		},
 		Entry("when a cluster is created", nil, create(1), map[string]int{"create done": 1}, map[string]int{}),
-		Entry("when pods are replaced", []func(*kube.Cluster){create(3)}, update(relabel), map[string]int{"roll done": 1}, map[string]int{"EvictPod done": 3, "MoveLeader done": 1}),
+		Entry("when pods are replaced", []func(*kube.Cluster){create(3)}, update(relabel), map[string]int{"rolling-update done": 1}, map[string]int{"EvictPod done": 3, "MoveLeader done": 1}),
 		Entry("when a cluster with a store is scaled up", []func(*kube.Cluster){create(1, withStore)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 }),
-			map[string]int{"grow done": 1}, map[string]int{"PromoteMember done": 2, "DeletePod done": 1}),
+			map[string]int{"scale-up done": 1}, map[string]int{"PromoteMember done": 2, "DeletePod done": 1}),
 		Entry("when a member is repaired", []func(*kube.Cluster){create(3)}, loseNode, map[string]int{"repair done": 1}, map[string]int{"ReplaceClaim done": 1, "PromoteMember done": 1}),
-		Entry("when volumes are resized", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(resizeVolumes), map[string]int{"grow-volume done": 1}, map[string]int{"ResizeClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
+		Entry("when volumes are resized", []func(*kube.Cluster){create(3, withExpandableVolumes)}, update(resizeVolumes), map[string]int{"resize-volume done": 1}, map[string]int{"ResizeClaim done": 3, "RecreateStatefulSet done": 1, "RequestReconcile done": 1}),
 		Entry("when a cluster hibernates", []func(*kube.Cluster){create(1)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 0 }), map[string]int{"hibernate done": 1}, map[string]int{}),
 		Entry("when the spec is refused after all", []func(*kube.Cluster){create(3)}, update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 1 }), map[string]int{}, map[string]int{}),
 	)
