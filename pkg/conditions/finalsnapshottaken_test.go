@@ -21,9 +21,9 @@ var _ = Describe("FinalSnapshotTaken", func() {
 
 	It("reports that later writes are not in the snapshot", func() {
 		Expect(conditions.FinalSnapshotTaken(&taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "SnapshotVerified"),
-			HaveField("Message", "The members were stopped with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is on the volumes alone")))
+			HaveField("Message", "The members were stopped with full snapshot Full-1 with revision 42, requested at 2026-01-01T12:00:00Z; what was written after that is on the volumes alone")))
 		Expect(conditions.DeletionApproved(taken)).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", "DeletionApproved"),
-			HaveField("Message", "The volumes are deleted with full snapshot Full-1 with revision 42, asked for at 2026-01-01T12:00:00Z; what was written after that is not in it")))
+			HaveField("Message", "The volumes are deleted with full snapshot Full-1 with revision 42, requested at 2026-01-01T12:00:00Z; what was written after that is not in it")))
 	})
 
 	It("says why there is none", func() {

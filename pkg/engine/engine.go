@@ -278,7 +278,7 @@ func (e Engine) addMember(ctx context.Context, run *Run) error {
 // executeStep executes the step of a plan, or returns what the plan waits for.
 func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 	if run.keepsPods(p) {
-		return plan.Skipped(druidv1alpha1.ReasonReconciled, "The generation is carried out; %d pods were made before the StatefulSet was last changed and are replaced with the next operation",
+		return plan.Skipped(druidv1alpha1.ReasonReconciled, "The generation is rolled out; %d pods are older than the last change of the StatefulSet and are replaced with the next operation",
 			len(etcdcluster.OutdatedPods(run.Observation)))
 	}
 	switch p.Outcome() {

@@ -114,7 +114,7 @@ func newestResult(ctx context.Context, newest *Run, err error) Result {
 }
 
 // newResult translates the error with which the run of the newest generation ends. A generation that was rolled out before keeps its last
-// operation, so that no short failure makes it look unfinished.
+// operation, so that a short failure does not report it as unfinished.
 func newResult(newest *Run, err error) Result {
 	result := ResultOf(err)
 	result.Newest = newest
@@ -172,7 +172,7 @@ func (r *Result) requeueWithin(ctx context.Context, after time.Duration) {
 		return
 	}
 	if errors.Is(r.Err, reconcile.TerminalError(nil)) {
-		logf.FromContext(ctx).Error(r.Err, "The newest generation is refused", "requeueAfter", after)
+		logf.FromContext(ctx).Error(r.Err, "Newest generation rejected", "requeueAfter", after)
 		r.Err = nil // the status reports it
 	}
 	if r.Err == nil && (r.RequeueAfter == 0 || after < r.RequeueAfter) {
@@ -204,7 +204,7 @@ func (r *Result) addAccepted(ctx context.Context, generation int64, err error) {
 	if accepted.KeepOperation || accepted.Description == r.Description {
 		return
 	}
-	r.Description += fmt.Sprintf("; generation %d is kept meanwhile: %s", generation, accepted.Description)
+	r.Description += fmt.Sprintf("; meanwhile the operator reconciles generation %d, the last accepted one: %s", generation, accepted.Description)
 	if !r.KeepOperation {
 		r.Errors = append(r.Errors, accepted.Errors...)
 	}

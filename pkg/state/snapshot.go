@@ -22,7 +22,7 @@ type VerifiedSnapshot struct {
 
 // String returns the snapshot for messages.
 func (s VerifiedSnapshot) String() string {
-	return fmt.Sprintf("full snapshot %s with revision %d, asked for at %s", s.Name, s.Revision, s.At.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("full snapshot %s with revision %d, requested at %s", s.Name, s.Revision, s.At.UTC().Format(time.RFC3339))
 }
 
 // FinalSnapshot is the record about the snapshot before members stopped, or data was discarded.

@@ -27,7 +27,7 @@ func (t *Target) ResolveStore(o etcdcluster.Observation, config Config) error {
 		return nil
 	}
 	if message := o.State.StoreError; message != "" {
-		return t.refuseStore(druidv1alpha1.ReasonStoreChanged, fmt.Errorf("the annotation %s of ManagedResource %s: %s; mend it, or remove it if the store of the spec is the same as ever",
+		return t.refuseStore(druidv1alpha1.ReasonStoreChanged, fmt.Errorf("the annotation %s of ManagedResource %s: %s; correct it, or remove it if the store of the spec has not changed",
 			druidv1alpha1.ManagedResourceAnnotationStore, o.ManagedResource.Name, message))
 	}
 	resolution := backupstore.Resolve(backupstore.ResolveInput{

@@ -129,11 +129,11 @@ func IsCompleted(etcd *druidv1alpha1.Etcd) bool {
 // Admit decides whether the newest generation is rolled out, and with what. It is done once an observation exists. The error is why it is not.
 func (t *Target) Admit(o etcdcluster.Observation, config Config) error {
 	if helper.IsSuspended(t.Canonical) {
-		return plan.Skipped(druidv1alpha1.ReasonSuspended, "The annotation %s keeps generation %d from being carried out", druidv1alpha1.SuspendEtcdSpecReconcileAnnotation, t.Canonical.Generation)
+		return plan.Skipped(druidv1alpha1.ReasonSuspended, "Generation %d is not rolled out because of the annotation %s", t.Canonical.Generation, druidv1alpha1.SuspendEtcdSpecReconcileAnnotation)
 	}
 	accepted := accept(t.Canonical, o, config)
 	if accepted == nil {
-		return plan.Skipped(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is carried out when the annotation %s=%s asks for it",
+		return plan.Skipped(druidv1alpha1.ReasonOperationAnnotationMissing, "Generation %d is rolled out when the annotation %s=%s requests it",
 			t.Canonical.Generation, druidv1alpha1.DruidOperationAnnotation, druidv1alpha1.DruidOperationReconcile)
 	}
 	record := *accepted

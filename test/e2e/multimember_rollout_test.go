@@ -87,7 +87,7 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	Expect(replaced).To(HaveLen(3))
 	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "MovedLeader").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(HaveLen(moved+1), "the leadership is transferred once")
 	moves := eventsWithReason(ctx, ns, "MovedLeader")
-	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" handed over"), "the leader is replaced last")
+	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" transferred its leadership"), "the leader is replaced last")
 
 	By("stopping at the first pod with an image that does not exist, and reporting it")
 	workload.StartPhase("the image does not exist, and is corrected")

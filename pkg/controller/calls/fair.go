@@ -73,7 +73,7 @@ func Fair(inner reconcile.Reconciler, workers int, clock clock.PassiveClock) rec
 func (f *fair) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	isSlow, pause := f.begin(request)
 	if pause > 0 {
-		logf.FromContext(ctx).V(1).Info("Members were slow to answer, and all workers for such objects are in use", "retryAfter", pause)
+		logf.FromContext(ctx).V(1).Info("Members were slow to respond, and all workers for such objects are in use", "retryAfter", pause)
 
 		return reconcile.Result{RequeueAfter: pause + rand.N(pause/2)}, nil //nolint:gosec // the pause is no secret
 	}
@@ -138,6 +138,6 @@ func (f *fair) end(ctx context.Context, request reconcile.Request, countedAsSlow
 	}
 	maps.DeleteFunc(f.slowAt, func(_ reconcile.Request, at time.Time) bool { return now.Sub(at) >= expiryPeriod })
 	if isSlow && !countedAsSlow {
-		logf.FromContext(ctx).Info("Members were slow to answer, the next reconciliations use a bounded number of workers", "workers", f.maxSlow)
+		logf.FromContext(ctx).Info("Members were slow to respond, the next reconciliations use a bounded number of workers", "workers", f.maxSlow)
 	}
 }

@@ -33,7 +33,7 @@ func (r *Reconciler) reconcileJob(ctx context.Context, task *druidv1alpha1.EtcdC
 		if _, err := r.deleteJob(ctx, task); err != nil {
 			return nil, err
 		}
-		return nil, &waitingError{fmt.Sprintf("Waiting for Job %s, of an earlier task or generation, to be gone", job.Name)}
+		return nil, &waitingError{fmt.Sprintf("Waiting for the deletion of Job %s of an earlier task or generation", job.Name)}
 	}
 	if job == nil {
 		if job, err = r.create(ctx, task); err != nil {
@@ -103,7 +103,7 @@ func (r *Reconciler) explainExisting(ctx context.Context, task *druidv1alpha1.Et
 	job := &batchv1.Job{}
 	err := r.Reader.Get(ctx, client.ObjectKey{Namespace: task.Namespace, Name: name}, job)
 	if apierrors.IsNotFound(err) {
-		return &waitingError{fmt.Sprintf("Waiting for Job %s to be made: another one of its name has just gone", name)}
+		return &waitingError{fmt.Sprintf("Waiting for the creation of Job %s: another one of the same name was just deleted", name)}
 	}
 	if err != nil {
 		return fmt.Errorf("reading Job %s: %w", name, err)

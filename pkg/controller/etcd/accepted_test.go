@@ -209,7 +209,7 @@ var _ = Describe("A generation that is not rolled out", func() {
 		drive.run()
 		Expect(k.EtcdCluster().Members()).To(And(HaveLen(3), HaveEach(HaveField("Learner", false))))
 		Expect(pods()).To(HaveEach(HaveField("Labels", HaveKeyWithValue("role", "main"))))
-		Expect(progress()).To(Equal("False OperationAnnotationMissing: Generation 3 is carried out when the annotation druid.gardener.cloud/operation=reconcile asks for it"))
+		Expect(progress()).To(Equal("False OperationAnnotationMissing: Generation 3 is rolled out when the annotation druid.gardener.cloud/operation=reconcile requests it"))
 	})
 
 	It("does nothing at all while it is suspended", func() {

@@ -132,7 +132,7 @@ func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd)
 		default:
 			names = append(names, claim.Name)
 			if claim.DeletionTimestamp == nil {
-				r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting PersistentVolumeClaim %s, as spec.pvcRetentionPolicy asks", claim.Name)
+				r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting PersistentVolumeClaim %s because of spec.pvcRetentionPolicy", claim.Name)
 			}
 			if err := r.deleteObject(ctx, claim); err != nil {
 				return plan.Failed(druidv1alpha1.ErrorCodeDeletePersistentVolumeClaim, err)

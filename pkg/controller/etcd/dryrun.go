@@ -41,7 +41,7 @@ func (r *Reconciler) tryRendering(ctx context.Context, objects []client.Object) 
 }
 
 // dryRunFor names the kind of an object that is tried and the code of a failure to do so. RBAC is never tried: the API
-// server would demand that we hold every right that we write down.
+// server would require that the operator has every permission in them.
 func dryRunFor(obj client.Object) (string, druidv1alpha1.ErrorCode, bool) {
 	switch o := obj.(type) {
 	case *appsv1.StatefulSet:

@@ -85,7 +85,7 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd,
 // the migration of control planes.
 func (r *Reconciler) verifiedSnapshot(ctx context.Context, etcd *druidv1alpha1.Etcd, leader *etcdcluster.Pod) (*state.VerifiedSnapshot, error) {
 	if leader == nil {
-		return nil, errors.New("no member leads, so that nobody can take a snapshot")
+		return nil, errors.New("no member is the leader, whose sidecar takes the snapshot")
 	}
 	member, err := r.Observer.Member(ctx, etcd, *leader)
 	if err != nil {

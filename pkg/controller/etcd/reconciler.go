@@ -83,7 +83,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 	etcd := &druidv1alpha1.Etcd{}
 	if err := r.Client.Get(ctx, req.NamespacedName, etcd); err != nil {
 		if apierrors.IsNotFound(err) {
-			logf.FromContext(ctx).V(1).Info("Etcd is gone, stop reconciling")
+			logf.FromContext(ctx).V(1).Info("Etcd does not exist any more")
 			r.dropMeasurements(req.NamespacedName)
 			return reconcile.Result{}, nil
 		}

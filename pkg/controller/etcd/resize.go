@@ -25,7 +25,7 @@ import (
 func (r *Reconciler) resizeClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.ResizeClaim, reason string) error {
 	patch, err := observer.ResizePatch(step.UID, step.Size)
 	if err != nil {
-		return fmt.Errorf("writing the patch of claim %s: %w", step.Object, err)
+		return fmt.Errorf("writing the patch of PersistentVolumeClaim %s: %w", step.Object, err)
 	}
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: step.Object}}
 	err = r.Client.Patch(ctx, claim, patch)
@@ -35,7 +35,7 @@ func (r *Reconciler) resizeClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil // it is another claim by now
 	case err != nil:
-		return fmt.Errorf("letting the volume of claim %s grow: %w", step.Object, err)
+		return fmt.Errorf("resizing the volume of PersistentVolumeClaim %s: %w", step.Object, err)
 	}
 	size := resource.NewQuantity(step.Size, resource.BinarySI).String()
 	r.event(etcd, corev1.EventTypeNormal, "ResizingVolume", "Requested %s for PersistentVolumeClaim %s: %s", size, step.Object, reason)

@@ -30,7 +30,7 @@ func (r *execution) Do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	traits, object := plan.TraitsOf(step), plan.MetaOf(step).Object
 	if traits.InterruptsMember {
 		if !r.Locks.TryLock(run.Target.Stored.UID, ControllerName) {
-			return waitForMembers("Waiting for the member to serve that is being defragmented (%s)", reason)
+			return waitForMembers("Waiting for the end of a defragmentation (%s)", reason)
 		}
 		defer r.Locks.Unlock(run.Target.Stored.UID, lockCooldown)
 	}

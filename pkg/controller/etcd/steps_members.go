@@ -63,10 +63,10 @@ func (r *execution) moveLeader(ctx context.Context, run *engine.Run, step plan.M
 			return err
 		}
 		if err := member.MoveLeader(ctx, step.To); err != nil {
-			logf.FromContext(ctx).Info("The leader did not move, trying again", "pod", step.Object, "reason", err.Error())
-			return waitForMembers("Waiting for the member in pod %s to hand over: %s (%s)", step.Object, err, reason)
+			logf.FromContext(ctx).Info("Leader transfer failed, retrying", "pod", step.Object, "reason", err.Error())
+			return waitForMembers("Waiting for the member in pod %s to transfer its leadership: %s (%s)", step.Object, err, reason)
 		}
-		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s handed over to member %s: %s", step.Object, etcdcluster.FormatID(step.To), reason)
+		r.event(etcd, corev1.EventTypeNormal, "MovedLeader", "The member in pod %s transferred its leadership to member %s: %s", step.Object, etcdcluster.FormatID(step.To), reason)
 
 		return nil
 	}
@@ -82,11 +82,11 @@ func (r *execution) promote(ctx context.Context, run *engine.Run, step plan.Prom
 	case err != nil:
 		return err
 	case refusal != nil:
-		logf.FromContext(ctx).Info("The learner did not get its vote, trying again", "pod", step.Object, "reason", refusal.Error())
+		logf.FromContext(ctx).Info("Promotion of the learner failed, retrying", "pod", step.Object, "reason", refusal.Error())
 
-		return waitForMembers("Waiting for the member in pod %s to get its vote: %s (%s)", step.Object, refusal, reason)
+		return waitForMembers("Waiting for the promotion of the member in pod %s: %s (%s)", step.Object, refusal, reason)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "The member in pod %s got its vote: %s", step.Object, reason)
+	r.event(etcd, corev1.EventTypeNormal, "PromotedMember", "Promoted the member in pod %s to a voting member: %s", step.Object, reason)
 
 	return nil
 }
@@ -99,11 +99,11 @@ func (r *execution) updatePeerURLs(ctx context.Context, run *engine.Run, step pl
 	case err != nil:
 		return err
 	case refusal != nil:
-		logf.FromContext(ctx).Info("The peer URLs were not updated, trying again", "pod", step.Object, "reason", refusal.Error())
+		logf.FromContext(ctx).Info("Update of the peer URLs failed, retrying", "pod", step.Object, "reason", refusal.Error())
 
-		return waitForMembers("Waiting for the member in pod %s to be known by %s: %s (%s)", step.Object, strings.Join(step.URLs, ", "), refusal, reason)
+		return waitForMembers("Waiting for the member in pod %s to be registered with %s: %s (%s)", step.Object, strings.Join(step.URLs, ", "), refusal, reason)
 	}
-	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "The member in pod %s is known by %s: %s", step.Object, strings.Join(step.URLs, ", "), reason)
+	r.event(etcd, corev1.EventTypeNormal, "UpdatedPeerURLs", "Registered the member in pod %s with %s: %s", step.Object, strings.Join(step.URLs, ", "), reason)
 
 	return nil
 }

@@ -199,7 +199,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		Expect(locks.TryLock(uid, "opstask")).To(BeTrue())
 		update(relabel)(k)
 		until(func() bool {
-			return strings.Contains(progress(), "Waiting for the member to serve that is being defragmented")
+			return strings.Contains(progress(), "Waiting for the end of a defragmentation")
 		})
 		Expect(acts).To(BeEmpty())
 
@@ -267,7 +267,7 @@ var _ = Describe("Steps of multi-member clusters", func() {
 		}
 		until(func() bool { return strings.HasSuffix(acts[len(acts)-1], ": refused") })
 		Expect(acts[len(acts)-1]).To(HavePrefix("move the leader to "))
-		Expect(progress()).To(ContainSubstring("Waiting for the member in pod main-1 to hand over"))
+		Expect(progress()).To(ContainSubstring("Waiting for the member in pod main-1 to transfer its leadership"))
 		Expect(acts).NotTo(ContainElement("evict Pod main-1"))
 
 		drive.run()

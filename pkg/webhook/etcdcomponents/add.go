@@ -52,7 +52,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 
 	owner := &rbacv1.ClusterRole{}
 	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: o.Owner}, owner); err != nil {
-		return fmt.Errorf("reading the ClusterRole with which the registration of the webhook goes: %w", err)
+		return fmt.Errorf("reading the ClusterRole that owns the registration of the webhook: %w", err)
 	}
 
 	configuration.OwnerReferences = []metav1.OwnerReference{{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: owner.Name, UID: owner.UID}}

@@ -46,7 +46,7 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 		return admission.Allowed(reason)
 	}
 
-	logf.FromContext(ctx).Info("Refused a change of an object of an Etcd", "operation", req.Operation, "resource", request.Resource, "namespace", req.Namespace, "object", request.Before.Name, "by", req.UserInfo.Username)
+	logf.FromContext(ctx).Info("Rejected a change of an object of an Etcd", "operation", req.Operation, "resource", request.Resource, "namespace", req.Namespace, "object", request.Before.Name, "by", req.UserInfo.Username)
 
 	return admission.Denied(reason)
 }

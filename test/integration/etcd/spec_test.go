@@ -114,7 +114,7 @@ var _ = Describe("A changed spec", func() {
 		statefulSets.Hold(s.namespace, false)
 		unchanged(ctx, mr)
 		Eventually(func(g Gomega) {
-			g.Expect(s.events(ctx, g)).To(ContainElement(ContainSubstring("SpecReconciliationSkipped: The annotation druid.gardener.cloud/suspend-etcd-spec-reconcile keeps generation 2")))
+			g.Expect(s.events(ctx, g)).To(ContainElement(ContainSubstring("SpecReconciliationSkipped: Generation 2 is not rolled out because of the annotation druid.gardener.cloud/suspend-etcd-spec-reconcile")))
 		}).Should(Succeed())
 		Expect(s.read(ctx, Default).Annotations).To(HaveKey("gardener.cloud/operation"))
 
