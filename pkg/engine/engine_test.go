@@ -80,7 +80,7 @@ var _ = Describe("Reconcile", func() {
 		Expect(steps).To(BeEmpty())
 	})
 
-	It("rolls a later generation out when it is requested", func() {
+	It("rolls out a later generation when it is requested", func() {
 		start()
 		run(isDone)
 		change(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" })

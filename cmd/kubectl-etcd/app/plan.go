@@ -27,7 +27,7 @@ func (p *plugin) planCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "plan [NAME] [-f FILE]",
 		Short: "Show what the operator would do with a changed manifest, and do nothing",
-		Long: "Show what the operator would do with a changed manifest, step by step with the arithmetic of the quorum, and do nothing. The\n" +
+		Long: "Show what the operator would do with a changed manifest, step by step with the quorum calculation, and do nothing. The\n" +
 			"operator's own engine decides, on a simulated cluster that begins as the cluster is now and in which all goes well.\n" +
 			"Without a file the stored spec is planned. Images and defaults are those of the last rollout. A reconciliation uses\n" +
 			"those of the running operator, which may be newer.",
@@ -55,7 +55,7 @@ func (p *plugin) planCommand() *cobra.Command {
 	return command
 }
 
-// planned is the Etcd as it is stored, nil if it is not, and as it is to be carried out, in its current form.
+// planned is the Etcd as it is stored, nil if it is not, and as it is to be rolled out, in its current form.
 func (p *plugin) planned(ctx context.Context, session *session, args []string, file string) (stored, wanted *druidv1alpha1.Etcd, err error) {
 	if file == "" {
 		stored, wanted, err = session.etcd(ctx, args)

@@ -17,7 +17,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/kubectl-etcd/app"
 )
 
-// discovery is what an API server says that it serves.
+// discovery maps the paths of an API server to what it returns.
 var discovery = map[string]string{
 	"/api": `{"kind": "APIVersions", "versions": []}`,
 	"/apis": `{"kind": "APIGroupList", "apiVersion": "v1", "groups": [{"name": "druid.gardener.cloud",
@@ -28,7 +28,7 @@ var discovery = map[string]string{
 }
 
 var _ = Describe("plan", func() {
-	var asked []string
+	var requested []string
 
 	// plan returns the exit code and what is said of a manifest, which no Etcd can be read for.
 	decision := func(ctx SpecContext, metadata string, flags ...string) (int, string) {
@@ -39,7 +39,7 @@ var _ = Describe("plan", func() {
 
 				return
 			}
-			asked = append(asked, request.URL.Path)
+			requested = append(requested, request.URL.Path)
 			k.WriteHeader(http.StatusForbidden)
 		}))
 		DeferCleanup(server.Close)
@@ -50,11 +50,11 @@ var _ = Describe("plan", func() {
 		return app.Run(ctx, genericiooptions.IOStreams{In: manifest, Out: out, ErrOut: out}, args), out.String()
 	}
 
-	BeforeEach(func() { asked = nil })
+	BeforeEach(func() { requested = nil })
 
-	DescribeTable("looks for the cluster in the namespace", func(ctx SpecContext, namespace, metadata string, flags ...string) {
+	DescribeTable("reads the cluster in the namespace", func(ctx SpecContext, namespace, metadata string, flags ...string) {
 		_, said := decision(ctx, metadata, flags...)
-		Expect(asked).To(Equal([]string{"/apis/druid.gardener.cloud/v1alpha1/namespaces/" + namespace + "/etcds/main"}), said)
+		Expect(requested).To(Equal([]string{"/apis/druid.gardener.cloud/v1alpha1/namespaces/" + namespace + "/etcds/main"}), said)
 	},
 		Entry("of the manifest", "demo", "{name: main, namespace: demo}"),
 		Entry("of the manifest and of -n, where they are the same", "demo", "{name: main, namespace: demo}", "-n", "demo"),
@@ -66,6 +66,6 @@ var _ = Describe("plan", func() {
 		code, said := decision(ctx, "{name: main, namespace: demo}", "-n", "other")
 		Expect(code).To(Equal(2))
 		Expect(said).To(ContainSubstring("the manifest has the namespace demo, and -n says other"))
-		Expect(asked).To(BeEmpty())
+		Expect(requested).To(BeEmpty())
 	})
 })
