@@ -45,7 +45,9 @@ var (
 			return ""
 		}
 		problem := plan.AsProblem(err)
-		Expect(problem != nil).To(BeTrue(), err.Error())
+		if problem == nil {
+			Fail("no problem: " + err.Error())
+		}
 
 		return string(problem.Kind) + " " + problem.Reason + string(problem.Code) + ": " + problem.Error()
 	}
