@@ -92,9 +92,3 @@ func (c versionedClient) Update(ctx context.Context, obj client.Object, opts ...
 	state.RemoveUnversioned(obj.GetAnnotations())
 	return c.Client.Update(ctx, obj, opts...)
 }
-
-// Patch implements client.Writer. See Update.
-func (c versionedClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-	state.RemoveUnversioned(obj.GetAnnotations())
-	return c.Client.Patch(ctx, obj, patch, opts...)
-}
