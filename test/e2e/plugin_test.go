@@ -87,7 +87,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		Expect(text).To(MatchRegexp(`Full-\S+ holds everything up to revision \d+`))
 		code, text = run(nil, "defrag")
 		Expect(code).To(Equal(0), text)
-		Expect(text).To(MatchRegexp(`main-0: \S+ before, \S+ after, did not serve for \S+`))
+		Expect(text).To(MatchRegexp(`main-0: \S+ before, \S+ after, unavailable for \S+`))
 
 		By("explaining the status, and printing the log of the member")
 		_, text = run(nil, "why")
