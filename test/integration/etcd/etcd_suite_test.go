@@ -74,7 +74,7 @@ func startOperator(version string, autoReconcile bool) func() {
 				Init:          "registry.example.com/init:" + version,
 			}},
 		},
-		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: soleMembers{}, Sidecars: sidecars},
+		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), DryRun: mgr.GetClient(), Etcd: soleMembers{}, Sidecars: sidecars},
 	})).To(Succeed())
 	return start(mgr)
 }

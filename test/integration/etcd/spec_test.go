@@ -104,7 +104,7 @@ var _ = Describe("A changed spec", func() {
 			setOperation("gardener.cloud/operation")(etcd)
 		})
 		Eventually(func(g Gomega) {
-			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "Suspended", "generation 2"))
+			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "Suspended", "Generation 2"))
 		}).Should(Succeed())
 
 		By("keeping the status up to date")
