@@ -169,8 +169,14 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 		return p
 	}
 	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionLeases} {
-		if failure := o.Failure(section); failure != "" && !terminating {
-			return plan.Plan{Stage: plan.StageObserve, Reason: "nothing is decided without all facts", WaitsFor: fmt.Sprintf("reading %s: %s", section, failure)}
+		failure := o.Failure(section)
+		if failure == "" || terminating || metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation) {
+			continue // no fact is needed to delete without a snapshot
+		}
+
+		return plan.Plan{
+			Stage: plan.StageObserve, WaitsFor: fmt.Sprintf("reading %s: %s", section, failure),
+			Reason: fmt.Sprintf("nothing is decided without all facts; the annotation %s continues without a full snapshot", druidv1alpha1.SkipFinalSnapshotAnnotation),
 		}
 	}
 	if !anyClaim(o) {

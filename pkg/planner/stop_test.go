@@ -156,6 +156,10 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("where an annotation says so", func() {
 			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
 		}, &state.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
+		Entry("where an annotation says so, although the record of the operator cannot be read", func() {
+			etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": "true"}
+			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionManagedResource, Message: "has version 2"}}
+		}, &state.FinalSnapshot{Generation: 4, Missing: "Skipped", Message: "the annotation druid.gardener.cloud/skip-final-snapshot skips it"}),
 		Entry("where no member has ever been healthy", func() { o.MemberLeases[0].Holder, o.Pods[0].Ready = "", false },
 			&state.FinalSnapshot{Generation: 4, Missing: "NoData", Message: "no member has ever been healthy"}),
 		Entry("where no member has ever been healthy on volumes that came with the Etcd", func() {
