@@ -272,7 +272,7 @@ func (e Engine) addMember(ctx context.Context, run *Run) error {
 		return err
 	}
 
-	return plan.Waiting(memberPeriod, "Waiting for the next member to join: %s", gated.Reason)
+	return plan.Waiting(MemberPeriod, "Waiting for the next member to join: %s", gated.Reason)
 }
 
 // executeStep executes the step of a plan, or returns what the plan waits for.
@@ -294,7 +294,7 @@ func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 	}
 	traits, after := plan.TraitsOf(p.Step), FallbackResync
 	if p.ClusterSize > 1 || traits.Poll {
-		after = memberPeriod
+		after = MemberPeriod
 	}
 
 	return plan.Waiting(after, "Waiting for the outcome of step %s of %s: %s", traits.Kind, plan.MetaOf(p.Step).Object, p.Reason)
@@ -332,8 +332,8 @@ func isFinal(etcd *druidv1alpha1.Etcd, p plan.Plan) bool {
 }
 
 const (
-	// memberPeriod is when the members of a cluster are queried again while it changes: no watch reports votes and leaders.
-	memberPeriod = time.Second
+	// MemberPeriod is when the members of a cluster are queried again while it changes: no watch reports votes and leaders.
+	MemberPeriod = time.Second
 	// repairPeriod is the same if no pod was created lately.
 	repairPeriod = 10 * time.Second
 )

@@ -260,7 +260,7 @@ func observationPeriod(p plan.Plan) time.Duration {
 	switch p.Stage {
 	case plan.StageRestore:
 		if p.PollMembers {
-			return memberPeriod
+			return MemberPeriod
 		}
 
 		return repairPeriod // a watch reports pods, and a node may be partitioned for days
@@ -269,7 +269,7 @@ func observationPeriod(p plan.Plan) time.Duration {
 	case plan.StageScaleUp, plan.StagePromote, plan.StageReplacePod, plan.StageReplaceVolume, plan.StageWaitForMembers,
 		plan.StageQuorumLost, plan.StageHalted:
 		if p.PollMembers {
-			return memberPeriod
+			return MemberPeriod
 		}
 		if p.ClusterSize > 1 {
 			return repairPeriod

@@ -25,8 +25,6 @@ import (
 )
 
 const (
-	// memberPeriod is when the operator queries the members of a changing cluster again: no watch reports voting members and leaders.
-	memberPeriod = time.Second
 	// evictionPeriod is when a refused eviction is tried again.
 	evictionPeriod = 3 * time.Second
 )
@@ -130,5 +128,5 @@ func (r *Reconciler) tryEndpoints(ctx context.Context, etcd *druidv1alpha1.Etcd,
 
 // waitForMembers returns a problem that waits for a change of the members, which no watch reports.
 func waitForMembers(format string, args ...any) error {
-	return plan.Waiting(memberPeriod, format, args...)
+	return plan.Waiting(engine.MemberPeriod, format, args...)
 }
