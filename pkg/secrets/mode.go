@@ -58,8 +58,7 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *boo
 		return mode
 	}
 	modes := state.TLSModes{Client: decide(clientPath, client, running.Client, "")}
-	isOff := etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff
-	if isOff && running.Peer == state.ModeUserProvided && !peer && input.enableTLS == nil { // the field takes precedence over the annotation
+	if isPeerTLSOff(etcd) && !peer && isPeerTLSOptional(running) {
 		modes.Peer = state.ModePlaintext
 	} else {
 		modes.Peer = decide(peerPath, peer, running.Peer, "; members alone do without where the annotation "+druidv1alpha1.PeerTLSAnnotation+" is "+druidv1alpha1.PeerTLSOff)
@@ -73,6 +72,17 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *boo
 	}
 
 	return modes, errs
+}
+
+// isPeerTLSOff is true if the annotation disables peer TLS. The field takes precedence over it.
+func isPeerTLSOff(etcd *druidv1alpha1.Etcd) bool {
+	return etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff && etcd.Spec.Etcd.EnableTLS == nil
+}
+
+// isPeerTLSOptional is true if the members of a running cluster use TLS only because the spec named Secrets for it. They may have managed
+// certificates by now, see pinnedPeerMode.
+func isPeerTLSOptional(running state.TLSModes) bool {
+	return running.Peer == state.ModeUserProvided || running.Peer == state.ModeManaged && running.Client != state.ModeManaged
 }
 
 // IsPeerChangePending is true if the spec changes the peer TLS, and pinnedPeerTLS prevents this change for now. A spec that

@@ -78,6 +78,9 @@ var _ = Describe("Decide", func() {
 		Entry("references replace managed certificates", testCase{client: true, peer: true, running: "client=provisioned,peer=provisioned"}, "client=given,peer=given"),
 		Entry("TLS between members is added to a running cluster as gardenlet does", testCase{client: true, sidecar: true, peer: true, running: "client=given,peer=plaintext"}, "client=given,peer=given"),
 		Entry("TLS between members is disabled in a running cluster by the annotation", testCase{client: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=plaintext"),
+		Entry("TLS between members is disabled by the annotation after members that started again kept it with managed certificates", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned"}, "client=given,peer=plaintext"),
+		Entry("TLS between members is disabled by the annotation where clients never used TLS", testCase{peerOff: true, running: "client=plaintext,peer=provisioned"}, "client=plaintext,peer=plaintext"),
+		Entry("managed certificates for clients and members ignore the annotation", testCase{peerOff: true, running: "client=provisioned,peer=provisioned"}, "client=provisioned,peer=provisioned"),
 		Entry("certificates are issued for members regardless of the annotation, if the field enables TLS", testCase{client: true, peerOff: true, enableTLS: new(true), running: "client=given,peer=given"}, "client=given,peer=provisioned"),
 		Entry("the field disables all TLS, with or without the annotation", testCase{client: true, peerOff: true, enableTLS: new(false), running: "client=given,peer=given"}, "client=disabled,peer=disabled"),
 		Entry("references take precedence over the annotation", testCase{client: true, peer: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=given"),
@@ -122,6 +125,7 @@ var _ = DescribeTable("IsPeerChangePending",
 	Entry("is true if TLS is enabled, and members stay without it", testCase{enableTLS: new(true), running: "client=disabled,peer=disabled"}, new(false), true),
 	Entry("is false if members keep what the spec requests", testCase{enableTLS: new(true), running: "client=provisioned,peer=provisioned"}, new(true), false),
 	Entry("is false if peer TLS is not pinned", testCase{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, nil, false),
+	Entry("is true if the annotation disables peer TLS, and members keep it with managed certificates", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned"}, new(true), true),
 	Entry("is false if the spec is refused", testCase{client: true, running: "client=given,peer=given"}, new(true), false),
 )
 
