@@ -37,8 +37,10 @@ var _ = Describe("Reconcile", func() {
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}})
 		steps = nil
-		o.OnStep = func(_ *engine.Run, step plan.Step, _ string) {
+		o.OnStep = func(_ *engine.Run, step plan.Step, _ string) func(error) {
 			steps = append(steps, plan.TraitsOf(step).Kind+" "+plan.MetaOf(step).Object)
+
+			return nil
 		}
 	}
 	// run reconciles until a result holds.

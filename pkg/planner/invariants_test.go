@@ -16,7 +16,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -52,9 +51,8 @@ func (s *scenario) tick() bool {
 func (s *scenario) expectDone() {
 	GinkgoHelper()
 	Expect(s.violations()).To(BeEmpty())
-	p := planner.For(s.Etcd, s.Objects, s.Now())
-	p = planner.Gate(p, s.manifestFor(p).Rendering, s.Objects)
-	Expect(p.Outcome()).To(Equal(plan.OutcomeDone), "%s: %s, waits for %s", p.Stage, p.Reason, p.WaitsFor)
+	p := s.result.Current().Plan
+	Expect(p.Outcome()).To(Equal(plan.OutcomeDone), "%s: %s, waits for %s; %s", p.Stage, p.Reason, p.WaitsFor, s.result.Description)
 	healthy, all := s.Voters()
 	Expect([]int{healthy, all, len(s.Members)}).To(HaveEach(int(s.Etcd.Spec.Replicas)))
 	for _, pod := range s.Objects.Pods {

@@ -67,7 +67,7 @@ var _ = Describe("Traces of multiple members", func() {
 		s := created(1, withStore)
 		s.inject("spec.replicas becomes 3, and peer TLS is switched on", func() {
 			s.Etcd.Spec.Replicas = 3
-			s.Etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+			withPeerTLS(s.Etcd)
 		})
 		s.run()
 		s.expectDone()
@@ -183,10 +183,10 @@ var _ = Describe("Traces of multiple members", func() {
 
 	It("switches peer TLS on and off, one member after the other", func() {
 		s := created(3)
-		s.inject("peer TLS is switched on", func() { s.Etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{} })
+		s.inject("peer TLS is switched on", func() { withPeerTLS(s.Etcd) })
 		s.run()
 		s.expectDone()
-		s.inject("peer TLS is switched off", func() { s.Etcd.Spec.Etcd.PeerUrlTLS = nil })
+		s.inject("peer TLS is switched off", func() { withoutPeerTLS(s.Etcd) })
 		s.run()
 		s.expectDone()
 		s.expectGolden("three-peer-tls-on-and-off")
@@ -205,7 +205,7 @@ var _ = Describe("Traces of multiple members", func() {
 		s := created(3, withPeerTLS)
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
-		s.inject("peer TLS is switched off, and spec.replicas becomes 3", func() { s.Etcd.Spec.Etcd.PeerUrlTLS, s.Etcd.Spec.Replicas = nil, 3 })
+		s.inject("peer TLS is switched off, and spec.replicas becomes 3", func() { withoutPeerTLS(s.Etcd); s.Etcd.Spec.Replicas = 3 })
 		s.run()
 		s.expectDone()
 		Expect(s.Objects.Pods).To(HaveEach(HaveField("PeerTLS", false)))
@@ -244,7 +244,7 @@ var _ = Describe("Traces of multiple members", func() {
 
 	It("has members that hibernate while peer TLS is being switched off start without", func() {
 		s := created(3, withPeerTLS)
-		s.inject("peer TLS is switched off", func() { s.Etcd.Spec.Etcd.PeerUrlTLS = nil })
+		s.inject("peer TLS is switched off", func() { withoutPeerTLS(s.Etcd) })
 		s.runFor(3)
 		s.inject("spec.replicas becomes 0 after the first was evicted", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
@@ -257,7 +257,7 @@ var _ = Describe("Traces of multiple members", func() {
 
 	It("registers https peer URLs again if peer TLS is not switched off after all", func() {
 		s := created(3, withPeerTLS)
-		s.inject("peer TLS is switched off, and a drain is under way", func() { s.Etcd.Spec.Etcd.PeerUrlTLS = nil; s.RefuseEvictions(5) })
+		s.inject("peer TLS is switched off, and a drain is under way", func() { withoutPeerTLS(s.Etcd); s.RefuseEvictions(5) })
 		s.runFor(5)
 		s.inject("peer TLS is switched on again", func() { withPeerTLS(s.Etcd) })
 		s.run()
@@ -324,7 +324,7 @@ var _ = Describe("Traces of multiple members", func() {
 
 	It("hibernates after a snapshot was verified", func() {
 		s := created(3, withStore)
-		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0; s.IncrementGeneration() })
+		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
 		Expect(s.Objects.Pods).To(BeEmpty())
 		Expect(s.violations()).To(BeEmpty())
@@ -365,7 +365,7 @@ var _ = Describe("Traces of multiple members", func() {
 		s.inject("the Etcd is deleted and its claims stay, and it is made again with one member", func() { s.Etcd.Spec.Replicas = 1; s.RecreateEtcd() })
 		s.run()
 		Expect(s.Objects.Pods).To(BeEmpty())
-		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3; s.IncrementGeneration() })
+		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
 		s.run()
 		s.expectDone()
 		Expect(s.Store.Keys).To(Equal(100))
@@ -525,14 +525,14 @@ var _ = Describe("Traces of volumes and faults", func() {
 
 	It("replaces a volume that is lost also while no annotation requests the spec", func() {
 		s.inject("the image becomes v2, which no annotation requests, and node n3 is gone", func() {
-			s.image, s.suspended = "v2", true
+			s.image, s.operator.Config.AutoReconcile = "v2", false
 			s.RemoveNode("n3")
 		})
 		s.run()
 		alive, all := s.Voters()
 		Expect([]int{alive, all}).To(Equal([]int{3, 3}))
-		Expect(s.steps).To(Equal(map[string]int{"ReplaceClaim": 1}))
-		s.inject("an annotation requests it", func() { s.suspended = false })
+		Expect(s.steps).To(Equal(map[string]int{"ReplaceClaim": 1, "PromoteMember": 1}))
+		s.inject("an annotation requests it", func() { s.operator.Config.AutoReconcile = true })
 		s.run()
 		s.expectDone()
 		s.expectGolden("three-node-gone-not-asked-for")

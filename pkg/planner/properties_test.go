@@ -20,7 +20,6 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
 
@@ -107,14 +106,13 @@ func (s *randomScenario) runRandom() {
 		s.RefuseEvictions(0)
 		s.RemoveForeignData()
 		s.SetQuotaExhausted(s.short)
-		s.Store.Down, s.suspended = false, false
+		s.Store.Down, s.operator.Config.AutoReconcile = false, true
 		if templates := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates; s.FixedVolumes && len(templates) > 0 {
 			s.Etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
 		}
 		s.image = "good"
 		if s.Etcd.Spec.Replicas == 0 {
 			s.Etcd.Spec.Replicas = s.awake
-			s.IncrementGeneration()
 		}
 	})
 	s.Refresh()
@@ -124,8 +122,7 @@ func (s *randomScenario) runRandom() {
 
 func (s *randomScenario) expectConverged() {
 	GinkgoHelper()
-	p := planner.For(s.Etcd, s.Objects, s.Now())
-	p = planner.Gate(p, s.manifestFor(p).Rendering, s.Objects)
+	p := s.result.Current().Plan
 	alive, all := s.Voters()
 	whole := int(s.Etcd.Spec.Replicas)
 	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeBlocked || p.Stage == plan.StageResizeVolume)
@@ -142,7 +139,8 @@ func (s *randomScenario) fault() {
 		s.imageChanges, s.imageBreaks, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
-	what := faults[s.random.Intn(len(faults))]()
+	what := ""
+	s.change(func() { what = faults[s.random.Intn(len(faults))]() })
 	if what != "" {
 		s.faults++
 		s.note("* %s", what)
@@ -434,7 +432,6 @@ func (s *randomScenario) clusterIsScaledUp() string {
 		return ""
 	}
 	s.Etcd.Spec.Replicas += 2
-	s.IncrementGeneration()
 
 	return fmt.Sprintf("spec.replicas becomes %d", s.Etcd.Spec.Replicas)
 }
@@ -478,26 +475,26 @@ func (s *randomScenario) peersChange() string {
 		return ""
 	}
 	if s.Etcd.Spec.Etcd.PeerUrlTLS == nil {
-		s.Etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+		withPeerTLS(s.Etcd)
 
 		return "peer TLS is switched on"
 	}
-	s.Etcd.Spec.Etcd.PeerUrlTLS = nil
+	withoutPeerTLS(s.Etcd)
 
 	return "peer TLS is switched off"
 }
 
 func (s *randomScenario) reconciliationIsSuspended() string {
-	s.suspended = true
+	s.operator.Config.AutoReconcile = false
 
 	return "no annotation requests the spec"
 }
 
 func (s *randomScenario) reconciliationIsRequested() string {
-	if !s.suspended {
+	if s.operator.Config.AutoReconcile {
 		return ""
 	}
-	s.suspended = false
+	s.operator.Config.AutoReconcile = true
 
 	return "an annotation requests the spec"
 }
@@ -506,7 +503,6 @@ func (s *randomScenario) clusterSleepsOrWakes() string {
 	if s.random.Intn(3) > 0 {
 		return ""
 	}
-	s.IncrementGeneration()
 	if s.Etcd.Spec.Replicas > 0 {
 		s.awake, s.Etcd.Spec.Replicas = s.Etcd.Spec.Replicas, 0
 

@@ -9,124 +9,111 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// This plays the etcd controller.
+// The operator of a scenario is the engine. It renders a stand-in for the manifests.
 
-// reconcileSingle reconciles a cluster of one member. True: it changed something.
-func (s *scenario) reconcileSingle() bool {
-	o := s.Observe()
-	p := planner.For(s.Etcd, o, s.Now())
-	manifest := s.manifestFor(p)
-	isNew := p.Render && s.isNew(manifest)
-	o.ManagedResource.GenerationObserved = o.ManagedResource.GenerationObserved && !isNew
-	p = planner.Gate(p, manifest.Rendering, o)
-	s.noteOf(p)
-	switch {
-	case isNew:
-		s.apply(manifest, p)
-	case p.Step != nil:
-		s.execute(p.Step)
+// newOperator returns an operator that adds what it does to the trace, and whose writes and steps are checked.
+func (s *scenario) newOperator() *simulator.Operator {
+	operator := simulator.NewOperator(s.Cluster, target.Config{AutoReconcile: true})
+	operator.Render = func(t target.Target, p plan.Plan, _ etcdcluster.Observation) (engine.Rendered, error) {
+		return engine.Rendered{Rendering: manifestFor(t.Etcd, t.Accepted, p).Rendering}, nil
+	}
+	operator.Manifest = func(t *target.Target, rendered engine.Rendered) simulator.Manifest {
+		return manifestFor(t.Etcd, t.Accepted, rendered.Plan)
+	}
+	operator.OnApply = func(run *engine.Run, manifest simulator.Manifest) {
+		s.acted = true
+		s.noteWrite(run)
+		s.note("> ManagedResource written: image %s, replicas %d, size %d", manifest.Image, manifest.Replicas, manifest.ClusterSize)
+		s.checkApply(manifest, run.Rendered.Plan)
+	}
+	operator.OnStep = func(run *engine.Run, step plan.Step, reason string) func(error) {
+		s.acted = true
+		s.steps[kindOf(step)]++
+		if run.Plan.Step == nil || kindOf(run.Plan.Step) != kindOf(step) {
+			s.note("repairs the cluster | %s | step: %s", reason, plan.Trace(step))
+			s.checkRepair(step)
+		} else {
+			s.noteOf(run.Plan)
+		}
+
+		return s.onExecuted(step)
 	}
 
-	return isNew || p.Step != nil
+	return operator
 }
 
-// reconcileMembers reconciles a cluster of any number of members. True: it changed something.
-func (s *scenario) reconcileMembers() bool {
-	s.CreateMemberLeases()
-	for _, member := range planner.VotersWithoutLeaseHolder(s.Etcd, s.Observe()) {
-		s.SetLeaseHolder(member.Name, member.Listed.ID)
-	}
-	s.Objects.PeerChangePending = s.peerTLS() != (helper.PeerTLS(s.Etcd) != nil) || s.effective() != s.Etcd
-	o := s.Observe()
-	p := planner.For(s.effective(), o, s.Now())
-	if s.suspended || p.Refusal != nil {
-		return s.repair(p)
-	}
-	p = planner.Gate(p, s.manifestFor(p).Rendering, o)
-	s.noteOf(p)
-	p = p.ScaledUp()
-	manifest := s.manifestFor(p)
-	switch {
-	case p.Render && s.isNew(manifest):
-		s.checkApply(manifest, p)
-		s.apply(manifest, p)
-	case p.Render && s.Objects.State.Restore != p.Restore:
-		s.Objects.State.Restore = p.Restore
-	case p.Step != nil:
-		s.execute(p.Step)
-	default:
-		return false
-	}
-
-	return true
-}
-
-// repair reconciles while the spec is not rolled out. True: it executed a step.
-func (s *scenario) repair(p plan.Plan) bool {
-	repair := planner.ForRepair(s.Etcd, s.Objects, s.Now())
-	if p.Refusal != nil && repair.Step == nil {
-		repair = p
-	}
-	s.noteOf(repair)
-	if repair.Step == nil {
-		return false
-	}
-	s.checkRepair(repair.Step)
-	s.execute(repair.Step)
-
-	return true
-}
-
-func (s *scenario) isNew(manifest simulator.Manifest) bool {
-	written := s.Written()
-
-	return written == nil || written.Rendering.Checksum != manifest.Rendering.Checksum || len(written.Rendering.Fixed.Differences(manifest.Rendering.Fixed)) > 0
-}
-
-// apply writes the ManagedResource.
-func (s *scenario) apply(manifest simulator.Manifest, p plan.Plan) {
-	s.note("> ManagedResource written: image %s, replicas %d, size %d", manifest.Image, manifest.Replicas, manifest.ClusterSize)
-	record := s.Objects.State
-	record.Replicas, record.Restore, record.FinalSnapshot = new(manifest.Replicas), p.Restore, p.FinalSnapshot
-	if manifest.Replicas > 0 {
-		record.Size = planner.SizeToPersist(p, s.Objects)
-	}
-	s.Apply(manifest, record)
-}
-
-// execute executes a step. The operator tries again what the API server refuses for now.
-func (s *scenario) execute(step plan.Step) {
-	s.steps[kindOf(step)]++
+// onExecuted returns what is called with the result of a step. The operator tries again what the API server refuses for now.
+func (s *scenario) onExecuted(step plan.Step) func(err error) {
 	check := s.checkStep(step)
-	switch err := s.Execute(step); {
-	case errors.Is(err, simulator.ErrEvictionRefused):
-		s.note("> the eviction is refused")
-	case errors.Is(err, simulator.ErrQuotaExceeded):
-		s.note("> the quota refuses the expansion of claim %s", plan.MetaOf(step).Object)
-	case err != nil:
-		s.violated("%s: %s", kindOf(step), err)
+
+	return func(err error) {
+		switch {
+		case errors.Is(err, simulator.ErrEvictionRefused):
+			s.note("> the eviction is refused")
+		case errors.Is(err, simulator.ErrQuotaExceeded):
+			s.note("> the quota refuses the expansion of claim %s", plan.MetaOf(step).Object)
+		case err != nil:
+			s.violated("%s: %s", kindOf(step), err)
+		}
+		check()
 	}
-	check()
 }
 
-// consumeAnnotation removes the annotation that requests a restore, once the phase of the restore is persisted.
-func (s *scenario) consumeAnnotation() {
-	_, ignored := planner.EvaluateRestore(s.Etcd, s.Objects, s.Now())
-	value, isRequested := s.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]
-	if !isRequested || s.Objects.State.Restore != "discard" && ignored == "" {
-		return
+// reconcile reconciles the Etcd. True: the operator wrote manifests or executed a step.
+func (s *scenario) reconcile() bool {
+	s.acted = false
+	s.operator.Config.Defaults.Images.EtcdWrapper = s.image
+	if value, isRequested := s.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
+		s.invariants.isUnverified = value == druidv1alpha1.RestoreFromStoreUnverified
 	}
-	s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+ignored, "; it is ignored: "))
-	s.Objects.RestoreVerification.Recorded = s.Objects.RestoreVerification.Failed
-	s.invariants.isUnverified = value == druidv1alpha1.RestoreFromStoreUnverified
-	delete(s.Etcd.Annotations, druidv1alpha1.RestoreAnnotation)
+	s.result = s.operator.Reconcile()
+	if !s.acted {
+		s.noteResult()
+	}
+	s.noteRequests()
+
+	return s.acted
+}
+
+// noteRequests notes the removal of the annotation that requests a restore.
+func (s *scenario) noteRequests() {
+	for _, request := range s.result.Requests {
+		if request.Annotation == druidv1alpha1.RestoreAnnotation {
+			s.note("> the annotation is taken%s", strings.TrimSuffix("; it is ignored: "+request.Ignored, "; it is ignored: "))
+		}
+	}
+}
+
+// noteResult notes the plan of a reconciliation that did nothing, or why there is none. If the newest generation is refused, that is noted.
+func (s *scenario) noteResult() {
+	run := s.result.Newest
+	if run.Plan.Stage != plan.StageRefused {
+		run = s.result.Current()
+	}
+	if run.Plan.Stage != "" {
+		s.noteOf(run.Plan)
+	} else {
+		s.note("%s", s.result.Description)
+	}
+}
+
+// noteWrite notes the plan with which manifests are written. The plan waits until they are applied.
+func (s *scenario) noteWrite(run *engine.Run) {
+	p, o := run.Plan, run.Observation
+	if !run.IsAddingMember() {
+		o.ManagedResource.GenerationObserved = false
+		p = planner.Gate(p, run.Rendered.Rendering, o)
+	}
+	s.noteOf(p)
 }
 
 func (s *scenario) noteOf(p plan.Plan) {

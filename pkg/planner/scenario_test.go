@@ -14,14 +14,18 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // scenario is a simulated cluster, an operator that reconciles it (see reconcile_test.go), and the trace of both. Checks of what the operator
@@ -29,12 +33,13 @@ import (
 type scenario struct {
 	*simulator.Cluster
 
-	// reconcile plays the etcd controller once. True: it changed something.
-	reconcile func() bool
-	// image of the container etcd that is rendered.
+	operator *simulator.Operator
+	// result is that of the last reconciliation.
+	result engine.Result
+	// acted is true if the last reconciliation wrote manifests or executed a step.
+	acted bool
+	// image of the container etcd with which the operator renders a generation that it accepts from now on.
 	image string
-	// suspended is true while no annotation requests the reconciliation of the spec.
-	suspended bool
 	// idleTicks is the number of ticks without a change after which run ends.
 	idleTicks int
 
@@ -48,7 +53,7 @@ type scenario struct {
 // newSingle returns the scenario of a single member, in which one component acts in each tick.
 func newSingle(change ...func(*druidv1alpha1.Etcd)) *scenario {
 	s := newScenario(1, change...)
-	s.reconcile, s.Sequential, s.idleTicks = s.reconcileSingle, true, 0
+	s.Sequential, s.idleTicks = true, 0
 	objects := 0
 	s.NewUID = func(kind string) types.UID { // claims are not numbered
 		if kind != "claim" {
@@ -65,60 +70,64 @@ func newSingle(change ...func(*druidv1alpha1.Etcd)) *scenario {
 func newScenario(replicas int32, change ...func(*druidv1alpha1.Etcd)) *scenario {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 1
+	etcd.Spec.Labels = map[string]string{"app": "etcd"}
+	etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
+		TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: "ca"}},
+		ServerTLSSecretRef: corev1.SecretReference{Name: "server"}, ClientTLSSecretRef: corev1.SecretReference{Name: "client"},
+	}
 	for _, apply := range change {
 		apply(etcd)
 	}
 	etcd.Spec.Replicas = replicas
 	s := &scenario{Cluster: simulator.New(etcd, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)), image: "v1", idleTicks: 30, steps: map[string]int{}}
-	s.reconcile = s.reconcileMembers
+	s.operator = s.newOperator()
 
 	return s
 }
 
 func withStore(etcd *druidv1alpha1.Etcd) {
-	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+		Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bucket"), Prefix: "demo--main",
+		SecretRef: &corev1.SecretReference{Name: "store"},
+	}
 }
 
 func withPeerTLS(etcd *druidv1alpha1.Etcd) {
-	etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{}
+	etcd.Spec.Etcd.PeerUrlTLS = &druidv1alpha1.PeerTLSConfig{TLSConfig: druidv1alpha1.TLSConfig{
+		TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: "peer-ca"}},
+		ServerTLSSecretRef: corev1.SecretReference{Name: "peer-server"},
+	}}
+	delete(etcd.Annotations, druidv1alpha1.PeerTLSAnnotation)
 }
 
-// manifestFor renders a plan.
-func (s *scenario) manifestFor(p plan.Plan) simulator.Manifest {
-	peerTLS, port := s.peerTLS(), helper.PeerPort(s.effective())
+func withoutPeerTLS(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Etcd.PeerUrlTLS = nil
+	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, druidv1alpha1.PeerTLSAnnotation, druidv1alpha1.PeerTLSOff)
+}
+
+// manifestFor renders an accepted generation under a plan.
+func manifestFor(etcd *druidv1alpha1.Etcd, accepted *state.Accepted, p plan.Plan) simulator.Manifest {
+	image, port := accepted.Defaults.Images.EtcdWrapper, helper.PeerPort(etcd)
+	var tls etcdcluster.MountedTLS
+	if peer := helper.PeerTLS(etcd); peer != nil {
+		tls = etcdcluster.MountedTLS{PeerCA: peer.TLSCASecretRef.Name, Peer: peer.ServerTLSSecretRef.Name}
+	}
 	m := simulator.Manifest{
 		Rendering: etcdcluster.Rendering{
-			Checksum: fmt.Sprintf("%s/%d/%d/%t/%d", s.image, p.Replicas, p.ClusterSize, peerTLS, port),
+			Checksum: fmt.Sprintf("%s/%d/%d/%s/%d", image, p.Replicas, p.ClusterSize, tls, port),
 			Fixed: etcdcluster.FixedFields{
-				ServiceName: helper.PeerServiceName(s.Etcd), PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(s.Etcd),
-				ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(s.Etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
+				ServiceName: helper.PeerServiceName(etcd), PodManagementPolicy: "Parallel", Selector: helper.DefaultLabels(etcd),
+				ClaimTemplates: []etcdcluster.ClaimTemplate{{Name: "main", Request: new(helper.StorageCapacity(etcd)).Value(), AccessModes: []string{"ReadWriteOnce"}}},
 			},
 		},
-		Revision: fmt.Sprintf("rev-%s-%d-%t-%d", s.image, min(p.ClusterSize, 3), peerTLS, port),
-		Image:    s.image, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port,
+		Revision: fmt.Sprintf("rev-%s-%d-%s-%d", image, min(p.ClusterSize, 3), tls, port),
+		Image:    image, Replicas: p.Replicas, ClusterSize: p.ClusterSize, PeerPort: port, TLS: tls,
 	}
-	if peerTLS {
-		m.TLS = etcdcluster.MountedTLS{PeerCA: "peer-ca", Peer: "peer-server"}
-	}
-	if helper.IsStoreConfigured(s.Etcd) {
+	if helper.IsStoreConfigured(etcd) {
 		m.Store = "the store"
 	}
 
 	return m
-}
-
-// effective returns the Etcd that is planned for and rendered.
-func (s *scenario) effective() *druidv1alpha1.Etcd {
-	return peers.WithPinnedPort(s.Etcd, s.Objects, s.Now())
-}
-
-// peerTLS returns whether the rendered members have peer certificates.
-func (s *scenario) peerTLS() bool {
-	if pinned := peers.PinnedTLS(s.Etcd, s.Objects, s.Now()); pinned != nil {
-		return *pinned
-	}
-
-	return helper.PeerTLS(s.Etcd) != nil
 }
 
 // run reconciles until nothing changes any more.
@@ -132,7 +141,6 @@ func (s *scenario) runFor(ticks int) {
 	for range ticks {
 		before := s.last
 		reconciled := s.reconcile()
-		s.consumeAnnotation()
 		changed := s.tick()
 		if reconciled || changed || s.last != before {
 			idle = 0
@@ -154,10 +162,19 @@ func (s *scenario) runUntil(holds func() bool) {
 	Fail("it never holds:\n" + strings.Join(s.trace, "\n"))
 }
 
-// inject records an external change, and makes it.
+// inject records an external change, and makes it. A change of the spec or of the image is a new generation.
 func (s *scenario) inject(what string, change func()) {
 	s.note("* %s", what)
+	s.change(change)
+}
+
+// change makes an external change. A change of the spec or of the image is a new generation.
+func (s *scenario) change(change func()) {
+	spec, image, generation := s.Etcd.Spec.DeepCopy(), s.image, s.Etcd.Generation
 	change()
+	if s.Etcd.Generation == generation && (s.image != image || !apiequality.Semantic.DeepEqual(s.Etcd.Spec, *spec)) {
+		s.IncrementGeneration()
+	}
 }
 
 func (s *scenario) note(format string, args ...any) {

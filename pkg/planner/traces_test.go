@@ -108,7 +108,7 @@ var _ = Describe("Traces of one member", func() {
 
 	It("hibernates after a snapshot was verified", func() {
 		w := created(newSingle(withStore))
-		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0; w.IncrementGeneration() })
+		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0 })
 		w.run()
 		Expect(w.Objects.Pods).To(BeEmpty())
 		w.expectGolden("hibernate-with-store")
@@ -117,7 +117,7 @@ var _ = Describe("Traces of one member", func() {
 	It("hibernates after a snapshot that took longer than it is good for", func() {
 		w := created(newSingle(withStore))
 		w.SnapshotDuration = 6 * time.Minute
-		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0; w.IncrementGeneration() })
+		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0 })
 		w.run()
 		Expect(w.Objects.Pods).To(BeEmpty())
 		Expect(w.Objects.SnapshotAttempts).To(And(HaveField("Expired", 0), HaveField("Verified.Revision", BeEquivalentTo(42))))
@@ -126,7 +126,7 @@ var _ = Describe("Traces of one member", func() {
 	It("hibernates without a snapshot after three attempts, since the volumes stay", func() {
 		w := created(newSingle(withStore))
 		w.inject("the store goes down", func() { w.Store.Down = true })
-		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0; w.IncrementGeneration() })
+		w.inject("spec.replicas becomes 0", func() { w.Etcd.Spec.Replicas = 0 })
 		for range 20 { // it is at rest between the attempts
 			w.run()
 		}
@@ -139,7 +139,6 @@ var _ = Describe("Traces of one member", func() {
 		w.inject("the annotation is set, and spec.replicas becomes 0", func() {
 			w.Etcd.Annotations = map[string]string{"druid.gardener.cloud/skip-final-snapshot": ""}
 			w.Etcd.Spec.Replicas = 0
-			w.IncrementGeneration()
 		})
 		w.run()
 		w.expectGolden("hibernate-skipping-the-snapshot")

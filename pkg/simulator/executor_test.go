@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
 )
@@ -17,9 +16,7 @@ var _ = Describe("Execute", func() {
 	var c *simulator.Cluster
 
 	BeforeEach(func() {
-		etcd := &druidv1alpha1.Etcd{}
-		etcd.Name, etcd.Namespace, etcd.UID, etcd.Spec.Replicas = "main", "demo", "etcd-uid", 3
-		c = simulator.New(etcd, now)
+		c = simulator.New(newEtcd(3), now)
 		simulate(c, "v1")
 	})
 	pod := func(ordinal int) plan.Meta {

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -143,7 +144,7 @@ func (c *Cluster) IncrementGeneration() {
 // RecreateEtcd deletes the Etcd and creates it again. Its claims stay, except those with the ordinals.
 func (c *Cluster) RecreateEtcd(without ...int) {
 	c.written, c.applied, c.Leader = nil, nil, 0
-	c.Etcd.CreationTimestamp = metav1.NewTime(c.now)
+	c.Etcd.CreationTimestamp, c.Etcd.Status = metav1.NewTime(c.now), druidv1alpha1.EtcdStatus{}
 	o := &c.Objects
 	o.Pods, o.MemberLeases, o.StatefulSet, o.State = nil, nil, etcdcluster.StatefulSet{}, state.State{}
 	o.FullSnapshotLease, o.DeltaSnapshotLease = etcdcluster.Lease{}, etcdcluster.Lease{}

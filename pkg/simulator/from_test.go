@@ -28,9 +28,7 @@ var _ = Describe("From", func() {
 
 	// observed sets the observation of a healthy cluster with the image v1, whose first member leads.
 	observed := func(replicas int32) {
-		etcd = &druidv1alpha1.Etcd{}
-		etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 1
-		etcd.Spec.Replicas = replicas
+		etcd = newEtcd(replicas)
 		o = etcdcluster.Observation{
 			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main", GenerationObserved: true, Applied: etcdcluster.ConditionFact{Status: "True"}},
 			State:           state.State{Size: replicas, Replicas: &replicas},
@@ -60,7 +58,7 @@ var _ = Describe("From", func() {
 			o.Etcd.MemberList = append(o.Etcd.MemberList, etcdcluster.ListedMember{ID: id, Name: name, PeerURLs: []string{"http://" + name + ".main-peer.demo.svc:2380"}})
 		}
 	}
-	// steps returns the steps that the planner takes with an image until nothing changes, and its last stage.
+	// steps returns the steps that the operator takes with an image until nothing changes, and its last stage.
 	steps := func(image string) []string {
 		GinkgoHelper()
 		running := manifest(etcd, "v1", o.StatefulSet.SpecReplicas, max(o.State.Size, 1))

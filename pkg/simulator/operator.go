@@ -29,16 +29,23 @@ type Operator struct {
 	Cluster *Cluster
 	// Config is the part of the operator's configuration that decides how specs are resolved.
 	Config target.Config
+	// Render renders a target under a plan. Nil: engine.Render.
+	Render func(t target.Target, p plan.Plan, o etcdcluster.Observation) (engine.Rendered, error)
+	// Manifest returns what the simulation needs of a rendering. Nil: ManifestOf.
+	Manifest func(t *target.Target, rendered engine.Rendered) Manifest
 	// OnApply is called before new manifests are applied. Nil: nothing is called.
 	OnApply func(run *engine.Run, manifest Manifest)
-	// OnStep is called before a step is executed. Nil: nothing is called.
-	OnStep func(run *engine.Run, step plan.Step, reason string)
+	// OnStep is called before a step is executed, and the function that it returns afterwards with the result. Nil, also as what it returns:
+	// nothing is called.
+	OnStep func(run *engine.Run, step plan.Step, reason string) func(err error)
 	// OnRotation is called before a stage of a CA rotation begins. Nil: nothing is called.
 	OnRotation func(stage state.RotationStage)
 
 	// first are the Secrets that the cluster mounts at the start, and firstRotation the rotation that is recorded then.
 	first         secrets.Names
 	firstRotation state.Rotation
+	// acted is true if the last reconciliation wrote manifests or executed a step.
+	acted bool
 }
 
 // NewOperator returns an operator for a cluster.
@@ -53,16 +60,44 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 	return o
 }
 
-// Reconcile reconciles the Etcd of the cluster once. It removes the annotations of consumed requests, and records a success in the status of
-// the Etcd, as the controller does.
+// maxRecordWrites bounds how often Reconcile reconciles again: an operator that rewrites its record each time must not block a simulation.
+const maxRecordWrites = 10
+
+// Reconcile reconciles the Etcd of the cluster. After a write of the durable record alone it reconciles again: the write changes nothing in the
+// cluster, and its watch event arrives at once. The result is that of the last reconciliation, with the requests of all.
 func (o *Operator) Reconcile() engine.Result {
-	etcd := o.Cluster.Etcd
-	result := engine.Engine{Observer: o, Executor: o, Render: engine.Render, Config: o.Config, Clock: clusterClock{o.Cluster}}.Reconcile(context.Background(), etcd.DeepCopy())
+	var result engine.Result
+	var requests []engine.Request
+	for range maxRecordWrites {
+		before := o.Cluster.Objects.State
+		o.acted = false
+		result = o.reconcile()
+		requests = append(requests, result.Requests...)
+		if o.acted || o.Cluster.Objects.State.IsSame(before) {
+			break
+		}
+	}
+	result.Requests = requests
+
+	return result
+}
+
+// reconcile reconciles the Etcd once. It removes the annotations of consumed requests, and records a success in the status of the Etcd, as
+// the controller does.
+func (o *Operator) reconcile() engine.Result {
+	etcd, render := o.Cluster.Etcd, o.Render
+	if render == nil {
+		render = engine.Render
+	}
+	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}}.Reconcile(context.Background(), etcd.DeepCopy())
 	for _, request := range result.Requests {
 		if request.Annotation == druidv1alpha1.RestoreAnnotation && request.Ignored != "" {
 			o.Cluster.Objects.RestoreVerification.Recorded = o.Cluster.Objects.RestoreVerification.Failed
 		}
 		delete(etcd.Annotations, request.Annotation)
+	}
+	if engine.IsInterrupted(result.Err) {
+		return result
 	}
 	if result.Newest != nil && result.Newest.Applied {
 		etcd.Status.ObservedGeneration = new(etcd.Generation)
@@ -188,8 +223,11 @@ func epochsOf(rotation state.Rotation) epochs {
 
 // Apply implements engine.Executor.
 func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, error) {
-	manifest := ManifestOf(run.Target, run.Rendered)
-	next := run.NextState()
+	manifestOf := o.Manifest
+	if manifestOf == nil {
+		manifestOf = ManifestOf
+	}
+	manifest, before, next := manifestOf(run.Target, run.Rendered), o.Cluster.Objects.State, run.NextState()
 	if next.Store == nil {
 		next.Store = run.Observation.State.Store // the annotation of the store stays
 	}
@@ -197,7 +235,9 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 		o.OnApply(run, manifest)
 	}
 	o.Cluster.CreateMemberLeases()
-	if o.Cluster.Apply(manifest, next) {
+	if isNew := o.Cluster.Apply(manifest, next); isNew || !before.IsSame(next) {
+		o.acted = isNew
+
 		return engine.Applied{Changed: true}, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", o.Cluster.Objects.ManagedResource.Name)
 	}
 
@@ -209,10 +249,15 @@ func (*Operator) RepairDrift(context.Context, *engine.Run, bool) (bool, error) {
 
 // Do implements engine.Executor.
 func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason string) error {
+	o.acted = true
+	var executed func(err error)
 	if o.OnStep != nil {
-		o.OnStep(run, step, reason)
+		executed = o.OnStep(run, step, reason)
 	}
 	err := o.Cluster.Execute(step)
+	if executed != nil {
+		executed(err)
+	}
 	if errors.Is(err, ErrEvictionRefused) || errors.Is(err, ErrQuotaExceeded) {
 		return plan.Waiting(time.Second, "Waiting for the API server to accept step %s: %s", plan.TraitsOf(step).Kind, err)
 	}

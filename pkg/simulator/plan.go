@@ -83,8 +83,10 @@ func Plan(in Input) ([]Line, error) {
 		}
 		s.add(Line{Act: act, Reason: "every member runs what the stage before renders"})
 	}
-	s.operator.OnStep = func(run *engine.Run, step plan.Step, reason string) {
+	s.operator.OnStep = func(run *engine.Run, step plan.Step, reason string) func(error) {
 		s.add(Line{Stage: run.Plan.Stage, Act: plan.TraitsOf(step).Text, Step: step, Reason: reason})
+
+		return nil
 	}
 
 	return s.run()

@@ -14,10 +14,11 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
 var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -25,6 +26,15 @@ var now = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 func TestSimulator(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "simulator Suite")
+}
+
+// newEtcd returns an Etcd without TLS that the operator accepts.
+func newEtcd(replicas int32) *druidv1alpha1.Etcd {
+	etcd := &druidv1alpha1.Etcd{}
+	etcd.Name, etcd.Namespace, etcd.UID, etcd.Generation = "main", "demo", "etcd-uid", 1
+	etcd.Spec.Replicas, etcd.Spec.Labels, etcd.Spec.Etcd.EnableTLS = replicas, map[string]string{"app": "etcd"}, new(false)
+
+	return etcd
 }
 
 // manifest renders an image.
@@ -38,28 +48,30 @@ func manifest(etcd *druidv1alpha1.Etcd, image string, replicas, size int32) simu
 	}
 }
 
-// simulate plans until nothing changes, and returns the steps and the last stage.
+// simulate reconciles until nothing changes, and returns the steps and the last stage.
 func simulate(c *simulator.Cluster, image string) []string {
 	GinkgoHelper()
 	var steps []string
+	operator, acted := simulator.NewOperator(c, target.Config{AutoReconcile: true}), false
+	operator.Render = func(t target.Target, p plan.Plan, _ etcdcluster.Observation) (engine.Rendered, error) {
+		return engine.Rendered{Rendering: manifest(t.Etcd, image, p.Replicas, p.ClusterSize).Rendering}, nil
+	}
+	operator.Manifest = func(t *target.Target, rendered engine.Rendered) simulator.Manifest {
+		return manifest(t.Etcd, image, rendered.Plan.Replicas, rendered.Plan.ClusterSize)
+	}
+	operator.OnApply = func(*engine.Run, simulator.Manifest) { acted = true }
+	operator.OnStep = func(_ *engine.Run, step plan.Step, _ string) func(error) {
+		steps, acted = append(steps, plan.TraitsOf(step).Kind+" "+plan.MetaOf(step).Object), true
+
+		return func(err error) { Expect(err).NotTo(HaveOccurred()) }
+	}
 	for idle := 0; idle < 30; idle++ {
-		o := c.Observe()
-		p := planner.For(c.Etcd, o, c.Now())
-		p = planner.Gate(p, manifest(c.Etcd, image, p.Replicas, p.ClusterSize).Rendering, o)
-		if p.Outcome() == plan.OutcomeDone {
-			return append(steps, string(p.Stage))
-		}
-		p = p.ScaledUp()
-		record := o.State
-		record.Replicas = &p.Replicas
-		if p.Replicas > 0 {
-			record.Size = planner.SizeToPersist(p, o)
-		}
-		if p.Render && c.Apply(manifest(c.Etcd, image, p.Replicas, p.ClusterSize), record) {
+		acted = false
+		result := operator.Reconcile()
+		if acted {
 			idle = 0
-		} else if p.Step != nil {
-			steps, idle = append(steps, plan.TraitsOf(p.Step).Kind+" "+plan.MetaOf(p.Step).Object), 0
-			Expect(c.Execute(p.Step)).To(Succeed())
+		} else if p := result.Current().Plan; p.Outcome() == plan.OutcomeDone {
+			return append(steps, string(p.Stage))
 		}
 		c.Tick()
 	}
