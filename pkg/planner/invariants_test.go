@@ -122,12 +122,16 @@ func (s *scenario) checkFinalSnapshot(p plan.Plan) {
 }
 
 // checkRegistered checks that no other peer URLs are rendered while a quorum of pods is ready and a sidecar has not registered its own. The
-// sidecar would read the new ones, register them, and stop etcd.
+// sidecar would read the new ones, register them, and stop etcd. The operator does not wait longer than MemberStartTimeout for a pod that is
+// not ready, such as one on an unreachable node: the members whose sidecars have registered must then be a quorum.
 func (s *scenario) checkRegistered(manifest simulator.Manifest) {
-	ready := 0
+	ready, registered := 0, 0
 	for _, pod := range s.Objects.Pods {
 		if pod.Ready && !pod.Deleting {
 			ready++
+		}
+		if s.RunningMember(pod.Ordinal) != nil && s.Process(pod.UID).HasRegistered {
+			registered++
 		}
 	}
 	applied := s.Applied()
@@ -136,7 +140,11 @@ func (s *scenario) checkRegistered(manifest simulator.Manifest) {
 		return
 	}
 	for _, pod := range s.Objects.Pods {
-		if process := s.Process(pod.UID); s.RunningMember(pod.Ordinal) != nil && process.HasServed && !process.HasRegistered {
+		isOverdue := !pod.Ready && s.Now().Sub(pod.CreationTime) >= etcdcluster.MemberStartTimeout
+		if process := s.Process(pod.UID); s.RunningMember(pod.Ordinal) == nil || !process.HasServed || process.HasRegistered {
+			continue
+		}
+		if !isOverdue || !etcdcluster.IsQuorate(registered, len(s.Members)) {
 			s.violated("other peer URLs are rendered, which the sidecar of %s reads before it has registered those of its pod, and stops etcd", pod.Name)
 		}
 	}
