@@ -122,8 +122,8 @@ func (s *scenario) checkFinalSnapshot(p plan.Plan) {
 }
 
 // checkRegistered checks that no other peer URLs are rendered while a quorum of pods is ready and a sidecar has not registered its own. The
-// sidecar would read the new ones, register them, and stop etcd. The operator does not wait longer than MemberStartTimeout for a pod that is
-// not ready, such as one on an unreachable node: the members whose sidecars have registered must then be a quorum.
+// sidecar would read the new ones, register them, and stop etcd. The operator waits at most MemberStartTimeout for a pod that is not ready,
+// such as one on an unreachable node. After that, the members whose sidecars have registered must be a quorum.
 func (s *scenario) checkRegistered(manifest simulator.Manifest) {
 	ready, registered := 0, 0
 	for _, pod := range s.Objects.Pods {

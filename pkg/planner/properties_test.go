@@ -31,7 +31,7 @@ var _ = Describe("Random simulations", func() {
 	}
 
 	It("keep the quorum, take one risk at a time, and converge", func() {
-		first := int64(1) // always the same, so that a run which fails fails for what was changed
+		first := int64(1) // always the same: only a change can make a run fail
 		if os.Getenv("SIMULATIONS") != "" {
 			first = GinkgoRandomSeed()
 		}
