@@ -68,6 +68,10 @@ func (o Observation) isNodeLost(name string) bool {
 	return false // the node was not observed
 }
 
+// MayHaveData is true if the claim exists and its volume was not deleted. Whether a node can still use the volume is not considered, see
+// Observation.VolumeLostReason.
+func (c Claim) MayHaveData() bool { return c.Exists && !c.Lost }
+
 // Claim is the PersistentVolumeClaim of a member.
 type Claim struct {
 	// Name of the claim; set also when it does not exist.

@@ -151,6 +151,12 @@ func (m Member) IsHealthy() bool {
 	return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting
 }
 
+// IsOutdated is true if the pod of the member was created from another template than the latest, and is not being deleted. A pod that is
+// being deleted needs no replacement: the StatefulSet controller recreates it from the latest template.
+func (m Member) IsOutdated(statefulSet StatefulSet) bool {
+	return m.Pod != nil && !m.Pod.Deleting && m.Pod.IsOutdated(statefulSet)
+}
+
 // IsOfExisting is true for the name of a member of the cluster that the Etcd joins or has joined.
 func IsOfExisting(etcd *druidv1alpha1.Etcd, name string) bool {
 	if bootstrap := etcd.Spec.Etcd.BootstrapWithExistingCluster; bootstrap != nil &&

@@ -216,13 +216,13 @@ func (p Pod) NeverStarts() bool {
 }
 
 // IsRunning is true for a pod whose etcd container runs, ready or not.
-func IsRunning(pod Pod) bool {
-	return slices.ContainsFunc(pod.Containers, func(c Container) bool { return c.Name == ContainerEtcd && c.State == ContainerRunning })
+func (p Pod) IsRunning() bool {
+	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Name == ContainerEtcd && c.State == ContainerRunning })
 }
 
 // HasStarted is true for a pod whose etcd runs, or has run.
-func HasStarted(pod Pod) bool {
-	return IsRunning(pod) || slices.ContainsFunc(pod.Containers, func(c Container) bool {
+func (p Pod) HasStarted() bool {
+	return p.IsRunning() || slices.ContainsFunc(p.Containers, func(c Container) bool {
 		return c.Name == ContainerEtcd && (c.State == ContainerTerminated || c.Restarts > 0)
 	})
 }
@@ -240,7 +240,11 @@ func (p Pod) SidecarStartedAt() time.Time {
 }
 
 // IsNodeUnreachable is true if only the API server reports that the pod is not ready: its node is unreachable.
-func IsNodeUnreachable(pod Pod) bool { return !pod.Ready && pod.ContainersReady }
+func (p Pod) IsNodeUnreachable() bool { return !p.Ready && p.ContainersReady }
+
+// ReadinessSince is since when the pod has been ready, or has not been ready. A pod without a condition Ready has not been ready since its
+// creation.
+func (p Pod) ReadinessSince() time.Time { return Later(p.ReadyChangedAt, p.CreationTime) }
 
 // ActiveClientPort is the port for client requests. It is the port of the StatefulSet as soon as a pod was created with it, because the
 // Service targets no other port then. Otherwise it is the port of the newest pod. 0: unknown.

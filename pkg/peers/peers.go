@@ -158,7 +158,7 @@ func tryToMeet(o etcdcluster.Observation, rendered bool, now time.Time) bool {
 // unreachable nodes do not count.
 func isAnyStartingAs(o etcdcluster.Observation, peerTLS bool, now time.Time) bool {
 	return slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool {
-		return pod.PeerTLS == peerTLS && etcdcluster.IsRunning(pod) && !etcdcluster.IsNodeUnreachable(pod) && !isAloneFor(pod, now)
+		return pod.PeerTLS == peerTLS && pod.IsRunning() && !pod.IsNodeUnreachable() && !isAloneFor(pod, now)
 	})
 }
 
@@ -170,7 +170,7 @@ func hasHealthyEtcd(o etcdcluster.Observation) bool {
 			return c.Name == etcdcluster.ContainerEtcd && c.State == etcdcluster.ContainerRunning && c.Ready
 		}
 
-		return pod.Ready || !etcdcluster.IsNodeUnreachable(pod) && slices.ContainsFunc(pod.Containers, isReady)
+		return pod.Ready || !pod.IsNodeUnreachable() && slices.ContainsFunc(pod.Containers, isReady)
 	})
 }
 
@@ -191,7 +191,7 @@ func IsRegistering(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcd
 	name, age := helper.MemberName(etcd, pod.Ordinal), now.Sub(pod.CreationTime)
 	hasRegistered := slices.ContainsFunc(o.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name && etcdcluster.HasHeartbeatSinceStart(pod, l) })
 	switch {
-	case pod.Deleting || !etcdcluster.HasStarted(pod):
+	case pod.Deleting || !pod.HasStarted():
 		return false
 	case pod.Ready:
 		return !hasRegistered && now.Sub(etcdcluster.Later(pod.ReadyChangedAt, pod.SidecarStartedAt())) < PeerURLTimeout
@@ -202,7 +202,7 @@ func IsRegistering(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcd
 
 // isAloneFor is true for a pod whose etcd runs, and has not been ready for as long as members may take to start.
 func isAloneFor(pod etcdcluster.Pod, now time.Time) bool {
-	return etcdcluster.IsRunning(pod) && !pod.Ready && !pod.ContainersReady && now.Sub(etcdcluster.Later(pod.ReadyChangedAt, pod.CreationTime)) >= etcdcluster.MemberStartTimeout
+	return pod.IsRunning() && !pod.Ready && !pod.ContainersReady && now.Sub(pod.ReadinessSince()) >= etcdcluster.MemberStartTimeout
 }
 
 // hasNoVolume is true for a member whose claim does not exist. The claim will be recreated, and the Lease of the member is outdated.

@@ -36,7 +36,7 @@ func (v view) holdPeers(p plan.Plan) (plan.Plan, bool) {
 
 // losesPeerTLS is true for a member that has peer certificates, and will have none when its pod is recreated.
 func (v view) losesPeerTLS(m etcdcluster.Member) bool {
-	return v.isOutdated(m) && m.Pod.PeerTLS && v.o.StatefulSet.TLS.PeerCA == ""
+	return m.IsOutdated(v.o.StatefulSet) && m.Pod.PeerTLS && v.o.StatefulSet.TLS.PeerCA == ""
 }
 
 // awaitedURLs describes the peer URLs that must be registered for the member. Empty: they are registered.
@@ -53,7 +53,7 @@ func (v view) awaitedURLs(m etcdcluster.Member) string {
 // never becomes healthy.
 func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
-		if !v.isMemberListKnown() || !isUp(member) || v.isOutdated(member) || v.awaitedURLs(member) == "" || !v.isPeerURLStable(member) {
+		if !v.isMemberListKnown() || !isUp(member) || member.IsOutdated(v.o.StatefulSet) || v.awaitedURLs(member) == "" || !v.isPeerURLStable(member) {
 			continue
 		}
 		p.Stage = plan.StageWaitForMembers
@@ -68,12 +68,12 @@ func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
 
 // isUp is true for a healthy member, or one whose etcd runs, in a pod that is not being deleted.
 func isUp(m etcdcluster.Member) bool {
-	return m.Pod != nil && !m.Pod.Deleting && (m.IsHealthy() || etcdcluster.IsRunning(*m.Pod))
+	return m.Pod != nil && !m.Pod.Deleting && (m.IsHealthy() || m.Pod.IsRunning())
 }
 
 // isPeerURLStable is true for a member that has been unchanged for so long that its sidecar will not correct its peer URLs any more.
 func (v view) isPeerURLStable(m etcdcluster.Member) bool {
-	return v.now.Sub(etcdcluster.Later(m.Pod.ReadyChangedAt, m.Pod.CreationTime)) >= peers.PeerURLTimeout
+	return v.now.Sub(m.Pod.ReadinessSince()) >= peers.PeerURLTimeout
 }
 
 // hasHeartbeatSinceStart is true for a member whose sidecar has renewed its Lease since the sidecar started. Before that, the sidecar

@@ -138,7 +138,7 @@ func knowsForRestore(o etcdcluster.Observation) bool {
 // intactClaim is the name of a claim whose volume is not lost. Empty: there is none.
 func intactClaim(o etcdcluster.Observation) string {
 	for _, claim := range o.Claims {
-		if claim.Exists && !claim.Lost && o.VolumeLostReason(claim.Ordinal) == "" {
+		if claim.Exists && o.VolumeLostReason(claim.Ordinal) == "" {
 			return claim.Name
 		}
 	}
@@ -241,7 +241,7 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 		return plan.Plan{}, false
 	}
 	p := plan.Plan{Stage: plan.StageRestore, Render: true, Replicas: 1, ClusterSize: 1, Restore: state.RestoreStart}
-	if pod != nil && !pod.Deleting && o.StatefulSet.Exists && pod.IsOutdated(o.StatefulSet) {
+	if pod != nil && !pod.Deleting && pod.IsOutdated(o.StatefulSet) {
 		return replaceSinglePod(etcd, o, p, now), true
 	}
 	p.Reason = "the first member restores from the store" + newestSnapshots(o)

@@ -50,7 +50,7 @@ func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 // registers them first. Otherwise the sidecar would register them after the start, and stop etcd a second time.
 func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
 	only := v.members[0]
-	if !v.isOutdated(only) || v.hasScaleUpBegun() {
+	if !only.IsOutdated(v.o.StatefulSet) || v.hasScaleUpBegun() {
 		return p, false
 	}
 	p = replaceSinglePod(v.etcd, v.o, p, v.now)
@@ -87,7 +87,7 @@ func (v view) candidate() *etcdcluster.Member {
 		switch {
 		case v.losesPeerTLS(*member) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
 			return member // two members that cannot be dialed could not dial each other
-		case !v.isOutdated(*member):
+		case !member.IsOutdated(v.o.StatefulSet):
 		case member.Endpoint != nil && member.Endpoint.IsLeader():
 			leader = member
 		default:
@@ -100,7 +100,7 @@ func (v view) candidate() *etcdcluster.Member {
 
 // isRepairedByReplacing is true for a healthy member whose outdated pod is not ready: only the latest template may correct that.
 func (v view) isRepairedByReplacing(m etcdcluster.Member) bool {
-	return v.isOutdated(m) && m.IsHealthy() && !m.Pod.Ready && !etcdcluster.IsNodeUnreachable(*m.Pod)
+	return m.IsOutdated(v.o.StatefulSet) && m.IsHealthy() && !m.Pod.Ready && !m.Pod.IsNodeUnreachable()
 }
 
 // isNoReasonToWait is true for a member that needs the same repair as the candidate: two such members would wait for each other.
@@ -188,7 +188,7 @@ func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
 		if member.Ordinal == leader.Ordinal || !member.IsHealthy() {
 			continue
 		}
-		if successor == nil || v.isOutdated(*successor) && !v.isOutdated(*member) {
+		if successor == nil || successor.IsOutdated(v.o.StatefulSet) && !member.IsOutdated(v.o.StatefulSet) {
 			successor = member
 		}
 	}
@@ -223,7 +223,7 @@ const unreadyHoldTime = 2 * time.Minute
 // heldByNode returns the plan that waits for the node of a single member's pod to be reachable. Nil: it is. Deleting the pod would not
 // start another one before the node has recovered, and etcd may be healthy there.
 func heldByNode(p plan.Plan, pod etcdcluster.Pod) *plan.Plan {
-	if !etcdcluster.IsNodeUnreachable(pod) {
+	if !pod.IsNodeUnreachable() {
 		return nil
 	}
 	p.Step = nil
@@ -243,7 +243,7 @@ func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observatio
 	}
 	anyway := "To replace the pod without waiting, delete it"
 	if !pod.Ready {
-		until := etcdcluster.Later(pod.ReadyChangedAt, pod.CreationTime).Add(unreadyHoldTime)
+		until := pod.ReadinessSince().Add(unreadyHoldTime)
 		if !now.Before(until) {
 			return nil
 		}
@@ -275,7 +275,7 @@ func replacing(name string, healthy, after, size int) string {
 // nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also outdated, has
 // another configuration.
 func (v view) renderedAlone() *etcdcluster.Member {
-	if len(v.members) < 2 || v.joinsExisting() || !v.members[0].UsesStore() || !v.isOutdated(v.members[0]) || v.members[0].Pod.HasPreStopHook {
+	if len(v.members) < 2 || v.joinsExisting() || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
 		return nil
 	}
 	first := &v.members[0]
@@ -284,7 +284,7 @@ func (v view) renderedAlone() *etcdcluster.Member {
 			continue
 		}
 		isNewer := other.Pod.ConfigChecksum != first.Pod.ConfigChecksum && first.Pod.CreationTime.Before(other.Pod.CreationTime)
-		if isAdopted := v.o.State.InitialClusterToken != ""; isAdopted && isNewer && v.isOutdated(other) || !isAdopted && (other.Pod.HasPreStopHook || isNewer) {
+		if isAdopted := v.o.State.InitialClusterToken != ""; isAdopted && isNewer && other.IsOutdated(v.o.StatefulSet) || !isAdopted && (other.Pod.HasPreStopHook || isNewer) {
 			return first
 		}
 	}
@@ -329,7 +329,7 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 // while it does not respond.
 func (v view) isThirdOverdue() bool {
 	last := v.members[len(v.members)-1]
-	if len(v.members) <= v.size || last.IsHealthy() || last.Listed != nil && last.Pod != nil && etcdcluster.IsRunning(*last.Pod) {
+	if len(v.members) <= v.size || last.IsHealthy() || last.Listed != nil && last.Pod != nil && last.Pod.IsRunning() {
 		return false
 	}
 	started := v.now

@@ -198,6 +198,6 @@ func (v view) restartsLast() bool {
 func (v view) hasFirstTimedOut() bool {
 	pod := v.members[0].Pod
 
-	return pod != nil && !pod.Deleting && !pod.Ready && !pod.ContainersReady && !v.isOutdated(v.members[0]) &&
-		v.now.Sub(etcdcluster.Later(pod.ReadyChangedAt, pod.CreationTime)) >= firstMemberTimeout
+	return pod != nil && !pod.Deleting && !pod.Ready && !pod.ContainersReady && !v.members[0].IsOutdated(v.o.StatefulSet) &&
+		v.now.Sub(pod.ReadinessSince()) >= firstMemberTimeout
 }

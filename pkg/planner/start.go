@@ -23,7 +23,7 @@ func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 	}
 	left, size := []string{}, 0
 	for _, claim := range o.Claims {
-		if claim.Exists && !claim.Lost && claim.Ordinal >= int(etcd.Spec.Replicas) {
+		if claim.MayHaveData() && claim.Ordinal >= int(etcd.Spec.Replicas) {
 			left, size = append(left, claim.Name), max(size, claim.Ordinal+1)
 		}
 	}
@@ -71,7 +71,7 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	size := max(o.State.Size, int32(known), 1) // #nosec G115 -- a handful of members
 	data := 0
 	for _, claim := range o.Claims {
-		if claim.Exists && !claim.Lost && claim.Ordinal < known {
+		if claim.MayHaveData() && claim.Ordinal < known {
 			data++
 		}
 	}
@@ -140,7 +140,7 @@ func knownMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (int, boo
 func claimsWithData(o etcdcluster.Observation) []string {
 	var names []string
 	for _, claim := range o.Claims {
-		if claim.Exists && !claim.Lost {
+		if claim.MayHaveData() {
 			names = append(names, claim.Name)
 		}
 	}

@@ -240,7 +240,7 @@ func memberWithoutLeaseHolder(o etcdcluster.Observation, etcd *druidv1alpha1.Etc
 	for _, pod := range o.Pods {
 		name := helper.MemberName(etcd, pod.Ordinal)
 		hasHolder := slices.ContainsFunc(o.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name && l.Holder != "" })
-		if pod.Ordinal > 0 && !hasHolder && !pod.Deleting && etcdcluster.HasStarted(pod) && now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout {
+		if pod.Ordinal > 0 && !hasHolder && !pod.Deleting && pod.HasStarted() && now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout {
 			return name
 		}
 	}

@@ -146,13 +146,13 @@ func (v view) mayStopForNewerURLs(m etcdcluster.Member) bool {
 	hasNewerPort := m.Pod.PeerPort != 0 && v.o.StatefulSet.PeerPort != 0 && m.Pod.PeerPort != v.o.StatefulSet.PeerPort
 	hasNewer := hasNewerPort || m.Pod.PeerTLS != (v.o.StatefulSet.TLS.PeerCA != "")
 
-	return len(v.members) > 1 && v.isOutdated(m) && hasNewer && peers.IsRegistering(v.etcd, v.o, *m.Pod, v.now)
+	return len(v.members) > 1 && m.IsOutdated(v.o.StatefulSet) && hasNewer && peers.IsRegistering(v.etcd, v.o, *m.Pod, v.now)
 }
 
 // isConfiguredAsBefore is true for a pod of an older template that has run for a while: its configuration is not known any more, its
 // sidecar has registered its peer URLs, and the next pod gets the latest configuration.
 func (v view) isConfiguredAsBefore(m etcdcluster.Member) bool {
-	return v.isOutdated(m) && v.now.Sub(m.Pod.CreationTime) >= etcdcluster.MemberStartTimeout
+	return m.IsOutdated(v.o.StatefulSet) && v.now.Sub(m.Pod.CreationTime) >= etcdcluster.MemberStartTimeout
 }
 
 func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
@@ -172,18 +172,13 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
 	}
 }
 
-// isOutdated is true if the pod of the member was created from an older template and is not being deleted.
-func (v view) isOutdated(m etcdcluster.Member) bool {
-	return m.Pod != nil && !m.Pod.Deleting && m.Pod.IsOutdated(v.o.StatefulSet)
-}
-
 // replaceable is the first unhealthy member whose outdated pod does not pass its probe according to its kubelet, and for which is holds.
 // Replacing it loses nothing. Of a pod on an unreachable node only the API server reports that it is not ready; such a member may be
 // healthy. Nil: none.
 func (v view) replaceable(is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 	for i := range v.members {
 		member := &v.members[i]
-		if v.isOutdated(*member) && !member.IsHealthy() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+		if member.IsOutdated(v.o.StatefulSet) && !member.IsHealthy() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
 			return member
 		}
 	}
@@ -193,13 +188,7 @@ func (v view) replaceable(is func(etcdcluster.Pod) bool) *etcdcluster.Member {
 
 // isDead is true for a pod that does not run etcd, or has not been ready for a while: no member is healthy during an election either.
 func (v view) isDead(pod etcdcluster.Pod) bool {
-	for _, container := range pod.Containers {
-		if container.Name == etcdcluster.ContainerEtcd && container.State == etcdcluster.ContainerRunning {
-			return v.now.Sub(etcdcluster.Later(pod.ReadyChangedAt, pod.CreationTime)) > unreadyTime
-		}
-	}
-
-	return true
+	return !pod.IsRunning() || v.now.Sub(pod.ReadinessSince()) > unreadyTime
 }
 
 // isExistingHealthy is true if an endpoint of the joined cluster reports the member with the ID as healthy.

@@ -84,7 +84,7 @@ func (c *Cluster) restoreNodes() {
 		return known[name]
 	}
 	for _, pod := range c.Objects.Pods {
-		if node := add(pod.Node); node != nil && etcdcluster.IsNodeUnreachable(pod) {
+		if node := add(pod.Node); node != nil && pod.IsNodeUnreachable() {
 			node.Partitioned = true
 		}
 	}
