@@ -8,7 +8,9 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -16,7 +18,7 @@ import (
 
 // holdPeers waits while the spec requests other peer URLs, a quorum is healthy, and a sidecar has not yet registered those of its member.
 // Other changes of the spec wait too, so that each pod is replaced only once.
-func (v view) holdPeers(p plan.Plan) (plan.Plan, bool) {
+func holdPeers(v view, p plan.Plan) (plan.Plan, bool) {
 	if !v.o.PeerChangePending || !etcdcluster.IsQuorumReady(v.o) {
 		return p, false
 	}
@@ -35,25 +37,45 @@ func (v view) holdPeers(p plan.Plan) (plan.Plan, bool) {
 }
 
 // losesPeerTLS is true for a member that has peer certificates, and will have none when its pod is recreated.
-func (v view) losesPeerTLS(m etcdcluster.Member) bool {
-	return m.IsOutdated(v.o.StatefulSet) && m.Pod.PeerTLS && v.o.StatefulSet.TLS.PeerCA == ""
+func losesPeerTLS(m etcdcluster.Member, statefulSet etcdcluster.StatefulSet) bool {
+	return m.IsOutdated(statefulSet) && m.Pod.PeerTLS && statefulSet.TLS.PeerCA == ""
 }
 
 // awaitedURLs describes the peer URLs that must be registered for the member. Empty: they are registered.
-func (v view) awaitedURLs(m etcdcluster.Member) string {
-	if urls := peers.OwnURLs(v.etcd, m); m.Listed != nil && !peers.IsRegisteredWith(m, urls) {
+func awaitedURLs(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
+	if urls := peers.OwnURLs(etcd, m); m.Listed != nil && !peers.IsRegisteredWith(m, urls) {
 		return fmt.Sprintf("member %s to advertise %s and not %s", m.Name, strings.Join(urls, ", "), strings.Join(m.Listed.PeerURLs, ", "))
 	}
 
 	return ""
 }
 
+// isBeforeHeartbeat is true while the Lease of a member is that of its previous pod. The Lease of a member that has run for a while may be
+// about another configuration than that of its pod: the sidecar reads the configuration again when it begins to write Leases again.
+func isBeforeHeartbeat(m etcdcluster.Member, now time.Time) bool {
+	return m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS && now.Sub(m.Pod.CreationTime) < etcdcluster.MemberStartTimeout
+}
+
+// mayStopForNewerURLs is true while the sidecar of an outdated pod may read other peer URLs than those of its pod, and stop etcd.
+func mayStopForNewerURLs(v view, m etcdcluster.Member) bool {
+	hasNewerPort := m.Pod.PeerPort != 0 && v.o.StatefulSet.PeerPort != 0 && m.Pod.PeerPort != v.o.StatefulSet.PeerPort
+	hasNewer := hasNewerPort || m.Pod.PeerTLS != (v.o.StatefulSet.TLS.PeerCA != "")
+
+	return len(v.members) > 1 && m.IsOutdated(v.o.StatefulSet) && hasNewer && peers.IsRegistering(v.etcd, v.o, *m.Pod, v.now)
+}
+
+// isConfiguredAsBefore is true for a pod of an older template that has run for a while: its configuration is not known any more, its
+// sidecar has registered its peer URLs, and the next pod gets the latest configuration.
+func isConfiguredAsBefore(m etcdcluster.Member, statefulSet etcdcluster.StatefulSet, now time.Time) bool {
+	return m.IsOutdated(statefulSet) && now.Sub(m.Pod.CreationTime) >= etcdcluster.MemberStartTimeout
+}
+
 // correctURLs registers the own peer URLs of a member if its sidecar has not done so, for example because peer TLS was to be disabled and
 // then was not. A sidecar registers them when its etcd becomes healthy. A member without certificates that is registered with https URLs
 // never becomes healthy.
-func (v view) correctURLs(p plan.Plan) (plan.Plan, bool) {
+func correctURLs(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
-		if !v.isMemberListKnown() || !isUp(member) || member.IsOutdated(v.o.StatefulSet) || v.awaitedURLs(member) == "" || !v.isPeerURLStable(member) {
+		if !v.isMemberListKnown() || !isUp(member) || member.IsOutdated(v.o.StatefulSet) || awaitedURLs(v.etcd, member) == "" || !isPeerURLStable(*member.Pod, v.now) {
 			continue
 		}
 		p.Stage = plan.StageWaitForMembers
@@ -71,22 +93,23 @@ func isUp(m etcdcluster.Member) bool {
 	return m.Pod != nil && !m.Pod.Deleting && (m.IsHealthy() || m.Pod.IsRunning())
 }
 
-// isPeerURLStable is true for a member that has been unchanged for so long that its sidecar will not correct its peer URLs any more.
-func (v view) isPeerURLStable(m etcdcluster.Member) bool {
-	return v.now.Sub(m.Pod.ReadinessSince()) >= peers.PeerURLTimeout
+// isPeerURLStable is true for a pod that has been unchanged for so long that its sidecar will not correct the peer URLs of its member any
+// more.
+func isPeerURLStable(pod etcdcluster.Pod, now time.Time) bool {
+	return now.Sub(pod.ReadinessSince()) >= peers.PeerURLTimeout
 }
 
 // hasHeartbeatSinceStart is true for a member whose sidecar has renewed its Lease since the sidecar started. Before that, the sidecar
 // registers the peer URLs of its own configuration once, and stops etcd if others were registered.
-func (v view) hasHeartbeatSinceStart(m etcdcluster.Member) bool {
+func hasHeartbeatSinceStart(m etcdcluster.Member) bool {
 	return m.Lease != nil && etcdcluster.HasHeartbeatSinceStart(*m.Pod, *m.Lease)
 }
 
 // updatePeerURLsFirst returns the step that registers the future peer URLs of a member that loses its certificates, and the text about it.
 // Nil: they are registered, or nothing changes.
-func (v view) updatePeerURLsFirst(m etcdcluster.Member) (plan.Step, string) {
+func updatePeerURLsFirst(v view, m etcdcluster.Member) (plan.Step, string) {
 	urls := peers.URLs(v.etcd, m, false)
-	if !v.isMemberListKnown() || !v.losesPeerTLS(m) || m.Listed == nil || peers.IsRegisteredWith(m, urls) {
+	if !v.isMemberListKnown() || !losesPeerTLS(m, v.o.StatefulSet) || m.Listed == nil || peers.IsRegisteredWith(m, urls) {
 		return nil, ""
 	}
 

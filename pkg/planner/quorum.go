@@ -10,12 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// haltOnClusterIDMismatch stops if members have different cluster IDs.
-func (v view) haltOnClusterIDMismatch(p plan.Plan) (plan.Plan, bool) {
+// haltOnClusterIDMismatch stops if members have different cluster IDs. Each step could delete the data of one of the clusters, and the
+// operator does not know which one is in use.
+func haltOnClusterIDMismatch(v view, p plan.Plan) (plan.Plan, bool) {
 	clusters := map[uint64][]string{}
 	for _, member := range v.members {
 		if member.Endpoint != nil && member.Endpoint.ClusterID != 0 {
@@ -38,18 +42,18 @@ func (v view) haltOnClusterIDMismatch(p plan.Plan) (plan.Plan, bool) {
 }
 
 // withoutQuorum decides if too few members are healthy. It changes nothing, except that it replaces pods that cannot become healthy.
-func (v view) withoutQuorum(p plan.Plan) (plan.Plan, bool) {
+func withoutQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 	if v.isQuorate() {
 		return p, false
 	}
 	if v.isAnyHealthy() {
 		p.Stage = plan.StageWaitForMembers
 		p.Reason = v.quorumStatus() + ", but a member completes linearizable reads, so a quorum exists: the operator cannot reach the other members and changes nothing"
-		p.WaitsFor = v.missing()
+		p.WaitsFor = awaitedOfMembers(v)
 
 		return p, true
 	}
-	if member := v.replaceable(v.isDead); member != nil {
+	if member := unhealthyToReplace(v, func(pod etcdcluster.Pod) bool { return isUnavailable(pod, v.now) }); member != nil {
 		p.Stage = plan.StageReplacePod
 		p.Reason = fmt.Sprintf("%s; no member is healthy, so replacing %s is safe", v.quorumStatus(), member.Pod.Name)
 		if waits := heldByStore(p, v.etcd, v.o, *member.Pod, v.now); waits != nil && len(v.members) == 1 {
@@ -59,28 +63,27 @@ func (v view) withoutQuorum(p plan.Plan) (plan.Plan, bool) {
 
 		return p, true
 	}
-
-	if decided, is := v.quorumUnrecoverable(p); is {
+	if decided, is := haltOnUnrecoverableQuorum(v, p); is {
 		return decided, true
 	}
 
-	return v.quorumLost(p), true
+	return waitForQuorum(v, p), true
 }
 
-func (v view) quorumLost(p plan.Plan) plan.Plan {
+// waitForQuorum waits while members may still start. As soon as all pods are older than MemberStartTimeout, it reports the quorum as lost,
+// because a user must act then.
+func waitForQuorum(v view, p plan.Plan) plan.Plan {
 	p.Stage = plan.StageWaitForMembers
 	p.Reason = v.quorumStatus() + "; the members start"
-	p.WaitsFor = v.missing()
+	p.WaitsFor = awaitedOfMembers(v)
 	pullError := v.imagePullError()
 	if pullError != "" && v.neverFormed() {
 		p.Reason = v.quorumStatus() + "; the cluster never formed: " + pullError
 
 		return p
 	}
-	for _, member := range v.members {
-		if member.Pod == nil || v.now.Sub(member.Pod.CreationTime) < etcdcluster.MemberStartTimeout {
-			return p
-		}
+	if v.hasNewPod() || slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Pod == nil }) {
+		return p
 	}
 	p.Stage = plan.StageQuorumLost
 	p.Reason = fmt.Sprintf("%s, fewer than the quorum of %d; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(v.size))
@@ -91,28 +94,9 @@ func (v view) quorumLost(p plan.Plan) plan.Plan {
 	return p
 }
 
-// imagePullError names the first image that cannot be pulled, and the remedy. Empty: all can be pulled.
-func (v view) imagePullError() string {
-	for _, member := range v.members {
-		if member.Pod == nil {
-			continue
-		}
-		if sentence := member.Pod.ImagePullError(); sentence != "" {
-			return sentence
-		}
-	}
-
-	return ""
-}
-
-// neverFormed is true while no Lease of a member has ever had a holder.
-func (v view) neverFormed() bool {
-	return !slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Lease != nil && m.Lease.Holder != "" })
-}
-
-// quorumUnrecoverable stops if so many volumes are lost that the other members are no quorum, even if all of them recover. While the
+// haltOnUnrecoverableQuorum stops if so many volumes are lost that the other members are no quorum, even if all of them recover. While the
 // cluster is being scaled up, the number of voting members is not certain.
-func (v view) quorumUnrecoverable(p plan.Plan) (plan.Plan, bool) {
+func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 	var lost, left []string
 	for _, member := range v.members {
 		if loss := v.o.VolumeLostReason(member.Ordinal); loss != "" {
@@ -135,14 +119,132 @@ func (v view) quorumUnrecoverable(p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-func newestSnapshots(o etcdcluster.Observation) string {
-	timeOf := func(lease etcdcluster.Lease) string {
-		if lease.RenewTime.IsZero() {
-			return "none"
+// waitForMembers waits for members that have not recovered, because the rules after it need a cluster in which all have.
+func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
+	for _, member := range v.members {
+		awaited := awaitedOf(v, member)
+		if v.isScalingUp() && v.readyPods() > 0 {
+			awaited = awaitedToScaleUp(v, member)
+		}
+		if awaited == "" {
+			continue
+		}
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
+		p.Reason = v.quorumStatus() + "; the members start, no action needed"
+		if v.isScalingUp() && v.hasScaleUpBegun() {
+			p.Stage = plan.StageScaleUp
+			p.Reason = fmt.Sprintf("%s; %d of %d members have been added", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)
 		}
 
-		return lease.RenewTime.UTC().Format(time.RFC3339)
+		return p, true
+	}
+	if !v.isMemberListKnown() {
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, "the member list: "+v.o.Etcd.MemberListError
+		p.Reason = v.quorumStatus() + "; the operator does not continue without the member list"
+
+		return p, true
 	}
 
-	return fmt.Sprintf(" (newest full snapshot: %s, newest delta snapshot: %s)", timeOf(o.FullSnapshotLease), timeOf(o.DeltaSnapshotLease))
+	return p, false
 }
+
+// awaitedOfMembers describes what all members must reach that have not recovered, because any of them may restore the quorum.
+func awaitedOfMembers(v view) string {
+	var sentences []string
+	for _, member := range v.members {
+		if sentence := awaitedOf(v, member); sentence != "" {
+			sentences = append(sentences, sentence)
+		}
+	}
+	if len(sentences) == 0 {
+		return "the member list: " + v.o.Etcd.MemberListError
+	}
+
+	return strings.Join(sentences, "; ")
+}
+
+// awaitedOf describes what a member must reach after its pod was created before it counts as recovered. Empty: it has recovered. Its
+// registered peer URLs must be the configured ones: otherwise its sidecar would change them, and stop etcd once more.
+func awaitedOf(v view, m etcdcluster.Member) string {
+	if sentence := awaitedOfPod(v.etcd, m); sentence != "" {
+		return sentence
+	}
+
+	return awaitedOfEtcd(v, m)
+}
+
+// awaitedToScaleUp describes what a member must reach before the next member may join: it is healthy. Its pod need not be ready if another
+// one is.
+func awaitedToScaleUp(v view, m etcdcluster.Member) string {
+	if m.Pod == nil || m.Pod.Deleting || !m.IsHealthy() {
+		return awaitedOf(v, m)
+	}
+
+	return awaitedOfEtcd(v, m)
+}
+
+// awaitedOfEtcd is awaitedOf without the pod: a member whose pod is not ready may have recovered otherwise.
+func awaitedOfEtcd(v view, m etcdcluster.Member) string {
+	switch {
+	case m.Endpoint == nil || !m.Endpoint.Reachable:
+		return "a response of member " + m.Name
+	case m.Endpoint.Learner || m.Listed != nil && m.Listed.Learner:
+		return "learner " + m.Name + " to catch up before its promotion"
+	case !m.Endpoint.Healthy:
+		return "member " + m.Name + " to be healthy"
+	case m.Listed == nil && len(v.o.Etcd.MemberList) > 0:
+		return "member " + m.Name + " to be in the member list"
+	case mayStopForNewerURLs(v, m):
+		return "the heartbeat of member " + m.Name
+	case isConfiguredAsBefore(m, v.o.StatefulSet, v.now), losesPeerTLS(m, v.o.StatefulSet) && peers.IsRegisteredWith(m, peers.URLs(v.etcd, m, false)):
+		return ""
+	case awaitedURLs(v.etcd, m) != "":
+		return awaitedURLs(v.etcd, m)
+	case len(v.members) > 1 && isBeforeHeartbeat(m, v.now):
+		return "the heartbeat of member " + m.Name + " with its new peer URLs"
+	default:
+		return ""
+	}
+}
+
+// awaitedOfPod is awaitedOf for the pod only. Its state names the cause more exactly than a missing response of the member.
+func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
+	switch {
+	case m.Pod == nil:
+		return "pod " + helper.PodName(etcd, m.Ordinal) + " to be created"
+	case m.Pod.Deleting:
+		return "pod " + m.Pod.Name + " to be recreated"
+	case !m.Pod.Ready && m.Pod.WaitingReason() != "":
+		return "member " + m.Name + ": " + m.Pod.WaitingReason() + prefixHint(etcd, m.Pod)
+	case !m.Pod.Ready && m.Endpoint != nil && m.Endpoint.Learner:
+		return "learner " + m.Name + " to catch up before its promotion"
+	case !m.Pod.Ready:
+		return "pod " + m.Pod.Name + " to be ready" + prefixHint(etcd, m.Pod)
+	default:
+		return ""
+	}
+}
+
+// prefixHint returns, for a pod that is not ready, what member names with a prefix need: a sidecar without support for them finds neither
+// the URLs nor the Lease of its member, and never starts etcd. Empty: the names have no prefix.
+func prefixHint(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
+	if prefix := etcd.Spec.MemberNamePrefix; prefix == nil || *prefix == "" {
+		return ""
+	}
+	for _, container := range pod.Containers {
+		if container.Name == etcdcluster.ContainerBackupRestore {
+			return fmt.Sprintf(" (spec.memberNamePrefix needs an etcd-backup-restore that knows member-name-prefix, which v0.33 does not; the pod runs %s)", container.Image)
+		}
+	}
+
+	return ""
+}
+
+// isUnavailable is true for a pod that does not run etcd, or has not been ready for unreadyTime: no member is healthy during an election
+// either.
+func isUnavailable(pod etcdcluster.Pod, now time.Time) bool {
+	return !pod.IsRunning() || now.Sub(pod.ReadinessSince()) > unreadyTime
+}
+
+// unreadyTime is how long a running pod must not have been ready, while no member is healthy, before it may be replaced.
+const unreadyTime = time.Minute

@@ -125,6 +125,20 @@ func recovery(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	return fmt.Sprintf("a restore, requested by the annotation %s=%s%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStore, newestSnapshots(o))
 }
 
+// newestSnapshots names the snapshots that a restore uses, so that users know how much data it loses.
+func newestSnapshots(o etcdcluster.Observation) string {
+	timeOf := func(lease etcdcluster.Lease) string {
+		if lease.RenewTime.IsZero() {
+			return "none"
+		}
+
+		return lease.RenewTime.UTC().Format(time.RFC3339)
+	}
+
+	return fmt.Sprintf(" (newest full snapshot: %s, newest delta snapshot: %s)", timeOf(o.FullSnapshotLease), timeOf(o.DeltaSnapshotLease))
+}
+
+// knowsForRestore is true if all facts were read without which a restore could delete data that exists.
 func knowsForRestore(o etcdcluster.Observation) bool {
 	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionLeases, etcdcluster.SectionRestoreVerification} {
 		if o.Failure(section) != "" {

@@ -18,16 +18,16 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// replace decides about pods that were created from an older template: first those of unhealthy members, then followers, and the leader
-// after it has transferred its leadership. Each replacement waits until the one before has recovered.
-func (v view) replace(p plan.Plan) (plan.Plan, bool) {
+// replaceOutdated decides about pods that were created from an older template: first those of unhealthy members, then followers, and the
+// leader after it has transferred its leadership. Each replacement waits until the one before has recovered.
+func replaceOutdated(v view, p plan.Plan) (plan.Plan, bool) {
 	p.Stage = plan.StageReplacePod
 	if len(v.members) == 1 {
-		return v.replaceOnly(p)
+		return replaceOnlyMember(v, p)
 	}
-	if member := v.replaceable(func(etcdcluster.Pod) bool { return true }); member != nil {
+	if member := unhealthyToReplace(v, func(etcdcluster.Pod) bool { return true }); member != nil {
 		p.Reason = fmt.Sprintf("%s; %s is not healthy, and replacing it leaves %s: allowed", v.quorumStatus(), member.Pod.Name, v.quorumStatus())
-		if update, once := v.updatePeerURLsFirst(*member); update != nil {
+		if update, once := updatePeerURLsFirst(v, *member); update != nil {
 			p.Reason, p.Step = p.Reason+once, update
 		} else {
 			p.Step = deletePod(*member.Pod)
@@ -38,17 +38,17 @@ func (v view) replace(p plan.Plan) (plan.Plan, bool) {
 	if v.isScalingUp() && v.hasScaleUpBegun() {
 		return p, false // with all voting members the replacement costs less
 	}
-	candidate := v.candidate()
+	candidate := nextToReplace(v)
 	if candidate == nil {
 		return p, false
 	}
 
-	return v.replaceHealthy(p, *candidate), true
+	return replaceHealthy(v, p, *candidate), true
 }
 
-// replaceOnly replaces the outdated pod of the first member before another member joins. If its peer URLs change too, the operator
+// replaceOnlyMember replaces the outdated pod of the first member before another member joins. If its peer URLs change too, the operator
 // registers them first. Otherwise the sidecar would register them after the start, and stop etcd a second time.
-func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
+func replaceOnlyMember(v view, p plan.Plan) (plan.Plan, bool) {
 	only := v.members[0]
 	if !only.IsOutdated(v.o.StatefulSet) || v.hasScaleUpBegun() {
 		return p, false
@@ -66,13 +66,13 @@ func (v view) replaceOnly(p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-// candidate is the healthy member that is replaced next. A member whose pod is not ready comes first, for example because its sidecar does
-// not start: otherwise all others would wait for it. A follower comes before the leader. Nil: no pod is outdated.
-func (v view) candidate() *etcdcluster.Member {
+// nextToReplace is the healthy member that is replaced next. A member whose pod is not ready comes first, for example because its sidecar
+// does not start: otherwise all others would wait for it. A follower comes before the leader. Nil: no pod is outdated.
+func nextToReplace(v view) *etcdcluster.Member {
 	var leader *etcdcluster.Member
 	for i := range v.members {
 		switch member := &v.members[i]; {
-		case !v.isRepairedByReplacing(*member):
+		case !isRepairedByReplacing(*member, v.o.StatefulSet):
 		case member.Endpoint.IsLeader():
 			leader = member
 		default:
@@ -85,7 +85,7 @@ func (v view) candidate() *etcdcluster.Member {
 	for i := range v.members {
 		member := &v.members[i]
 		switch {
-		case v.losesPeerTLS(*member) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
+		case losesPeerTLS(*member, v.o.StatefulSet) && peers.IsRegisteredWith(*member, peers.URLs(v.etcd, *member, false)):
 			return member // two members that cannot be dialed could not dial each other
 		case !member.IsOutdated(v.o.StatefulSet):
 		case member.Endpoint != nil && member.Endpoint.IsLeader():
@@ -98,35 +98,43 @@ func (v view) candidate() *etcdcluster.Member {
 	return leader
 }
 
+// unhealthyToReplace is the first unhealthy member whose outdated pod does not pass its probe according to its kubelet, and for which is
+// holds. Replacing it loses nothing. Of a pod on an unreachable node only the API server reports that it is not ready; such a member may be
+// healthy. Nil: none.
+func unhealthyToReplace(v view, is func(etcdcluster.Pod) bool) *etcdcluster.Member {
+	for i := range v.members {
+		member := &v.members[i]
+		if member.IsOutdated(v.o.StatefulSet) && !member.IsHealthy() && !member.Pod.Ready && !member.Pod.ContainersReady && is(*member.Pod) {
+			return member
+		}
+	}
+
+	return nil
+}
+
 // isRepairedByReplacing is true for a healthy member whose outdated pod is not ready: only the latest template may correct that.
-func (v view) isRepairedByReplacing(m etcdcluster.Member) bool {
-	return m.IsOutdated(v.o.StatefulSet) && m.IsHealthy() && !m.Pod.Ready && !m.Pod.IsNodeUnreachable()
+func isRepairedByReplacing(m etcdcluster.Member, statefulSet etcdcluster.StatefulSet) bool {
+	return m.IsOutdated(statefulSet) && m.IsHealthy() && !m.Pod.Ready && !m.Pod.IsNodeUnreachable()
 }
 
 // isNoReasonToWait is true for a member that needs the same repair as the candidate: two such members would wait for each other.
-func (v view) isNoReasonToWait(other, candidate etcdcluster.Member) bool {
+func isNoReasonToWait(v view, other, candidate etcdcluster.Member) bool {
 	if other.Ordinal == candidate.Ordinal {
 		return candidate.IsHealthy() // for the candidate itself that is enough: the replacement may correct what it waits for
 	}
 
-	return v.isRepairedByReplacing(candidate) && v.isRepairedByReplacing(other) && v.awaitedOfMember(other) == ""
+	return isRepairedByReplacing(candidate, v.o.StatefulSet) && isRepairedByReplacing(other, v.o.StatefulSet) && awaitedOfEtcd(v, other) == ""
 }
 
 // isProtectedByPDB is true if the PodDisruptionBudget refuses the eviction of every pod until more pods are ready, also of pods that are
 // not ready: otherwise such a pod would never be replaced.
-func (v view) isProtectedByPDB(m etcdcluster.Member) bool {
-	ready := 0
-	for _, member := range v.members {
-		if member.Pod != nil && member.Pod.Ready && !member.Pod.Deleting {
-			ready++
-		}
-	}
-
-	return !m.Pod.Ready && !etcdcluster.IsQuorate(ready, len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
+func isProtectedByPDB(v view, m etcdcluster.Member) bool {
+	return !m.Pod.Ready && !etcdcluster.IsQuorate(v.readyPods(), len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
 
-// replaceHealthy evicts the pod of a healthy member, if the quorum allows it.
-func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
+// replaceHealthy evicts the pod of a healthy member, if the quorum allows it. All others must have recovered before: otherwise the cluster
+// could lose the quorum with one more failure.
+func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 	after := v.healthy
 	if m.IsHealthy() {
 		after--
@@ -142,7 +150,7 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 		return p
 	}
 	for _, other := range v.members {
-		if awaited := v.awaited(other); awaited != "" && !v.isNoReasonToWait(other, m) {
+		if awaited := awaitedOf(v, other); awaited != "" && !isNoReasonToWait(v, other, m) {
 			p.Reason += ": not before all members have recovered"
 			p.WaitsFor = awaited
 
@@ -156,9 +164,9 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 		return p
 	}
 	if m.Endpoint != nil && m.Endpoint.IsLeader() {
-		return v.moveLeader(p, m)
+		return moveLeader(v, p, m)
 	}
-	if update, once := v.updatePeerURLsFirst(m); update != nil && !v.isPeerURLStable(m) && !v.hasHeartbeatSinceStart(m) {
+	if update, once := updatePeerURLsFirst(v, m); update != nil && !isPeerURLStable(*m.Pod, v.now) && !hasHeartbeatSinceStart(m) {
 		p.Reason += ": not before its sidecar has registered its peer URLs, because it would change them back"
 		p.WaitsFor = "the heartbeat of member " + m.Name
 
@@ -169,7 +177,7 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 		return p
 	}
 	p.Reason += ": allowed"
-	if v.isProtectedByPDB(m) {
+	if isProtectedByPDB(v, m) {
 		p.Reason += "; the PodDisruptionBudget allows no eviction while fewer than a quorum of pods are ready, so that the pod is deleted"
 		p.Step = deletePod(*m.Pod)
 
@@ -180,8 +188,9 @@ func (v view) replaceHealthy(p plan.Plan, m etcdcluster.Member) plan.Plan {
 	return p
 }
 
-// moveLeader transfers leadership to a member that was replaced already, or else to any other healthy member.
-func (v view) moveLeader(p plan.Plan, leader etcdcluster.Member) plan.Plan {
+// moveLeader transfers leadership to a member that was replaced already, or else to any other healthy member. A member that is still to be
+// replaced would have to transfer it again.
+func moveLeader(v view, p plan.Plan, leader etcdcluster.Member) plan.Plan {
 	var successor *etcdcluster.Member
 	for i := range v.members {
 		member := &v.members[i]
@@ -256,6 +265,7 @@ func heldByStore(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observatio
 	return &p
 }
 
+// deletePod deletes a pod only in its observed state: a pod that has changed since may be healthy.
 func deletePod(p etcdcluster.Pod) plan.Step {
 	return plan.DeletePod{Meta: plan.Meta{Object: p.Name, UID: p.UID, ResourceVersion: p.ResourceVersion}}
 }
@@ -274,8 +284,8 @@ func replacing(name string, healthy, after, size int) string {
 // etcd-druid, restart it after the last member has joined. Nil: it was not. No pod of etcd-druid has a hook, so a hook of the others proves
 // nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also outdated, has
 // another configuration.
-func (v view) renderedAlone() *etcdcluster.Member {
-	if len(v.members) < 2 || v.joinsExisting() || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
+func renderedAlone(v view) *etcdcluster.Member {
+	if len(v.members) < 2 || joinsExisting(v.etcd) || !v.members[0].UsesStore() || !v.members[0].IsOutdated(v.o.StatefulSet) || v.members[0].Pod.HasPreStopHook {
 		return nil
 	}
 	first := &v.members[0]
@@ -292,11 +302,11 @@ func (v view) renderedAlone() *etcdcluster.Member {
 	return nil
 }
 
-// replaceAlone replaces a first member that was rendered with size 1 before anything else. It does so if the member is the only voting
-// member, if the quorum is kept, or if the third member does not start. In the last case the quorum recovers with the pod. Without the
-// replacement a second cluster would remain.
-func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
-	first := v.renderedAlone()
+// replaceRenderedAlone replaces a first member that was rendered with size 1 before anything else. It does so if the member is the only
+// voting member, if the quorum is kept, or if the last member does not start. In the last case the quorum recovers with the pod. Without
+// the replacement a second cluster would remain.
+func replaceRenderedAlone(v view, p plan.Plan) (plan.Plan, bool) {
+	first := renderedAlone(v)
 	if first == nil || !first.IsHealthy() || !v.isMemberListKnown() {
 		return p, false
 	}
@@ -306,8 +316,8 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 	case v.size == 1:
 		decided = replaceSinglePod(v.etcd, v.o, decided, v.now)
 	case etcdcluster.IsQuorate(v.healthy-1, v.size):
-		decided = v.replaceHealthy(decided, *first)
-	case v.healthy < v.size || v.o.Defragmentation != "" || !v.isThirdOverdue():
+		decided = replaceHealthy(v, decided, *first)
+	case v.healthy < v.size || v.o.Defragmentation != "" || !isLastOverdue(v):
 		return p, false
 	default:
 		decided.Reason = fmt.Sprintf("%s; replacing %s leaves %d of %d, fewer than the quorum of %d, until it has recovered: allowed, because %s does not start",
@@ -324,10 +334,10 @@ func (v view) replaceAlone(p plan.Plan) (plan.Plan, bool) {
 	return decided, true
 }
 
-// isThirdOverdue is true if the last member was started long ago, and is no voting member: its pod may be pending, restart repeatedly, or
+// isLastOverdue is true if the last member was started long ago, and is no voting member: its pod may be pending, restart repeatedly, or
 // be recreated. The age of the claim, which outlives the pod, shows how long ago. A listed learner whose etcd runs may be catching up, also
 // while it does not respond.
-func (v view) isThirdOverdue() bool {
+func isLastOverdue(v view) bool {
 	last := v.members[len(v.members)-1]
 	if len(v.members) <= v.size || last.IsHealthy() || last.Listed != nil && last.Pod != nil && last.Pod.IsRunning() {
 		return false

@@ -71,12 +71,8 @@ func ForRepair(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 	}
 	v := viewOf(etcd, o, count, now)
 	p = plan.Plan{Stage: plan.StageDone, ClusterSize: max(o.State.Size, count), PollMembers: v.hasNewPod(), Reason: v.quorumStatus()}
-	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.haltOnClusterIDMismatch, v.withoutQuorum, v.replaceLostVolumes, v.waitForMembers} {
-		if decided, is := decide(p); is {
-			p = decided
-
-			break
-		}
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, waitForMembers); is {
+		p = decided
 	}
 	if p.Stage != plan.StageReplaceVolume && p.Stage != plan.StageSnapshot {
 		p.Step = nil
@@ -231,7 +227,7 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 		return planStart(etcd, o)
 	}
 	v := viewOf(etcd, o, count, now)
-	p := plan.Plan{Render: true, Replicas: count, ClusterSize: v.clusterSize(), PollMembers: v.hasNewPod()}
+	p := plan.Plan{Render: true, Replicas: count, ClusterSize: renderedSize(v), PollMembers: v.hasNewPod()}
 	if !o.StatefulSet.Exists {
 		p.Stage = plan.StageRecreateStatefulSet
 		p.Reason = fmt.Sprintf("the StatefulSet was deleted without its %d pods and is created again", len(o.Pods))
@@ -239,22 +235,35 @@ func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 
 		return p
 	}
-	held, isHeld := v.holdPeers(p)
-	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.haltOnClusterIDMismatch, v.withoutQuorum, v.replaceLostVolumes, v.replaceAlone, v.promote} {
-		if decided, is := decide(p); is {
-			decided.Render = decided.Render && !isHeld
+	held, isHeld := holdPeers(v, p)
+	if decided, is := firstDecision(v, p, haltOnClusterIDMismatch, withoutQuorum, replaceLostVolumes, replaceRenderedAlone, promoteLearner); is {
+		decided.Render = decided.Render && !isHeld
 
-			return decided
-		}
+		return decided
 	}
 	if isHeld {
 		return held
 	}
-	for _, decide := range []func(plan.Plan) (plan.Plan, bool){v.correctURLs, v.startPendingLearner, v.replace, v.waitForMembers} {
-		if decided, is := decide(p); is {
-			return decided
+	if decided, is := firstDecision(v, p, correctURLs, startPendingLearner, replaceOutdated, waitForMembers, scaleUp); is {
+		return decided
+	}
+	p.Stage = plan.StageDone
+	p.Reason = v.quorumStatus() + ", and all members run the latest rendered manifests"
+
+	return resizeVolumes(v, p)
+}
+
+// rule decides the plan of a multi-member cluster, or leaves the decision to the rules after it. The second result is true if it decides.
+type rule func(view, plan.Plan) (plan.Plan, bool)
+
+// firstDecision returns the plan of the first rule that decides. Each rule gets the same plan p: a rule that does not decide changes
+// nothing.
+func firstDecision(v view, p plan.Plan, rules ...rule) (plan.Plan, bool) {
+	for _, decide := range rules {
+		if decided, is := decide(v, p); is {
+			return decided, true
 		}
 	}
 
-	return v.resizeVolumes(v.scaleUp(p))
+	return p, false
 }

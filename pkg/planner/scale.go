@@ -15,18 +15,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// promote promotes a learner as soon as it has caught up. Its sidecar would do so half a minute later: before its first attempt the sidecar
-// requests the member list from the learner until a timeout, and learners refuse that.
-func (v view) promote(p plan.Plan) (plan.Plan, bool) {
+// promoteLearner promotes a learner as soon as it has caught up. Its sidecar would do so half a minute later: before its first attempt the
+// sidecar requests the member list from the learner until a timeout, and learners refuse that.
+func promoteLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	if !v.isMemberListKnown() || v.healthy < v.size {
 		return p, false
 	}
-	var leader *etcdcluster.EndpointStatus
-	for _, member := range v.members {
-		if member.Endpoint != nil && member.Endpoint.IsLeader() {
-			leader = member.Endpoint
-		}
-	}
+	leader := v.leader()
 	for _, member := range v.members {
 		if leader == nil || !isRunningLearner(member) || !hasCaughtUp(*member.Endpoint, *leader) {
 			continue
@@ -54,9 +49,9 @@ func hasCaughtUp(learner, leader etcdcluster.EndpointStatus) bool {
 
 // startPendingLearner starts the next member if it has joined already and other members are missing in the member list, for example in a
 // cluster that hibernated while it was being scaled up: a cluster takes one learner at a time, and this one is promoted only if it runs.
-func (v view) startPendingLearner(p plan.Plan) (plan.Plan, bool) {
-	next := v.next()
-	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && v.isListedAs(next, m) })
+func startPendingLearner(v view, p plan.Plan) (plan.Plan, bool) {
+	next := v.nextMember()
+	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && isListedAs(v.etcd, next, m) })
 	isKeptOut := slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Listed == nil })
 	if !v.isMemberListKnown() || !v.isScalingUp() || !hasJoined || !isKeptOut {
 		return p, false
@@ -68,73 +63,26 @@ func (v view) startPendingLearner(p plan.Plan) (plan.Plan, bool) {
 	return p, true
 }
 
-// next is the member that joins next.
-func (v view) next() etcdcluster.Member {
-	return etcdcluster.Member{Ordinal: len(v.members), Name: helper.MemberName(v.etcd, len(v.members))}
-}
-
 // isListedAs is true if the entry of the member list is that of the member. A member that has joined and never ran has no name yet, only
 // its peer URLs.
-func (v view) isListedAs(m etcdcluster.Member, listed etcdcluster.ListedMember) bool {
-	return listed.Name == m.Name || listed.Name == "" && listed.HasPeerHost(etcdcluster.PeerHost(v.etcd, m.Ordinal))
+func isListedAs(etcd *druidv1alpha1.Etcd, m etcdcluster.Member, listed etcdcluster.ListedMember) bool {
+	return listed.Name == m.Name || listed.Name == "" && listed.HasPeerHost(etcdcluster.PeerHost(etcd, m.Ordinal))
 }
 
-// waitForMembers waits for members that have not recovered.
-func (v view) waitForMembers(p plan.Plan) (plan.Plan, bool) {
-	for _, member := range v.members {
-		awaited := v.awaited(member)
-		if v.isScalingUp() && v.isReachable() {
-			awaited = v.awaitedToScaleUp(member)
-		}
-		if awaited == "" {
-			continue
-		}
-		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaited
-		p.Reason = v.quorumStatus() + "; the members start, no action needed"
-		if v.isScalingUp() && v.hasScaleUpBegun() {
-			p.Stage = plan.StageScaleUp
-			p.Reason = fmt.Sprintf("%s; %d of %d members have been added", v.quorumStatus(), len(v.members), v.etcd.Spec.Replicas)
-		}
-
-		return p, true
-	}
-	if !v.isMemberListKnown() {
-		p.Stage, p.WaitsFor = plan.StageWaitForMembers, "the member list: "+v.o.Etcd.MemberListError
-		p.Reason = v.quorumStatus() + "; the operator does not continue without the member list"
-
-		return p, true
-	}
-
-	return p, false
-}
-
-// isReachable is true if a pod is ready. Members that join reach the others by the Service, which has only ready endpoints.
-func (v view) isReachable() bool {
-	return slices.ContainsFunc(v.members, func(m etcdcluster.Member) bool { return m.Pod != nil && m.Pod.Ready && !m.Pod.Deleting })
-}
-
-// isScalingUp is true while members are missing that the spec requests.
-func (v view) isScalingUp() bool { return len(v.members) < int(v.etcd.Spec.Replicas) }
-
-// hasScaleUpBegun is true from the start of the second member until the last one is started. The number of voting members may be even,
-// which tolerates no further loss.
-func (v view) hasScaleUpBegun() bool { return int(v.o.State.Size) > len(v.members) }
-
-// scaleUp adds the next member if all others are healthy voting members. If no member is missing, the plan is done.
-func (v view) scaleUp(p plan.Plan) plan.Plan {
-	p.Stage = plan.StageDone
-	p.Reason = v.quorumStatus() + ", and all members run the latest rendered manifests"
+// scaleUp adds the next member if members are missing that the spec requests. It is the last rule: all others must be healthy voting
+// members, because etcd takes one learner at a time.
+func scaleUp(v view, p plan.Plan) (plan.Plan, bool) {
 	if !v.isScalingUp() {
-		return p
+		return p, false
 	}
 	p.Stage = plan.StageScaleUp
-	next := v.next()
+	next := v.nextMember()
 	for _, listed := range v.o.Etcd.MemberList {
-		if listed.Learner && !v.isListedAs(next, listed) { // the next one may have been added before
+		if listed.Learner && !isListedAs(v.etcd, next, listed) { // the next one may have been added before
 			p.Reason = v.quorumStatus() + "; one learner joins at a time"
 			p.WaitsFor = "learner " + etcdcluster.FormatID(listed.ID) + " to be promoted or to be removed"
 
-			return p
+			return p, true
 		}
 	}
 	p.Reason = fmt.Sprintf("%s; %s joins as a learner, which leaves the quorum at %d", v.quorumStatus(), next.Name, etcdcluster.QuorumOf(v.size))
@@ -143,25 +91,25 @@ func (v view) scaleUp(p plan.Plan) plan.Plan {
 	}
 	p.ScaleUp = &plan.Size{Replicas: p.Replicas + 1, ClusterSize: v.etcd.Spec.Replicas}
 
-	return p
+	return p, true
 }
 
 // firstMemberTimeout is how long the first member may take to start with the size of the spec. After that it is rendered with size 1
 // again, as long as no other member was started: it may have lost its data.
 const firstMemberTimeout = 5 * time.Minute
 
-// clusterSize is the number of members to render in initial-cluster. The first member is rendered with that of the spec as soon as it is
+// renderedSize is the number of members to render in initial-cluster. The first member is rendered with that of the spec as soon as it is
 // healthy.
-func (v view) clusterSize() int32 {
+func renderedSize(v view) int32 {
 	count := int32(len(v.members)) // #nosec G115 -- a handful of members
-	last := max(v.o.State.Size, count)
-	if last > 1 || v.restartsLast() && !v.o.StatefulSet.HasPreStopHook {
+	last, first := max(v.o.State.Size, count), v.members[0]
+	if last > 1 || restartsLast(v.etcd, first) && !v.o.StatefulSet.HasPreStopHook {
 		return last
 	}
-	if pod := v.members[0].Pod; pod != nil && !pod.Deleting && !pod.HasPreStopHook && !v.members[0].IsHealthy() {
+	if pod := first.Pod; pod != nil && !pod.Deleting && !pod.HasPreStopHook && !first.IsHealthy() {
 		return 1 // its sidecar may be restoring, which one with a larger size would not do
 	}
-	if v.members[0].IsHealthy() || v.o.StatefulSet.HasPreStopHook && !v.hasFirstTimedOut() {
+	if first.IsHealthy() || v.o.StatefulSet.HasPreStopHook && !hasTimedOut(first, v.o.StatefulSet, v.now) {
 		return v.etcd.Spec.Replicas
 	}
 
@@ -185,19 +133,16 @@ func ReturnsToOne(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observati
 	return etcd.Spec.Replicas > 1 && p.Replicas == 1 && p.ClusterSize == 1 && o.StatefulSet.HasPreStopHook
 }
 
-// joinsExisting is true where initial-cluster lists the members of an existing cluster too: no sidecar is rendered with size 1 then.
-func (v view) joinsExisting() bool { return v.etcd.Spec.Etcd.BootstrapWithExistingCluster != nil }
-
 // restartsLast is true where the first member restarts after the last one has joined: no sidecar of it can restore a store.
-func (v view) restartsLast() bool {
-	return v.joinsExisting() || !helper.IsStoreConfigured(v.etcd) && !v.members[0].UsesStore()
+func restartsLast(etcd *druidv1alpha1.Etcd, first etcdcluster.Member) bool {
+	return joinsExisting(etcd) || !helper.IsStoreConfigured(etcd) && !first.UsesStore()
 }
 
-// hasFirstTimedOut is true if the pod of the first member runs the latest rendered manifests and has not been ready for too long. A pod on
-// an unreachable node may be ready.
-func (v view) hasFirstTimedOut() bool {
-	pod := v.members[0].Pod
+// hasTimedOut is true if the pod of the first member runs the latest rendered manifests and has not been ready for firstMemberTimeout. A
+// pod on an unreachable node may be ready.
+func hasTimedOut(first etcdcluster.Member, statefulSet etcdcluster.StatefulSet, now time.Time) bool {
+	pod := first.Pod
 
-	return pod != nil && !pod.Deleting && !pod.Ready && !pod.ContainersReady && !v.members[0].IsOutdated(v.o.StatefulSet) &&
-		v.now.Sub(pod.ReadinessSince()) >= firstMemberTimeout
+	return pod != nil && !pod.Deleting && !pod.Ready && !pod.ContainersReady && !first.IsOutdated(statefulSet) &&
+		now.Sub(pod.ReadinessSince()) >= firstMemberTimeout
 }

@@ -105,11 +105,16 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 }
 
 func startOf(etcd *druidv1alpha1.Etcd) string {
-	if etcd.Spec.Etcd.BootstrapWithExistingCluster != nil {
+	if joinsExisting(etcd) {
 		return "joins the existing cluster alone"
 	}
 
 	return "is created alone"
+}
+
+// joinsExisting is true where initial-cluster lists the members of an existing cluster too: no sidecar is rendered with size 1 then.
+func joinsExisting(etcd *druidv1alpha1.Etcd) bool {
+	return etcd.Spec.Etcd.BootstrapWithExistingCluster != nil
 }
 
 // knownMembers is how many members of the cluster have ever run, according to their Leases or else to their claims: any of them may have

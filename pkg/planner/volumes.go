@@ -158,7 +158,7 @@ func resizingClaims(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observa
 
 // resizeVolumes waits until the volumes of a multi-member cluster have the size that the spec requests. It recreates pods, one after the
 // other, if their file systems are expanded only by a mount.
-func (v view) resizeVolumes(p plan.Plan) plan.Plan {
+func resizeVolumes(v view, p plan.Plan) plan.Plan {
 	p, claims := resizingClaims(p, v.etcd, v.o)
 	var candidate *etcdcluster.Member
 	for _, claim := range claims {
@@ -174,7 +174,7 @@ func (v view) resizeVolumes(p plan.Plan) plan.Plan {
 		return p
 	}
 	p.WaitsFor = ""
-	p = v.replaceHealthy(p, *candidate)
+	p = replaceHealthy(v, p, *candidate)
 	p.Reason += "; its file system is expanded at the next mount"
 
 	return p
@@ -198,12 +198,12 @@ func resizeSingleVolume(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, p p
 func formatBytes(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
 
 // replaceLostVolumes replaces the volume of a member that has lost it: its claim first, then its pod. The member joins again as a learner.
-func (v view) replaceLostVolumes(p plan.Plan) (plan.Plan, bool) {
+func replaceLostVolumes(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
 		if member.IsHealthy() || member.Pod != nil && member.Pod.Ready && v.o.NodeLostReason(member.Ordinal) == "" {
 			continue // no kubelet reports any more that the pods of a lost node are not ready
 		}
-		if decided, is := v.replaceLostVolume(p, member); is {
+		if decided, is := replaceLostVolume(v, p, member); is {
 			return decided, true
 		}
 	}
@@ -211,7 +211,9 @@ func (v view) replaceLostVolumes(p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
-func (v view) replaceLostVolume(p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
+// replaceLostVolume decides the next step for one member. It deletes the claim before the pod, because a pod that is recreated would use the
+// same claim again. It does so only after a quorum read, and after a full snapshot if the volume may have data.
+func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bool) {
 	claim, loss := v.o.ClaimFor(m.Ordinal), v.o.VolumeLostReason(m.Ordinal)
 	if claim == nil || v.o.Failure(etcdcluster.SectionClaims) != "" {
 		return p, false
@@ -242,15 +244,16 @@ func (v view) replaceLostVolume(p plan.Plan, m etcdcluster.Member) (plan.Plan, b
 			return gate, true
 		}
 
-		return v.replaceClaim(p, m, *claim, loss+"; "+result.String()), true
+		return replaceClaim(v, p, m, *claim, loss+"; "+result.String()), true
 	default:
-		return v.replaceClaim(p, m, *claim, loss), true
+		return replaceClaim(v, p, m, *claim, loss), true
 	}
 
 	return p, true
 }
 
-func (v view) replaceClaim(p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
+// replaceClaim deletes the claim of a member that is not healthy, so that the number of healthy members stays the same.
+func replaceClaim(v view, p plan.Plan, m etcdcluster.Member, claim etcdcluster.Claim, loss string) plan.Plan {
 	p.Reason = fmt.Sprintf("%s by a quorum read; %s; with a new one %s joins again as a learner, which leaves %s: allowed", v.quorumStatus(), loss, m.Name, v.quorumStatus())
 	p.Step = plan.ReplaceClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
 
