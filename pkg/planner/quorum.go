@@ -139,7 +139,7 @@ func waitForMembers(v view, p plan.Plan) (plan.Plan, bool) {
 		return p, true
 	}
 	if !v.isMemberListKnown() {
-		p.Stage, p.WaitsFor = plan.StageWaitForMembers, "the member list: "+v.o.Etcd.MemberListError
+		p.Stage, p.WaitsFor = plan.StageWaitForMembers, awaitedMemberList(v.o)
 		p.Reason = v.quorumStatus() + "; the operator does not continue without the member list"
 
 		return p, true
@@ -157,7 +157,7 @@ func awaitedOfMembers(v view) string {
 		}
 	}
 	if len(sentences) == 0 {
-		return "the member list: " + v.o.Etcd.MemberListError
+		return awaitedMemberList(v.o)
 	}
 
 	return strings.Join(sentences, "; ")
@@ -223,6 +223,11 @@ func awaitedOfPod(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
 	default:
 		return ""
 	}
+}
+
+// awaitedMemberList describes a missing member list. Each change that depends on the quorum waits for it.
+func awaitedMemberList(o etcdcluster.Observation) string {
+	return "the member list: " + o.Etcd.MemberListError
 }
 
 // prefixHint returns, for a pod that is not ready, what member names with a prefix need: a sidecar without support for them finds neither

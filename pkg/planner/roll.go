@@ -145,7 +145,7 @@ func replaceHealthy(v view, p plan.Plan, m etcdcluster.Member) plan.Plan {
 	}
 	if !v.isMemberListKnown() {
 		p.Reason += ": not without the member list"
-		p.WaitsFor = "the member list: " + v.o.Etcd.MemberListError
+		p.WaitsFor = awaitedMemberList(v.o)
 
 		return p
 	}

@@ -234,7 +234,7 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 		return p, false
 	case !v.isMemberListKnown():
 		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.quorumStatus(), loss)
-		p.WaitsFor = "the member list: " + v.o.Etcd.MemberListError
+		p.WaitsFor = awaitedMemberList(v.o)
 	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
 		// The volume may still hold data, although no node can use it.
 		result, gate := finalSnapshot(v.etcd, v.o, v.now, p)
