@@ -43,8 +43,8 @@ type Result struct {
 	Failed, Skipped []string
 }
 
-// Count counts the tests in the report of a step. A step counts as one failed test if its report contains no result, or if its
-// command returned another exit code than 0 without a failed test.
+// Count counts the tests in the report of a step. A step counts as one failed test in two cases. Its report contains no
+// result, or its command returned another exit code than 0 without a failed test.
 func Count(report []byte, step, exitCode string) Result {
 	var (
 		result Result

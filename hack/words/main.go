@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The words command counts the terms that words.yaml replaces, in two classes: identifiers of Go files, and words in comments,
-// string literals, documents, manifests, scripts and file names. It fails if a count differs from budget.yaml, so that a count
-// can only fall. It reads the files of one Git repository and writes no file except budget.yaml.
+// The words command counts the terms that words.yaml replaces. It has two classes: identifiers of Go files, and words in
+// comments, string literals, documents, manifests, scripts and file names. It fails if a count differs from budget.yaml, so
+// that a count can only fall. It reads the files of one Git repository and writes no file except budget.yaml.
 package main
 
 import (

@@ -42,8 +42,8 @@ func newWordMatcher(rules []Rule) *wordMatcher {
 	return matcher
 }
 
-// anyOf returns an expression that finds the terms as whole words in any case, and the longest one of those that start at the same
-// word. Nil: there are no terms.
+// anyOf returns an expression that finds the terms as whole words in any case. Of the terms that start at the same word, it finds
+// the longest one. Nil: there are no terms.
 func anyOf(terms []string) *regexp.Regexp {
 	if len(terms) == 0 {
 		return nil

@@ -31,9 +31,9 @@ func (s Store) Directory(folder string) string {
 }
 
 // Locate sets the HostPath of a Local store and returns other stores unchanged. The first value that is not empty wins: the
-// HostPath of the store, hostPath, which is the value of KeyHostPath in the Secret of the store, or DefaultHostPath. The error
-// states why the operator does not mount the folder: its directory is not one of the roots, or the container is not exactly
-// one path segment.
+// HostPath of the store, hostPath, or DefaultHostPath. hostPath is the value of KeyHostPath in the Secret of the store. The
+// error states why the operator does not mount the folder. Either its directory is not one of the roots, or the container is
+// not exactly one path segment.
 func (r LocalRoots) Locate(store Store, hostPath string) (Store, error) {
 	if store.Provider != ProviderLocal {
 		return store, nil

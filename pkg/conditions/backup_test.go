@@ -181,7 +181,7 @@ var _ = Describe("the message of snapshots that are in time", func() {
 	Describe("that are delta snapshots", func() {
 		var in conditions.Input
 		const first = "The newest delta snapshot, up to revision 90, was recorded at 2026-01-01T11:59:00Z; the next is due at 2026-01-01T12:04:00Z if something is written until then"
-		// records records a delta snapshot at the given time after noon, and returns the message.
+		// records takes a delta snapshot at the given time after noon, and returns the message.
 		records := func(after time.Duration, revision string) string {
 			in.Now = noon.Add(after)
 			in.Observation.DeltaSnapshotLease.RenewTime, in.Observation.DeltaSnapshotLease.Holder = in.Now, revision

@@ -45,7 +45,7 @@ type MemberState struct {
 
 // StateOf returns the state of a member at the given time. The response of etcd has precedence over the pod, and the pod over
 // the Lease. It returns false if nothing is known, for example for a member that never started. A Lease with a holder and
-// without a renew time belongs to a voting member: the operator records the member ID after the promotion, before the sidecar
+// without a renew time belongs to a voting member. The operator records the member ID after the promotion, before the sidecar
 // renews the Lease. Such a Lease never makes a member Ready.
 func StateOf(m etcdcluster.Member, thresholds Thresholds, now time.Time) (MemberState, bool) {
 	if m.Endpoint != nil && m.Endpoint.Reachable {

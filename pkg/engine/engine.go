@@ -72,9 +72,9 @@ type Engine struct {
 	Clock clock.PassiveClock
 }
 
-// Reconcile reconciles one Etcd as far as possible now, and never blocks. It reconciles the newest generation. If that is blocked before its
-// plan is known, it reconciles the generation that was accepted last: a running cluster keeps what it has, its certificates are renewed, its
-// CAs are rotated, and what was begun is brought to its end. If no generation was accepted, it only replaces lost volumes.
+// Reconcile reconciles one Etcd as far as possible now, and never blocks. It reconciles the newest generation. If that is blocked before
+// its plan is known, it reconciles the generation that was accepted last. A running cluster then keeps what it has, and Reconcile renews
+// its certificates, rotates its CAs and completes what was begun. If no generation was accepted, it only replaces lost volumes.
 func (e Engine) Reconcile(ctx context.Context, stored *druidv1alpha1.Etcd) Result {
 	result := e.reconcile(ctx, stored)
 	if !IsInterrupted(result.Err) {
@@ -319,8 +319,8 @@ func (e Engine) repair(ctx context.Context, run *Run, problem error) error {
 	return problem
 }
 
-// isApplied is true if the StatefulSet shows a rendering. Its pods may still be older. The observation is older than the ManagedResource that
-// was compared with the rendering: both must agree, or the application of an earlier generation would acknowledge this one.
+// isApplied is true if the StatefulSet shows a rendering. Its pods may still be older. The observation is older than the ManagedResource
+// that was compared with the rendering. Both must agree, or the application of an earlier generation would acknowledge this one.
 func isApplied(rendering etcdcluster.Rendering, o etcdcluster.Observation) bool {
 	return o.ManagedResource.IsApplied() && o.StatefulSet.Exists && !o.StatefulSet.Deleting &&
 		o.StatefulSet.Rendering.Checksum == rendering.Checksum && len(planner.Outstanding(o, rendering)) == 0

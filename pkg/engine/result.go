@@ -135,8 +135,8 @@ func (r Result) finish(ctx context.Context, problem error) Result {
 	return r
 }
 
-// IsInterrupted is true for the error of a reconciliation that ends without a report: what it read is outdated, or the write guard holds
-// it back.
+// IsInterrupted is true for the error of a reconciliation that ends without a report. Either what it read is outdated, or the write
+// guard blocks it.
 func IsInterrupted(err error) bool {
 	problem := plan.AsProblem(err)
 

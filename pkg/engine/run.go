@@ -91,9 +91,9 @@ func (r *Run) NextState() state.State {
 	return next
 }
 
-// keepsPods is true if the generation was rolled out before and only pods are outdated because another writer has changed the StatefulSet:
-// they stay until the next operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store do not wait for an
-// operation, and a restore continues to its end.
+// keepsPods is true if the generation was rolled out before and only pods are outdated, because another writer has changed the
+// StatefulSet. These pods stay until the next operation. Seeds hold hundreds of clusters. New certificates and another Secret of the store
+// do not wait for an operation, and a restore continues to its end.
 func (r *Run) keepsPods(p plan.Plan) bool {
 	return r.Target.IsCompleted() && p.Stage == plan.StageReplacePod && p.Restore == state.RestoreNone &&
 		!r.Target.HasNewerSecrets(r.Observation) && !r.Observation.MountsOtherStoreSecret()

@@ -44,7 +44,7 @@ type EndpointStatus struct {
 	RaftTerm, RaftIndex, RaftAppliedIndex uint64
 	// Revision of its store.
 	Revision int64
-	// Version of etcd, e.g. 3.5.27.
+	// Version of etcd, for example 3.5.27.
 	Version string
 	// Errors are the errors that the member reports about itself.
 	Errors []string

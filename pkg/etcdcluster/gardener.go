@@ -45,7 +45,7 @@ type BackupEntry struct {
 	Type, BucketName string
 	// GenerationObserved is true when its controller has seen the newest spec.
 	GenerationObserved bool
-	// State of its last operation, e.g. Succeeded. Empty: there was none.
+	// State of its last operation, for example Succeeded. Empty: there was none.
 	State string
 	// Message of its last error, else of its last operation.
 	Message string

@@ -33,7 +33,7 @@ type Pod struct {
 	RevisionHash string
 	// OwnerUID is the UID of its controlling owner. Empty: none.
 	OwnerUID types.UID
-	// Phase of the pod, e.g. Running.
+	// Phase of the pod, for example Running.
 	Phase string
 	// Ready is its condition Ready, ContainersReady its condition ContainersReady.
 	Ready, ContainersReady bool
@@ -91,11 +91,11 @@ type Container struct {
 	Ready bool
 	// State is Waiting, Running or Terminated. Empty: no status yet.
 	State ContainerState
-	// Reason of the state, e.g. ImagePullBackOff or CrashLoopBackOff. Empty: none.
+	// Reason of the state, for example ImagePullBackOff or CrashLoopBackOff. Empty: none.
 	Reason string
 	// Message of the state. Empty: none.
 	Message string
-	// LastTerminationReason says how its run before ended, e.g. OOMKilled. Empty: there was none.
+	// LastTerminationReason is the reason for which its previous run ended, for example OOMKilled. Empty: there was none.
 	LastTerminationReason string
 	// Restarts counts its restarts.
 	Restarts int32

@@ -44,8 +44,8 @@ func missingFor(secret Secret, keys, anyOf []string) string {
 	return ""
 }
 
-// CAKey is the key of the CA in a Secret: the one that the reference names, else the first of bundle.crt and ca.crt that
-// exists, else ca.crt.
+// CAKey is the key of the CA in a Secret: the one that the reference names. Without such a name it is the first of
+// bundle.crt and ca.crt that exists, else ca.crt.
 func CAKey(ref druidv1alpha1.SecretReference, o Observation) string {
 	if ref.DataKey != nil && *ref.DataKey != "" {
 		return *ref.DataKey
@@ -77,7 +77,7 @@ type Secret struct {
 type Certificate struct {
 	// Key of the Secret's data.
 	Key string
-	// NotBefore and NotAfter are the times between which it is valid. If a key has multiple certificates, these are the times of the first:
-	// the certificate itself, and not its CAs, or the newest CA of a bundle of the secrets manager.
+	// NotBefore and NotAfter are the times between which it is valid. If a key has multiple certificates, these are the times of the first
+	// one. The first one is the certificate itself, and not its CAs, or the newest CA of a bundle of the secrets manager.
 	NotBefore, NotAfter time.Time
 }

@@ -91,7 +91,7 @@ func (c SnapshotAttempts) Ended(verified *state.VerifiedSnapshot, err error, at 
 	return next
 }
 
-// IsFresh is true while the snapshot that was verified is good enough to act upon.
+// IsFresh is true while the verified snapshot is recent enough for a decision.
 func (c SnapshotAttempts) IsFresh(now time.Time) bool {
 	return c.Verified != nil && now.Sub(c.EndedAt) < snapshotValidity
 }

@@ -103,8 +103,8 @@ type Rendering struct {
 	Fixed FixedFields
 }
 
-// FixedFields are the fields of a StatefulSet that cannot be changed in place: the API server refuses a change of the
-// first three, and the resource manager silently keeps the live claim templates.
+// FixedFields are the fields of a StatefulSet that cannot be changed in place. The API server refuses a change of the first
+// three, and the resource manager silently keeps the live claim templates.
 type FixedFields struct {
 	// ServiceName is the headless Service.
 	ServiceName string
@@ -187,8 +187,8 @@ func (t ClaimTemplate) equal(other ClaimTemplate) bool {
 	return t.Name == other.Name && sameClass && t.Request == other.Request && slices.Equal(t.AccessModes, other.AccessModes)
 }
 
-// AreAllPodsUpdated is true when the StatefulSet controller has seen the newest spec, every pod that it wants exists, and
-// each was made from the newest template.
+// AreAllPodsUpdated is true if the StatefulSet controller has observed the newest spec, and every pod that it wants exists.
+// Each pod must have been created from the newest template.
 func AreAllPodsUpdated(o Observation) bool {
 	statefulSet := o.StatefulSet
 

@@ -5,8 +5,8 @@
 // Package metrics exports the state of each Etcd to Prometheus, from its status. It keeps no state: each scrape reads the
 // Etcds again, and a deleted Etcd has no metrics.
 //
-// What may not live here: metrics of the actions of a controller, which are in its package, and evaluation, which is in the
-// conditions and in the alerts of the chart.
+// What may not live here: metrics of the actions of a controller, and evaluation. These metrics are in the package of the
+// controller, and evaluation is in the conditions and in the alerts of the chart.
 package metrics
 
 import (
@@ -42,14 +42,14 @@ type Etcds struct {
 	Reader client.Reader
 }
 
-// Describe implements prometheus.Collector.
+// Describe implements the interface Collector of the Prometheus client.
 func (*Etcds) Describe(descriptions chan<- *prometheus.Desc) {
 	for _, description := range []*prometheus.Desc{membersDesired, membersReady, condition, operation, lastError} {
 		descriptions <- description
 	}
 }
 
-// Collect implements prometheus.Collector. It reads all Etcds. If it cannot read them, the scrape fails with the error.
+// Collect implements the interface Collector of the Prometheus client. It reads all Etcds. If it cannot read them, the scrape fails with the error.
 func (e *Etcds) Collect(measured chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -86,8 +86,8 @@ func (r *reader) claim(ctx context.Context, listed *corev1.PersistentVolumeClaim
 	return etcdcluster.Claim{Name: name, Ordinal: ordinal}, false
 }
 
-// usesClaim is true where a member with the ordinal runs or ran: Kubernetes has let it mount the claim of its name, whatever labels that
-// has.
+// usesClaim is true where a member with the ordinal runs or ran. Kubernetes has let it mount the claim of its name, whatever labels the
+// claim has.
 func (r *reader) usesClaim(ordinal int) bool {
 	size := r.observation.State.Size
 	if r.observation.StatefulSet.Exists && r.observation.StatefulSet.OwnerUID == r.etcd.UID {

@@ -80,7 +80,7 @@ func (r *reader) queryAll(ctx context.Context, endpoints []endpoint) []endpointR
 }
 
 // existingEndpoints returns the client endpoints of the cluster that the Etcd joins, with the credentials of the members that
-// join: both clusters have to trust each other.
+// join. Both clusters must trust each other.
 func (r *reader) existingEndpoints() []endpoint {
 	bootstrap := r.etcd.Spec.Etcd.BootstrapWithExistingCluster
 	if bootstrap == nil || !r.queryExisting || r.isInvalid {

@@ -86,9 +86,9 @@ type Request struct {
 	Gardener bool
 }
 
-// Observe reads everything about a canonical Etcd once, within a minute. The Observation reports what could not be read, or did not respond in
-// time. If the spec is invalid, Observe reads no Secret and connects to no address that the spec names: then only the configuration of the pods
-// counts.
+// Observe reads everything about a canonical Etcd once, within a minute. The Observation reports what could not be read, or did not respond
+// in time. If the spec is invalid, Observe reads no Secret and connects to no address that the spec names. Then only the configuration of
+// the pods counts.
 func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, request Request) etcdcluster.Observation {
 	ctx, cancel := context.WithTimeout(ctx, observationTimeout)
 	defer cancel()

@@ -20,8 +20,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// cachedSecrets is the number of Secrets in the cache: about ten for each of two thousand Etcds. The cache drops those that were least recently
-// read: a Secret that was renewed under another name, or whose Etcd is gone, is not read again. With more Secrets than this some are read again.
+// cachedSecrets is the number of Secrets in the cache: about ten for each of two thousand Etcds. The cache drops those that were least
+// recently read. A Secret that was renewed under another name, or whose Etcd does not exist any more, is not read again. If there are more
+// Secrets than this, some are read again.
 const cachedSecrets = 20_000
 
 // secretKeys are the key names of a Secret at a resource version, and its certificates.

@@ -26,15 +26,15 @@ import (
 // Before that, the sidecar does so when it starts.
 const PeerURLTimeout = time.Minute
 
-// registrationTime is how long a change of peer URLs waits for a member that starts while a quorum is healthy, although its sidecar has
-// renewed the Lease.
+// registrationTime is how long a change of peer URLs waits for a member that starts while a quorum is healthy. It waits although the
+// sidecar of the member has renewed the Lease.
 const registrationTime = time.Minute
 
 // PinnedTLS returns the peer TLS mode that the members must keep for now, whatever the spec requests. Nil: the mode is free to change.
 //
 // It is the mode with which most members are registered. Members of a multi-member cluster that do not run cannot register new URLs of each
 // other. If they started with another mode, they would never connect. If as many members are registered with TLS as without, they connect
-// in either mode, and the members that start correct their URLs to the rendered ones: the rendered mode stays.
+// in either mode. The members that start correct their URLs to the rendered ones, so the rendered mode stays.
 //
 // A Lease records how a member was registered when the Lease was written. Therefore most Leases may be wrong if they differ: members that
 // do not connect in one mode try the other. A healthy etcd proves that a quorum is connected, also while the sidecars of other members do
@@ -127,9 +127,9 @@ func countKnown(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, size int) (
 	return known, withTLS
 }
 
-// haveFailedToMeet is true if as many members as a quorum run in the rendered mode, with TLS or without, and have not connected for so long
-// that they will not. It is false while any etcd is healthy. It is also false while another member starts in the rendered mode: tryToMeet
-// is false then, so the next reconciliation would return to this mode, and the one after it to the other.
+// haveFailedToMeet is true if as many members as a quorum run in the rendered mode, with or without TLS, and will not connect. It concludes
+// this from the time that they have not connected. It is false while any etcd is healthy. It is also false while another member starts in
+// the rendered mode, because tryToMeet is false then. The next reconciliation would return to this mode, and the one after it to the other.
 func haveFailedToMeet(o etcdcluster.Observation, size int, rendered bool, now time.Time) bool {
 	return !hasHealthyEtcd(o) && !isAnyStartingAs(o, rendered, now) && etcdcluster.IsQuorate(countAlone(o, size, func(pod etcdcluster.Pod) bool { return pod.PeerTLS == rendered }, now), size)
 }
@@ -182,7 +182,7 @@ func isAnyRegistering(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now t
 // IsRegistering is true for a pod whose sidecar has not yet registered the peer URLs of its member.
 //
 // The sidecar registers them once, some seconds after etcd becomes healthy for the first time. It reads the ConfigMap as it is then, and
-// not as it was when its pod was created. If the ConfigMap has other peer URLs by then, the sidecar registers these and stops etcd: members
+// not as it was when its pod was created. If the ConfigMap has other peer URLs by then, the sidecar registers these and stops etcd. Members
 // that wake up together would all stop at the same time. A sidecar has registered them before it renews the Lease of its member.
 //
 // The wait ends after PeerURLTimeout for a pod that is ready, and after MemberStartTimeout for a pod that does not become ready. A pod
@@ -212,9 +212,9 @@ func hasNoVolume(o etcdcluster.Observation, ordinal int) bool {
 	return claim != nil && !claim.Exists
 }
 
-// isLeaseStale is true for a Lease of the first member that its previous pod has written, while a cluster is being scaled up from one
-// member. The member was restarted with other peer URLs. Its sidecar writes the Lease ten seconds after the start, and the next member
-// joins before that.
+// isLeaseStale is true for a Lease of the first member that its previous pod has written, while a cluster is scaled up from one. The
+// member was restarted with other peer URLs. Its sidecar writes the Lease ten seconds after the start, and the next member joins
+// before that.
 func isLeaseStale(o etcdcluster.Observation, ordinal int, lease etcdcluster.Lease) bool {
 	rendered, pod := o.State.Replicas, o.PodFor(ordinal)
 	isScalingUp := rendered != nil && *rendered > 0 && *rendered <= 2 && *rendered < etcdcluster.LastSize(o)

@@ -38,8 +38,8 @@ type Plan struct {
 	// RequeueAfter is the time after which the plan may change without a new observation. 0: it does not change.
 	RequeueAfter time.Duration
 	// PollMembers is true if the operator must poll the members, because no watch reports changes such as promotions and new leaders. It is
-	// true while members are defragmented, while a pod of a multi-member cluster is new, and while a claim that no pod uses is being
-	// deleted.
+	// true while members are defragmented, and while a pod of a multi-member cluster is new. It is also true while a claim that no pod uses
+	// is being deleted.
 	PollMembers bool
 	// Refusal is set if the spec cannot be rolled out and its author has to change it.
 	Refusal *Refusal
@@ -90,7 +90,7 @@ const (
 	StageRestore Stage = "Restore"
 	// StageQuorumLost waits for members without which nothing can be read or written. The operator changes nothing.
 	StageQuorumLost Stage = "QuorumLost"
-	// StageHalted changes nothing: the observed state must not be acted upon.
+	// StageHalted changes nothing: the operator must not act on the observed state.
 	StageHalted Stage = "Halted"
 	// StageWaitForMembers waits for members that were started to become healthy.
 	StageWaitForMembers Stage = "WaitForMembers"

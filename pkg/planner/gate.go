@@ -50,7 +50,7 @@ func Gate(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observatio
 	return gateApplied(p, rendering, o)
 }
 
-// gateApplied withholds everything that follows the rendering until all of it is applied: a pod that starts before that runs with a part of
+// gateApplied withholds everything that follows the rendering until all of it is applied. A pod that starts before that runs with a part of
 // the previous rendering. The replacement of a lost volume does not wait for a rendering that cannot be applied.
 func gateApplied(p plan.Plan, rendering etcdcluster.Rendering, o etcdcluster.Observation) plan.Plan {
 	isShown := o.StatefulSet.Rendering.Checksum == rendering.Checksum

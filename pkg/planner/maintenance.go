@@ -27,8 +27,8 @@ type LeaseAct string
 
 // The acts.
 const (
-	// LeaseUnchanged leaves the Lease as it is: it records the store that is used, or one that members still write to, or it does not
-	// belong to the Etcd.
+	// LeaseUnchanged leaves the Lease as it is. The Lease records the store that is used, or one that members still write to, or it
+	// does not belong to the Etcd.
 	LeaseUnchanged LeaseAct = ""
 	// LeaseStoreRecorded records in a Lease without a store which store its snapshots are in.
 	LeaseStoreRecorded LeaseAct = "StoreRecorded"
@@ -78,9 +78,9 @@ func VotersWithoutLeaseHolder(etcd *druidv1alpha1.Etcd, o etcdcluster.Observatio
 	return voters
 }
 
-// WantsSnapshotForLease is true if the Lease of full snapshots of the Etcd with this UID was recreated while the members were running:
-// it is empty, and younger than a member's pod that uses the store. The sidecar writes the Lease only when it takes a full snapshot,
-// which may be a day later. It is false once a full snapshot is requested.
+// WantsSnapshotForLease is true if the Lease of full snapshots of the Etcd with this UID was recreated while the members were running.
+// Such a Lease is empty, and younger than a member's pod that uses the store. The sidecar writes the Lease only when it takes a full
+// snapshot, which may be a day later. It is false once a full snapshot is requested.
 func WantsSnapshotForLease(o etcdcluster.Observation, owner types.UID) bool {
 	lease := o.FullSnapshotLease
 	if !lease.Exists || lease.OwnerUID != owner || lease.Holder != "" || !lease.RenewTime.IsZero() || !o.AllUseStoreOf(o.StatefulSet) {

@@ -280,7 +280,7 @@ func replacing(name string, healthy, after, size int) string {
 	return sentence
 }
 
-// renderedAlone is the first member if its pod was rendered with size 1 and other members run: earlier versions of the operator, and
+// renderedAlone is the first member if its pod was rendered with size 1 and other members run. Earlier versions of the operator, and
 // etcd-druid, restart it after the last member has joined. Nil: it was not. No pod of etcd-druid has a hook, so a hook of the others proves
 // nothing about the first member of an adopted cluster. There, the first member was started alone if a newer pod, also outdated, has
 // another configuration.
@@ -352,10 +352,10 @@ func isLastOverdue(v view) bool {
 	return v.now.Sub(started) >= etcdcluster.MemberStartTimeout
 }
 
-// StoreUnavailable returns why the single member of a canonical Etcd must not be restarted now: it depends on a backup store, and the
-// newest snapshot is too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age comes
-// from the Leases that the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are about to
-// change, since the restart may correct the problem.
+// StoreUnavailable returns why the single member of a canonical Etcd must not be restarted now. The member depends on a backup store, and
+// the newest snapshot is too old for the store to count as reachable. Without the store the sidecar does not start etcd again. The age
+// comes from the Leases that the sidecar renews after each snapshot. Empty: the store is reachable, there is none, or its settings are
+// about to change, since the restart may correct the problem.
 func StoreUnavailable(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod etcdcluster.Pod, now time.Time) string {
 	if !helper.IsStoreConfigured(etcd) || pod.Store != o.StatefulSet.Store {
 		return ""

@@ -219,7 +219,7 @@ func awaitedSinglePod(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	return "pod " + pod.Name + " to be ready" + prefixHint(etcd, pod)
 }
 
-// planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last: a cluster is never scaled
+// planMultiMember plans for an Etcd of multiple members. It plans for as many members as were rendered last. A cluster is never scaled
 // down, and is scaled up by one member at a time.
 func planMultiMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	count := etcdcluster.RenderedReplicas(o)

@@ -117,7 +117,7 @@ func renderedSize(v view) int32 {
 }
 
 // SizeToPersist returns the size to persist with the rendering of a plan. The operator starts that many members later. A larger size that
-// is rendered for the first member only does not count before a second member is started: until then the first one may be restored as a
+// is rendered for the first member only does not count before a second member is started. Until then the first one may be restored as a
 // single member. The Observation is the one that the plan was made for.
 func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
 	if p.Replicas == 1 {
@@ -127,8 +127,8 @@ func SizeToPersist(p plan.Plan, o etcdcluster.Observation) int32 {
 	return p.ClusterSize
 }
 
-// ReturnsToOne is true for a plan that renders size 1 again, because the first member of a multi-member cluster did not become ready with
-// the size of the spec. The Observation is the one that the plan was made for.
+// ReturnsToOne is true for a plan that renders size 1 again. The first member of a multi-member cluster did not become ready with the
+// size of the spec. The Observation is the one that the plan was made for.
 func ReturnsToOne(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	return etcd.Spec.Replicas > 1 && p.Replicas == 1 && p.ClusterSize == 1 && o.StatefulSet.HasPreStopHook
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// waitForOrphanedClaims waits if the Etcd has never run, and there are claims of a previous Etcd of its name for more members than the spec
-// requests. Any of them may have data that the first does not have: that member may have been behind when all were stopped. A single member
-// would continue from its own data, without the others, and a restore from the store would not bring back what they have.
+// waitForOrphanedClaims waits if the Etcd has never run, and claims of a previous Etcd of its name exist for more members than requested.
+// Any of them may have data that the first does not have: that member may have been behind when all were stopped. A single member would
+// continue from its own data, without the others. A restore from the store would not bring back what they have.
 func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.Plan, bool) {
 	if etcdcluster.LastSize(o) > 0 || o.StatefulSet.Exists || len(o.Pods) > 0 {
 		return plan.Plan{}, false
@@ -64,8 +64,8 @@ func waitForExisting(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (plan.
 	}, true
 }
 
-// planStart starts all members that have data together, because they find each other that way, or else only the first member: multiple
-// members that start without data would each assume that they were removed from a cluster with snapshots.
+// planStart starts all members that have data together, because they find each other that way. Without data it starts only the first
+// member. Multiple members that start without data would each assume that they were removed from a cluster with snapshots.
 func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	known, fromLeases := knownMembers(etcd, o)
 	size := max(o.State.Size, int32(known), 1) // #nosec G115 -- a handful of members

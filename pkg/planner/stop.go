@@ -74,7 +74,7 @@ func pauseAfter(failures int) time.Duration {
 	return pause
 }
 
-// wasNeverHealthy is true if it is certain that no member has ever been healthy: there are Leases, none has ever had a holder, and no
+// wasNeverHealthy is true if it is certain that no member has ever been healthy. There are Leases, none has ever had a holder, and no
 // volume is older than the Etcd. An older volume was kept, without its Leases, when an Etcd of the same name was deleted.
 func wasNeverHealthy(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
 	if o.Failure(etcdcluster.SectionLeases) != "" || len(o.MemberLeases) == 0 || o.FullSnapshotLease.Holder != "" || o.Etcd.AnyReachable() {
@@ -143,8 +143,8 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	}
 }
 
-// hibernated returns the snapshot with which the members were stopped, if it holds all their known writes, or else why it does not, as text
-// for a reason. Both are empty if there is none, or if members run.
+// hibernated returns the snapshot with which the members were stopped, if it holds all their known writes. Otherwise it returns why the
+// snapshot does not count, as text for a reason. Both are empty if there is none, or if members run.
 func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
 	before, written := o.State.FinalSnapshot, deltaRevision(o)
 	switch {

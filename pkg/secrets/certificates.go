@@ -99,9 +99,9 @@ func leaf(config *secretsutils.CertificateSecretConfig, ca string, class secrets
 	}}
 }
 
-// serverNames are the names at which clients reach etcd and the sidecar: localhost, the name for the containers of the same
-// pod, the client Service, each pod through the headless Service, by which a sidecar reaches the leader, and the addresses in
-// the spec.
+// serverNames are the names at which clients reach etcd and the sidecar. They are localhost, the name for the containers of
+// the same pod and the client Service. Each pod has a name of the headless Service. The addresses in the spec are names too. A sidecar reaches
+// the leader through the headless Service.
 func serverNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
 	dnsNames := slices.Concat(
 		[]string{"localhost", helper.LocalHostName(etcd)},

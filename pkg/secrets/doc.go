@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secrets decides which certificates of an Etcd the operator manages, and describes them for the secrets manager of
+// Package secrets decides which certificates of an Etcd the operator manages. It describes them for the secrets manager of
 // Gardener: the identity, the configs with all names, and the stages of a CA rotation. It also returns the Etcd with all
 // references filled in.
 //

@@ -23,7 +23,7 @@ const (
 	maxHeaderSize = 64 << 10
 )
 
-// HTTP is the Connector to real sidecars. A sidecar is not trusted: a Client follows no redirect, limits the size of a
+// HTTP is the Connector to real sidecars. A sidecar is not trusted. A Client follows no redirect, limits the size of a
 // response, and returns error classes instead of data that the sidecar sends.
 type HTTP struct{}
 

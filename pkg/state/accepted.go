@@ -14,7 +14,7 @@ import (
 )
 
 // Accepted is a generation that may be rolled out, with everything that it is rendered with in addition to the spec. It is resolved once,
-// when the generation is accepted: an operator of another version, with other images and defaults, renders the same and restarts no pod.
+// when the generation is accepted. An operator of another version, with other images and defaults, renders the same and restarts no pod.
 type Accepted struct {
 	// Generation of the Etcd that was accepted.
 	Generation int64 `json:"generation"`

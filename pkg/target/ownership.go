@@ -30,8 +30,8 @@ func (t *Target) CheckOwnership(o etcdcluster.Observation) error {
 	return RefuseForeign(druidv1alpha1.ErrorCodeInvalidSpec, t.Etcd, foreign...)
 }
 
-// RefuseForeign returns the refusal of an Etcd because of objects, each as kind and name, that have names which it needs and that belong to
-// something else. The operator neither changes nor deletes such objects.
+// RefuseForeign returns the refusal of an Etcd because of objects that belong to another owner and have names which the Etcd needs. Each
+// object is given as kind and name. The operator neither changes nor deletes such objects.
 func RefuseForeign(code druidv1alpha1.ErrorCode, etcd *druidv1alpha1.Etcd, objects ...string) error {
 	return &plan.Problem{Kind: plan.ProblemRefused, Code: code, Foreign: true, Message: fmt.Sprintf(
 		"metadata.name: %s in namespace %s exists and does not belong to this Etcd: delete it if nothing needs it, or create the Etcd with another name",

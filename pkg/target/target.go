@@ -47,8 +47,8 @@ type Target struct {
 	Stored *druidv1alpha1.Etcd
 	// Canonical is Stored with deprecated fields mapped to current ones, as far as they can be mapped. It is never changed.
 	Canonical *druidv1alpha1.Etcd
-	// Etcd is what is planned for and rendered: Canonical with the peer port that the members must keep, and, after SetSecrets, with the
-	// Secrets that the operator provides.
+	// Etcd is what is planned for and rendered. It is Canonical with the peer port that the members must keep, and, after SetSecrets,
+	// with the Secrets that the operator provides.
 	Etcd *druidv1alpha1.Etcd
 	// Source says which generation this is.
 	Source Source

@@ -38,7 +38,7 @@ func (t *Target) ResolveTLS(o etcdcluster.Observation, now time.Time) error {
 	return nil
 }
 
-// BeginsRotation is true if the rotation has to be recorded before a CA is generated for it: an operator that is interrupted then generates
+// BeginsRotation is true if the rotation has to be recorded before a CA is generated for it. An operator that is interrupted then generates
 // the same CA again.
 func (t *Target) BeginsRotation(o etcdcluster.Observation) bool {
 	return t.TLS.AnyManaged() && secrets.Begins(t.Rotation, o.State.Rotation)
@@ -69,9 +69,9 @@ func (t *Target) HasNewerSecrets(o etcdcluster.Observation) bool {
 	return false
 }
 
-// PublishesConnection is true if the operator writes the Secret with which applications connect: every member presents a certificate of the
-// operator to clients, or no member of a new cluster runs yet. What a spec requests may never become true, and applications must connect to
-// what is. If TLS is switched on, they learn of it when all members were restarted.
+// PublishesConnection is true if the operator writes the Secret with which applications connect. Either every member presents a certificate
+// of the operator to clients, or no member of a new cluster runs yet. What a spec requests may never become true, and applications must
+// connect to what is. If TLS is enabled, they learn of it when all members were restarted.
 func (t *Target) PublishesConnection(o etcdcluster.Observation) bool {
 	if t.TLS.Client != state.ModeManaged {
 		return false

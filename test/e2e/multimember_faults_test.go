@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// electionBound bounds the time without writes when the leader crashes. etcd's members start an election one to two
-	// seconds after the last heartbeat (election-timeout is 1 s), and clients then have to find the new leader.
+	// electionBound bounds the time without writes when the leader crashes. The members start an election one to two seconds
+	// after the last heartbeat (election-timeout is 1 s). Clients then have to find the new leader.
 	electionBound = 4 * time.Second
 	// detectionBound bounds the time until a condition reports a fault. repairBound bounds the time until the operator
 	// starts the repair.

@@ -130,9 +130,9 @@ func memberOn(ctx context.Context, ns *framework.TestNamespace, node string) str
 	return ""
 }
 
-// expectShortMemberGaps expects that the client that connects to all members has no gap longer than an election. The
-// gap of the client of the Service may be longer: kube-proxy sends packets to a partitioned node until Kubernetes marks
-// it as not ready, which takes most of a minute.
+// expectShortMemberGaps expects that the client that connects to all members has no gap longer than an election. The gap of
+// the client of the Service may be longer. kube-proxy sends packets to a partitioned node until Kubernetes marks it as not
+// ready, which takes most of a minute.
 func expectShortMemberGaps(phases ...framework.PhaseStats) {
 	GinkgoHelper()
 	for _, stats := range phases {

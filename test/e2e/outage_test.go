@@ -132,8 +132,8 @@ func podStates(ctx context.Context, ns *framework.TestNamespace) map[string]podS
 	return found
 }
 
-// eventuallyContains waits until the object store contains every revision of the Etcd up to this one: a full snapshot,
-// and delta snapshots that follow it without a gap.
+// eventuallyContains waits until the object store contains every revision of the Etcd up to this one. It contains a full
+// snapshot, and delta snapshots that follow it without a gap.
 func eventuallyContains(ctx context.Context, ns *framework.TestNamespace, store *framework.ObjectStore, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 

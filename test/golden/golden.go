@@ -78,8 +78,8 @@ func Read(path string) (string, error) {
 }
 
 // Write stores the output of the case with the path. Base is the name of another case in the same folder, which is stored in
-// full: then Write stores the difference from it, and removes a full file. If base is empty, Write stores the full text.
-// It fails if the text or that of the base does not end with a newline.
+// full. With a base, Write stores the difference from it, and removes a full file. If base is empty, Write stores the full
+// text. It fails if the text or that of the base does not end with a newline.
 func Write(path, base, text string) error {
 	content, stored, stale := text, path, path+diff
 

@@ -146,8 +146,8 @@ func (k *Cluster) join(pod *corev1.Pod, volume string, learner bool) {
 	k.checkSizes()
 }
 
-// checkSizes checks that no sidecar that was started with size 1 and a store runs next to another member: it restores a second cluster
-// from the store where the database is older than that.
+// checkSizes checks that no sidecar that was started with size 1 and a store runs next to another member. Such a sidecar restores a
+// second cluster from the store if the database is older than the store.
 func (k *Cluster) checkSizes() {
 	if len(k.etcd.Members()) < 2 {
 		return

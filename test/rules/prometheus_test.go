@@ -23,8 +23,8 @@ var file = filepath.Join("..", "..", "charts", "gardener-extension-etcd-druid", 
 
 const interval = time.Minute
 
-// evaluate lets Prometheus evaluate all alerts over the series once a minute until the time, and returns those that fire then by
-// their names, and the names of all that have fired. Series are in Prometheus' own notation, with a sample a minute: `metric{label="x"} 0 1x10`.
+// evaluate lets Prometheus evaluate all alerts over the series once a minute until the time. It returns those that fire then by their
+// names, and the names of all that have fired. Series are in Prometheus' own notation, with a sample a minute: `metric{label="x"} 0 1x10`.
 func evaluate(series string, until time.Duration) (firing map[string][]*rules.Alert, ever map[string]bool) {
 	GinkgoHelper()
 

@@ -69,8 +69,8 @@ func (o *Options) addHeartbeat(ctx context.Context, mgr manager.Manager) error {
 	return heartbeat.AddToManager(ctx, uncachedManager{Manager: mgr, client: uncached})
 }
 
-// uncachedManager hands out a client that reads from the API server: the caches hold the leases of Etcds alone, and the
-// heartbeat has one of its own.
+// uncachedManager returns a client that reads from the API server. The caches hold only the Leases of Etcds, and the
+// heartbeat has its own Lease.
 type uncachedManager struct {
 	manager.Manager
 	client client.Client

@@ -67,9 +67,9 @@ func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 	return mgr, addOwnership(mgr, guard, c.Predecessor)
 }
 
-// CacheOptions keep the caches small on seeds with hundreds of etcds and thousands of other pods: of the objects that
-// an Etcd consists of only those with the label that every Etcd gives to its objects, and nothing of what the API server notes
-// about the owner of each field.
+// CacheOptions keep the caches small on seeds with hundreds of etcds and thousands of other pods. Of the kinds that an Etcd
+// consists of, the caches hold only the objects with the label that every Etcd gives to its objects. They hold no managed
+// fields.
 func CacheOptions() cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "etcd-druid"})}
 	return cache.Options{
@@ -94,8 +94,8 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// trim drops what the API server notes about the owner of each field, and of a Cluster all that is not read, which is the Shoot alone: the
-// CloudProfile can have hundreds of kilobytes.
+// trim removes the managed fields of an object. It also removes the CloudProfile and the Seed of a Cluster: the operator reads only the
+// Shoot, and a CloudProfile can have hundreds of kilobytes.
 func trim(object any) (any, error) {
 	if cluster, ok := object.(*extensionsv1alpha1.Cluster); ok {
 		cluster.Spec.CloudProfile, cluster.Spec.Seed = runtime.RawExtension{}, nil

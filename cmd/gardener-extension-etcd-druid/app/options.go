@@ -24,8 +24,8 @@ import (
 // Name is the name of the operator: of its chart, its ControllerRegistration and the holder of its heartbeat.
 const Name = "gardener-extension-etcd-druid"
 
-// Options are the flags, the configuration file and what both come to: Config is complete, defaulted and valid after
-// Complete, and a flag that was given explicitly wins over the file.
+// Options are the flags and the configuration file. After Complete, Config is complete, defaulted and valid. A flag that a
+// user sets explicitly has precedence over the file.
 type Options struct {
 	// Config is what the operator runs with.
 	Config *configv1alpha1.OperatorConfiguration
@@ -122,8 +122,8 @@ func (o *Options) aggregate() extensionscmdcontroller.Option {
 	return &aggregator
 }
 
-// readConfig returns the configuration of a file, or without a file that of a deployment by flags alone, which has
-// the copying of backups switched on as it always had.
+// readConfig returns the configuration of a file. Without a file it returns the configuration of a deployment that uses only
+// flags. Such a deployment always copies backups.
 func readConfig(path string) (*configv1alpha1.OperatorConfiguration, error) {
 	if path == "" {
 		config := &configv1alpha1.OperatorConfiguration{}

@@ -43,8 +43,8 @@ func (s *session) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) etcdclu
 	return o
 }
 
-// configFor returns the configuration of the operator as far as the cluster shows it: the defaults with which it was last rolled out, else
-// those of this version, and each directory on a node that its Local store uses.
+// configFor returns the configuration of the operator as far as the cluster shows it. The defaults are those of the last rollout, or else
+// those of this version. The roots are the directories on nodes that the Local store uses.
 func configFor(o etcdcluster.Observation) (target.Config, error) {
 	config := target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath, o.LocalStore.HostPath}}
 	if recorded := o.State.Store; recorded != nil {

@@ -12,9 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// terminal writes text for people, in which names, messages and logs come from the cluster: characters that do not print, such as escape sequences
-// of a terminal or marks that reverse the direction of text, are written as \u and their code, which JSON and YAML understand too. Line ends and
-// tabs stay.
+// terminal writes text for people. Names, messages and logs in the text come from the cluster. Therefore terminal writes each character
+// that does not print as \u and its code, which JSON and YAML also understand. Examples are escape sequences of a terminal, and marks that
+// reverse the direction of text. Line ends and tabs stay.
 type terminal struct {
 	io.Writer
 

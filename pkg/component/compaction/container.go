@@ -29,8 +29,8 @@ const (
 // pathWorkspace is the directory into which the database is restored.
 const pathWorkspace = "/var/etcd/data"
 
-// workspaceQuotas is the number of databases of maximum size for which the workspace has room if the spec sets no limit: the
-// restored database, the copy of the defragmentation, the snapshots, and the new snapshot.
+// workspaceQuotas is the number of databases of maximum size for which the workspace has room if the spec sets no limit.
+// They are the restored database, the copy of the defragmentation, the snapshots, and the new snapshot.
 const workspaceQuotas = 4
 
 func container(v Values, root bool) corev1.Container {

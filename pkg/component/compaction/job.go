@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package compaction renders the Job that compacts the snapshots of one Etcd. It restores the newest full snapshot and all
-// later delta snapshots into an embedded etcd, and writes the result to the store as a new full snapshot. The Job that
+// Package compaction renders the Job that compacts the snapshots of one Etcd. The Job restores the newest full snapshot and
+// all later delta snapshots into an embedded etcd. It writes the result to the store as a new full snapshot. The Job that
 // verifies a restore runs only the first half, and writes nothing.
 //
 // What may not live here: clients, clocks, and the decision when a Job runs.
@@ -168,7 +168,7 @@ func podSpec(v Values, deadlineSeconds int64) corev1.PodSpec {
 	}
 }
 
-// affinity returns the node affinity of the spec. Pod affinity and topology spread constraints are omitted: they place members
+// affinity returns the node affinity of the spec. Pod affinity and topology spread constraints are omitted. They place members
 // relative to each other, and would keep the Job away from every node with a member. For a Local store the affinity also
 // requires its node.
 func affinity(v Values) *corev1.Affinity {

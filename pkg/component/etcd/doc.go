@@ -6,6 +6,6 @@
 // Objects renders the content of the ManagedResource from Values. MemberLeases and SnapshotLeases render the leases, which the
 // controller writes itself, since the sidecar owns their specs. Each kind has its own file.
 //
-// What may not live here: clients, clocks, logs, the environment, decisions when to render or how many members exist, and
-// anything that differs between two calls with the same input.
+// What may not live here: clients, clocks, logs, the environment, and decisions when to render or how many members exist.
+// Two calls with the same input return the same objects.
 package etcd

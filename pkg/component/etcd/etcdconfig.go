@@ -8,8 +8,8 @@ import (
 	"path"
 )
 
-// etcdConfig is the configuration file of etcd. The sidecar replaces three of its fields before etcd reads them: the name, and
-// the two lists of advertised URLs, which here are maps with the member's name as key.
+// etcdConfig is the configuration file of etcd. The sidecar replaces three of its fields before etcd reads them. They are the
+// name, and the two lists of advertised URLs, which here are maps with the member's name as key.
 type etcdConfig struct {
 	Name                         string              `json:"name"`
 	DataDir                      string              `json:"data-dir"`

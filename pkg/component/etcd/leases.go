@@ -27,8 +27,8 @@ func MemberLeases(v Values) []*coordinationv1.Lease {
 	return leases
 }
 
-// SnapshotLeases returns the Leases of full and of delta snapshots, with an empty spec, which the leading sidecar writes, and
-// with the store that they describe. Empty without a store, or if runtime components are disabled.
+// SnapshotLeases returns the Leases of full and of delta snapshots, with the store that they describe. Their specs are empty,
+// because the leading sidecar writes them. Empty without a store, or if runtime components are disabled.
 func SnapshotLeases(v Values) []*coordinationv1.Lease {
 	if v.Store == nil || !v.Components.Identity {
 		return nil

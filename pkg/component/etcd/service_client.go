@@ -15,7 +15,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// clientService is the Service for clients. It contains only ready pods: sidecars read the member list through it, and a
+// clientService is the Service for clients. It contains only ready pods. Sidecars read the member list through it, and a
 // sidecar deletes its data if its member is missing in a stale list.
 func clientService(v Values) (*corev1.Service, error) {
 	service := v.service(v.Names.ClientService, druidv1alpha1.ComponentNameClientService,

@@ -26,7 +26,7 @@ type Values struct {
 	Owner metav1.OwnerReference
 	// Labels are the default labels: on all objects, and the selector of the StatefulSet.
 	Labels map[string]string
-	// Names are the names of the objects that are not simply Name.
+	// Names are the names of the objects that are not named Name.
 	Names Names
 	// Components says which objects there are.
 	Components Components

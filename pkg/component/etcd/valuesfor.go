@@ -68,7 +68,7 @@ func namesFor(etcd *druidv1alpha1.Etcd) Names {
 	}
 }
 
-// componentsFor keeps Identity for externally managed members: their sidecars use a kubeconfig that their manager provides,
+// componentsFor keeps Identity for externally managed members. Their sidecars use a kubeconfig that their manager provides,
 // and need the leases and the permission to patch them.
 func componentsFor(etcd *druidv1alpha1.Etcd) Components {
 	return Components{

@@ -8,8 +8,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// localStoreScript prepares folders of Local stores. Its arguments are the mount table, and then for each folder: the mount path, the
-// name of the folder on the node, and its owner (user:group, or "-" if the script must not change the owner).
+// localStoreScript prepares folders of Local stores. Its first argument is the mount table. Three arguments follow for each folder:
+// the mount path, the name of the folder on the node, and its owner. The owner is user:group, or "-" if the script must not change
+// it.
 //
 //   - The container sees the target of a symbolic link on the node, not the link. The mount table shows it: the source of the mount
 //     has another last segment than the folder. A folder that is a file system of its own has the source "/". The script therefore does

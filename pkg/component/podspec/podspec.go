@@ -67,8 +67,8 @@ func Home(root bool) string {
 	return "/home/nonroot"
 }
 
-// TokenVolume is a volume with a token of the service account of the pod, and the other data that a client of the API server
-// needs.
+// TokenVolume is a volume with a token of the service account of the pod. It also has the other data that a client of the
+// API server needs.
 func TokenVolume(name string) corev1.Volume {
 	return corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{
 		DefaultMode: new(int32(0o640)),

@@ -5,6 +5,6 @@
 // Package care is the controller that reports the health of Etcds in their status. It observes the cluster, computes the
 // conditions, and patches the status if something changed.
 //
-// What may not live here: the computation of conditions, which are pure functions of package conditions, and writes other than
-// those of the status and of events.
+// What may not live here: the computation of conditions, which is in package conditions, and writes except those of the status
+// and of events.
 package care

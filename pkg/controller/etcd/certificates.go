@@ -36,9 +36,9 @@ func (r *execution) issuedFor(run *engine.Run) *issued {
 	return &issued{}
 }
 
-// Certificates implements engine.Executor. It is the only place where certificates are issued. A rotation that begins is recorded before
-// anything is generated for it, and ends the reconciliation: an operator that continues after an interruption, or after a rejected dry run,
-// generates the same CA.
+// Certificates implements engine.Executor. Only this method issues certificates. It records a rotation that begins before it generates
+// anything for it, and then ends the reconciliation. Therefore an operator that continues after an interruption, or after a rejected dry
+// run, generates the same CA.
 func (r *execution) Certificates(ctx context.Context, run *engine.Run) (secrets.Names, error) {
 	t, o := run.Target, run.Observation
 	if t.BeginsRotation(o) {

@@ -23,9 +23,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// secretsManager returns Gardener's secrets manager for one Etcd: that of the shoot whose control plane is in the
-// namespace, that of the Garden, or a plain one. The library gets the rotation that the operator has reached, not that of the Shoot or Garden:
-// it drops an old CA as soon as the phase is Completing.
+// secretsManager returns Gardener's secrets manager for one Etcd. It is that of the shoot whose control plane is in the namespace, that of
+// the Garden, or a plain one. The library gets the rotation that the operator has reached, not that of the Shoot or Garden. The library
+// drops an old CA as soon as the phase is Completing.
 func (r *execution) secretsManager(ctx context.Context, run *engine.Run, configs []extensionssecretsmanager.SecretConfigWithOptions) (secretsmanager.Interface, error) {
 	var (
 		log      = logf.FromContext(ctx).WithName("secretsmanager")
@@ -67,8 +67,8 @@ func startTimes(t *target.Target) map[string]time.Time {
 	return map[string]time.Time{names.ClientCA: startedAt, names.PeerCA: startedAt}
 }
 
-// renewal returns the time until the first certificate is to be renewed or the rotation of CAs continues by itself, plus a minute: it is due
-// then. It returns at least a minute, or 0 if nothing is to be renewed.
+// renewal returns the time until the next renewal of a certificate or the next automatic stage of the CA rotation, plus a minute. The
+// renewal or stage is due then. It returns at least a minute, or 0 if nothing is to be renewed.
 func (i *issued) renewal(rotation state.Rotation, now time.Time) time.Duration {
 	first := secrets.CompletesAt(rotation)
 	for _, secret := range i.secrets {

@@ -106,8 +106,8 @@ func must(err error) {
 	}
 }
 
-// succeeded expects a cluster of so many voters, an operation that succeeded, and as many pods to have been made since the cluster
-// began: each that is replaced needlessly is a restart of a member.
+// succeeded expects a cluster with the given number of voting members, and an operation that succeeded. It also expects the given
+// number of pods to have been created since the cluster began. Each needless replacement of a pod restarts a member.
 func succeeded(members, podsMade int) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		GinkgoHelper()

@@ -156,8 +156,8 @@ func ignoresRestore(jobsMade int) func(*kube.Cluster) {
 	}
 }
 
-// hasRejectedExpansions expects one volume to be expanded, the other expansions to be reported as rejected, and the remaining part of the
-// generation to be rolled out. When the quota is raised, the other volumes are expanded, too.
+// hasRejectedExpansions expects one volume to be expanded and the other expansions to be reported as rejected. It expects the remaining
+// part of the generation to be rolled out. When the quota is raised, the other volumes are expanded, too.
 func hasRejectedExpansions(k *kube.Cluster) {
 	GinkgoHelper()
 	Expect(k.PodsMade).To(Equal(7), "pods made")

@@ -98,16 +98,16 @@ func (r *Reconciler) foreignStatefulSet(ctx context.Context, etcd *druidv1alpha1
 }
 
 // isMemberPod is true for a pod of the Etcd's StatefulSet, and for one that was orphaned when the StatefulSet was recreated. Its labels
-// alone say nothing: anyone can set them.
+// alone prove nothing: any user can set them.
 func isMemberPod(pod *corev1.Pod, etcd *druidv1alpha1.Etcd) bool {
 	owner := metav1.GetControllerOf(pod)
 	return strings.HasPrefix(pod.Name, helper.StatefulSetName(etcd)+"-") &&
 		(owner == nil || owner.Kind == statefulSetKind.Kind && owner.Name == helper.StatefulSetName(etcd))
 }
 
-// deleteClaims deletes the volume claims that have both the exact names of the members' claims and the labels of this Etcd, up to the
-// largest size, since the cluster may have been larger once. It deletes none where a StatefulSet of others has the name of the Etcd's:
-// that one uses claims of the same names.
+// deleteClaims deletes the volume claims that have both the exact names of the members' claims and the labels of this Etcd. It
+// considers all members up to the largest size, since the cluster may have been larger before. It deletes none if a StatefulSet of
+// another owner has the name of the Etcd's, because that StatefulSet uses claims of the same names.
 func (r *Reconciler) deleteClaims(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	if !helper.DeletesClaims(etcd) {
 		return nil

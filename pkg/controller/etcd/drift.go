@@ -138,8 +138,8 @@ func (r *Reconciler) drifted(ctx context.Context, rendered, live client.Object) 
 	return paths, nil
 }
 
-// isUnchangedByApply asks the API server, by a dry run, whether applying the rendered object would change the live one: defaults and
-// admission webhooks may set what the rendering does not. RBAC and ServiceAccounts are not tried, see dryRunFor.
+// isUnchangedByApply finds out by a dry run whether the API server would change the live object if the rendered object was applied.
+// Defaults and admission webhooks may set what the rendering does not. RBAC and ServiceAccounts are not tried, see dryRunFor.
 func (r *Reconciler) isUnchangedByApply(ctx context.Context, rendered, live client.Object) (bool, error) {
 	if _, _, tried := dryRunFor(rendered); !tried {
 		return false, nil

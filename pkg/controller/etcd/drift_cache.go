@@ -118,7 +118,7 @@ func (c *comparisons) init() {
 	c.once.Do(func() { c.equal, c.different = lru.New(comparedObjects), lru.New(comparedObjects) })
 }
 
-// lastDifference returns the last difference of an object that was repaired within drift.Pause, if the object has not changed since or was
+// lastDifference returns the last difference of an object that was repaired within drift.Pause. The object has not changed since, or was
 // found different maxComparisons times. Empty: it has to be compared.
 func (c *comparisons) lastDifference(now comparison) string {
 	last, found := c.last(now.object)
@@ -163,8 +163,8 @@ func (c *comparisons) recordEqual(obj client.Object, checksum string) {
 	c.equal.Add(obj.GetUID(), checksum+version(obj))
 }
 
-// version changes with everything of an object that is rendered: where the API server counts the generations of the spec, a
-// changed status leaves it as it is.
+// version changes with everything of an object that is rendered. If the API server counts the generations of the spec,
+// version does not change with the status.
 func version(obj client.Object) string {
 	if obj == nil {
 		return ""

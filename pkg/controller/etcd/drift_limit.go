@@ -164,8 +164,8 @@ func (r *execution) recordRecreation(ctx context.Context, run *engine.Run, recre
 	return nil
 }
 
-// limitStep returns true for a step that is not executed now: no pod is replaced by a template that another writer has changed, and
-// the StatefulSet is not requested again within drift.Pause.
+// limitStep returns true for a step that is not executed now. The operator replaces no pod from a template that another writer has
+// changed. It does not request the StatefulSet again within drift.Pause.
 func (r *execution) limitStep(ctx context.Context, run *engine.Run) (bool, error) {
 	mr, rendered, decision := r.current, run.Rendered, run.Plan
 	object := statefulSetObject(run.Target.Etcd)

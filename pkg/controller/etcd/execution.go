@@ -144,8 +144,8 @@ func (r *Reconciler) currentManagedResource(ctx context.Context, etcd *druidv1al
 	return mr, nil
 }
 
-// write writes Leases and ManagedResource. A new payload is tried first, and has to be applied by gardener-resource-manager before anything
-// else is done: then it returns true and what is waited for.
+// write writes Leases and ManagedResource. It tries a new payload by a dry run before. gardener-resource-manager must apply a new payload
+// before the reconciliation continues: write then returns true, and an error that states what is awaited.
 func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredResource) (bool, error) {
 	etcd := run.Target.Etcd
 	if r.current != nil && r.current.DeletionTimestamp != nil {

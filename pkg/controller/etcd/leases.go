@@ -24,8 +24,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// ensureLeases creates the leases that do not exist; the sidecar fills and owns what is in them, except for the holder that Maintain writes
-// first. A lease of a previous Etcd of the same name is deleted and recreated, never adopted: its holder is the sidecar's evidence that a
+// ensureLeases creates the leases that do not exist. The sidecar fills and owns what is in them, except for the holder that Maintain writes
+// first. A lease of a previous Etcd of the same name is deleted and recreated, never adopted. Its holder is the sidecar's evidence that a
 // member was part of this cluster. A lease of anything else, such as another Etcd, is refused.
 func (r *Reconciler) ensureLeases(ctx context.Context, etcd *druidv1alpha1.Etcd, leases []*coordinationv1.Lease) error {
 	for _, lease := range leases {
@@ -65,7 +65,7 @@ func (r *Reconciler) ensureLease(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 	return r.Client.Create(ctx, desired.DeepCopy())
 }
 
-// checkCurrent fails for an Etcd that a newer one of its name has replaced: the newer one owns the objects that seem to belong to a
+// checkCurrent fails for an Etcd that a newer one of its name has replaced. The newer one owns the objects that seem to belong to a
 // previous one.
 func (r *Reconciler) checkCurrent(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	current := &druidv1alpha1.Etcd{}

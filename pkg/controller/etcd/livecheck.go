@@ -46,7 +46,7 @@ func (r *Reconciler) checkManagedResource(ctx context.Context, etcd *druidv1alph
 	return nil
 }
 
-// checkFirstMember reads the StatefulSet and the pod of the first member from the API server before a second member is started: the
+// checkFirstMember reads the StatefulSet and the pod of the first member from the API server before a second member is started. The
 // sidecar in the pod must have been started with the size of the cluster.
 func (r *Reconciler) checkFirstMember(ctx context.Context, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error {
 	observed := o.PodFor(0)

@@ -23,7 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// isManaged is true for an object that the operator may change and delete for the Etcd: the Etcd or a previous one of its name owns it.
+// isManaged is true for an object that the operator may change and delete for the Etcd. The Etcd or a previous one of its name owns it.
 func isManaged(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	return helper.IsOwned(object, etcd) || helper.IsOwnedByPrevious(object, etcd)
 }

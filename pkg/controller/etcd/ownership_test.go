@@ -23,7 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
-// withLabelsOfEtcd are labels that anyone can set.
+// withLabelsOfEtcd are labels that any user can set.
 var withLabelsOfEtcd = map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"}
 
 var _ = Describe("An object of others with a name that the Etcd needs", func() {

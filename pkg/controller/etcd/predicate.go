@@ -17,8 +17,8 @@ import (
 )
 
 // etcdChanged passes the events of an Etcd that can change what has to be done. Gardener's own predicates are of no use
-// here: they know only one of the two operation annotations, and read the last operation through an interface that an
-// Etcd does not have, which makes them miss creations and deletions.
+// here: they know only one of the two operation annotations. They also read the last operation through an interface that an
+// Etcd does not have, and therefore miss creations and deletions.
 //
 // It drops updates of the status alone, which the operator writes itself. It passes a changed state of a member: no other event reports that a
 // member has stopped responding.

@@ -47,8 +47,8 @@ import (
 //  6. the leases, the payloads of the ManagedResource, and the Secrets that were issued
 //  7. the finalizers of the operator and of etcd-druid
 //
-// It creates nothing, since nothing can be created in a namespace that is being deleted too, takes what is gone already as done,
-// and reads from the API server: with a cache that lags it would continue too early.
+// It creates nothing, since the API server refuses new objects in a namespace that is being deleted too. It takes what does not
+// exist any more as deleted. It reads from the API server: with a cache that lags it would continue too early.
 func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reconcile.Result, error) {
 	if !slices.ContainsFunc(ownFinalizers, func(finalizer string) bool { return controllerutil.ContainsFinalizer(etcd, finalizer) }) {
 		return reconcile.Result{}, nil
@@ -257,8 +257,9 @@ func (r *Reconciler) deletePayloads(ctx context.Context, etcd *druidv1alpha1.Etc
 	return nil
 }
 
-// deleteObject deletes an object as it was read, not one that took its name meanwhile. Being deleted or gone is fine, and
-// so is that a precondition among the options does not hold any more: the next reconciliation tries it again.
+// deleteObject deletes an object as it was read, not one that took its name meanwhile. It returns no error if the object is
+// being deleted or does not exist. It returns no error either if a precondition among the options does not hold any more:
+// the next reconciliation tries it again.
 func (r *Reconciler) deleteObject(ctx context.Context, obj client.Object, options ...client.DeleteOption) error {
 	if obj.GetDeletionTimestamp() != nil {
 		return nil

@@ -72,8 +72,8 @@ func (r *Reconciler) releaseSecrets(ctx context.Context, etcd *druidv1alpha1.Etc
 	return nil
 }
 
-// releaseAllSecrets releases the Secrets of an Etcd, and those in its namespace that no Etcd refers to:
-// etcd-druid leaves its finalizer on Secrets to which a spec does not refer any more.
+// releaseAllSecrets releases the Secrets of an Etcd, and those in its namespace that no Etcd refers to. etcd-druid leaves
+// its finalizer on Secrets to which a spec does not refer any more.
 func (r *Reconciler) releaseAllSecrets(ctx context.Context, etcd *druidv1alpha1.Etcd) error {
 	etcds := &druidv1alpha1.EtcdList{}
 	if err := r.Client.List(ctx, etcds, client.InNamespace(etcd.Namespace)); err != nil {

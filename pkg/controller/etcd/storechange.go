@@ -23,9 +23,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 )
 
-// followStore resets the snapshot Leases as soon as no member writes to the previous store any more, and requests a full snapshot in the new one.
-// The sidecar would leave the Leases unchanged until its own snapshots have higher revisions. It would take no full snapshot if it finds a recent
-// copied one. The Leases would then report snapshots that are in another store.
+// followStore resets the snapshot Leases as soon as no member writes to the previous store any more. It also requests a full snapshot in
+// the new store. The sidecar would leave the Leases unchanged until its own snapshots have higher revisions. It would take no full snapshot
+// if it finds a recent copied one. The Leases would then report snapshots that are in another store.
 func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 	o := run.Observation
 	for _, lease := range componentetcd.SnapshotLeases(run.Rendered.Values) {

@@ -6,6 +6,6 @@
 // that gardenlet or gardener-operator installs is running, or while another instance of this operator is the leader. The
 // package takes a seed over from that etcd-druid, and hands it back.
 //
-// What may not live here: actions on Etcds while the process is active, and the adoption of objects that etcd-druid created,
-// which is part of a reconciliation.
+// What may not live here: actions on Etcds while the process is active, and the adoption of objects that etcd-druid created.
+// A reconciliation adopts them.
 package ownership

@@ -23,9 +23,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// SpecForEtcdDruid returns an Etcd whose spec alone describes its running cluster, so that etcd-druid renders the same without
-// the API extensions and the record on the ManagedResource. It names the Secrets that the pods mount and the resolved store.
-// The error states why this is not possible, and the remedy.
+// SpecForEtcdDruid returns an Etcd whose spec alone describes its running cluster. From this spec etcd-druid renders the same
+// without the API extensions and the record on the ManagedResource. It names the Secrets that the pods mount and the resolved
+// store. The error states why this is not possible, and the remedy.
 func SpecForEtcdDruid(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (*druidv1alpha1.Etcd, error) {
 	canonical, errs := helper.Canonical(etcd)
 	if len(errs) > 0 {

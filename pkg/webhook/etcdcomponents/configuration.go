@@ -20,8 +20,8 @@ import (
 const Path = "/webhooks/etcdcomponents"
 
 // Configuration returns the webhook configuration for the objects that the policies cannot select, without a CA. It fails
-// closed. Its match conditions select only requests for objects of an Etcd by other users than the accounts, so that no other
-// request depends on the webhook.
+// closed. Its match conditions select only requests for objects of an Etcd by other users than the accounts. No other request
+// depends on the webhook.
 func Configuration(name string, client admissionregistrationv1.WebhookClientConfig, accounts Accounts) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	webhook := func(prefix string, rule admissionregistrationv1.Rule, operations []admissionregistrationv1.OperationType, isPartOfEtcd string) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{

@@ -11,8 +11,8 @@
 // these objects, including those of other owners. The API server evaluates the match conditions of a webhook before the call,
 // without parameters.
 //
-// The decision (decision.go) is the same as that of the policies, for all kinds, because on some seeds gardenlet registers the
-// webhook for all of them. One table tests both: test/integration/protection.
+// The decision (decision.go) is the same as that of the policies. It covers all kinds, because on some seeds gardenlet
+// registers the webhook for all of them. One table tests both: test/integration/protection.
 //
 // What may not live here: anything that changes an object, and knowledge of the objects beyond how they are identified.
 package etcdcomponents

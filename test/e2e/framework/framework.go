@@ -2,8 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package framework contains what the end-to-end tests share: the connection to the local seed and to its operator, a namespace
-// for each test, a log of the writes that etcd acknowledged, certificates, the audit log, and the report about a failed test.
+// Package framework contains what the end-to-end tests share. This is the connection to the local seed and to its operator.
+// Each test gets a namespace, and a log of the writes that etcd acknowledged. The package also contains certificates, the audit
+// log, and the report about a failed test.
 //
 // The package contains no tests, and it knows no internals of the operator. A test observes what a user of the seed observes.
 package framework

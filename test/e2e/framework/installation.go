@@ -80,7 +80,7 @@ func (f *Framework) Install(ctx context.Context, operator *Operator, namespace s
 }
 
 // suspend scales the operator down. Its cleanup restores the cluster-scoped objects that have the same name in every
-// installation: the operator's ClusterRole and its binding, and the policies that protect the objects of Etcds.
+// installation. They are the operator's ClusterRole and its binding, and the policies that protect the objects of Etcds.
 func (o *Operator) suspend(ctx context.Context, installed *appsv1.Deployment) {
 	GinkgoHelper()
 

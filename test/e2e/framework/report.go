@@ -95,8 +95,8 @@ func writePod(out io.Writer, pod *corev1.Pod) {
 	}
 }
 
-// Report prints the Etcds, ManagedResources, Leases and PersistentVolumeClaims as YAML, the events, the last lines of
-// the log of every container, and the last lines of the operator's log that mention the namespace.
+// Report prints the Etcds, ManagedResources, Leases and PersistentVolumeClaims as YAML. It also prints the events and the
+// last lines of the log of every container. Of the operator's log it prints the last lines that mention the namespace.
 func (ns *TestNamespace) Report(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTimeout)
 	defer cancel()

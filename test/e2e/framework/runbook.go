@@ -26,8 +26,8 @@ var (
 	placeholder = regexp.MustCompile(`[${]?\b[A-Z]{4,}\b=?`)
 )
 
-// Commands returns the shell commands of the page below the heading, up to the next heading. The script has one line
-// for each line of the page, so that the line numbers in messages of the shell are those of the page.
+// Commands returns the shell commands of the page below the heading, up to the next heading. The script has one line for
+// each line of the page. Therefore the line numbers in messages of the shell are those of the page.
 func Commands(page, section string) (string, error) {
 	content, err := os.ReadFile(page) // #nosec G304 -- a page of the repository
 	if err != nil {

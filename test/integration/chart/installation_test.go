@@ -45,8 +45,9 @@ func registration() (*gardencorev1.ControllerDeployment, *gardencorev1beta1.Cont
 	return deployment, registration
 }
 
-// installAsGardenlet does what gardenlet does with a ControllerInstallation: a namespace with its labels, the chart with the
-// values of the ControllerDeployment below those that Gardener adds, and a ManagedResource in the namespace garden.
+// installAsGardenlet does what gardenlet does with a ControllerInstallation. It creates a namespace with its labels, and a
+// ManagedResource with the rendered chart in the namespace garden. The values that Gardener adds have precedence over those
+// of the ControllerDeployment.
 func installAsGardenlet(ctx context.Context) string {
 	GinkgoHelper()
 

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Metric is the value of a counter or gauge, or the number of observations of a histogram, that has exactly these labels, each
-// `name=value`, in any order. -1: there is none.
+// Metric is the value of a counter or gauge, or the number of observations of a histogram. The metric has exactly these
+// labels, each `name=value`, in any order. -1: there is none.
 func Metric(name string, labels ...string) float64 {
 	GinkgoHelper()
 

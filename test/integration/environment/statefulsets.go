@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// StatefulSets plays the controllers that an API server alone does not have, as far as etcd clusters need them: that of
-// StatefulSets with the update strategy OnDelete, the garbage collector for their pods, the protection of volume claims,
-// and a kubelet that lets every pod become ready at once.
+// StatefulSets simulates the controllers that an API server alone does not have, as far as etcd clusters need them. It
+// simulates that of StatefulSets with the update strategy OnDelete, the garbage collector for their pods, and the protection
+// of volume claims. Its kubelet lets every pod become ready at once.
 type StatefulSets struct {
 	client client.Client
 	lock   sync.Mutex

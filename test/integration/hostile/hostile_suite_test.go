@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile_test shows that Etcds whose members, sidecars or specs are hostile do not delay others. The controllers and the clients of
-// etcd and of the sidecar are those of the operator; members and sidecars are real listeners on the loopback interface.
+// Package hostile_test shows that Etcds whose members, sidecars or specs are hostile do not delay others. The controllers and the clients
+// of etcd and of the sidecar are those of the operator. Members and sidecars are real listeners on the loopback interface.
 package hostile_test
 
 import (

@@ -168,8 +168,8 @@ func (d *delays) add(health, rollout time.Duration) {
 	d.health, d.rollout = append(d.health, health), append(d.rollout, rollout)
 }
 
-// expectWithinASecond expects that hostile Etcds delay no change by a second or more: the slowest change takes less than a second longer than
-// the slowest one without them, the second slowest than the second slowest, and so on.
+// expectWithinASecond expects that hostile Etcds delay no change by a second or more. The slowest change takes less than a second longer
+// than the slowest one without them. The same holds for the second slowest, and so on.
 //
 // Other programs may keep the machine so busy that a request to a healthy member takes a second. The operator then treats healthy Etcds as slow
 // ones, as it should. Therefore, if a change without hostile Etcds takes half a second or longer, the median counts, and a wide bound for the 90th percentile. Without a limit for slow
@@ -280,7 +280,7 @@ func endlessSidecar(port int) *druidv1alpha1.EtcdOpsTask {
 	return task
 }
 
-// keepChanging has the specs of Etcds changed again and again until the end of the spec, so that the etcd controller reconciles them all the time.
+// keepChanging patches the specs of Etcds again and again until the test ends. Therefore the etcd controller reconciles them all the time.
 func keepChanging(etcds []*druidv1alpha1.Etcd) {
 	changing, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protection_test asks a real API server who may do what with the objects of an Etcd, with the admission policies that
-// the chart installs and the webhook that the operator serves.
+// Package protection_test tests on a real API server who may do what with the objects of an Etcd. The chart installs the
+// admission policies, and the operator serves the webhook.
 package protection_test
 
 import (

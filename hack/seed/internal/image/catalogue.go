@@ -139,9 +139,9 @@ func Ensure(s Spec, dir string) (string, error) {
 	return file, Pack(s, file)
 }
 
-// key is a hash of the description and of the size of each file. The contents need not be hashed: the directories of
-// the programs are named after their contents, the operator's tag is a hash of its binary, and busybox comes from a
-// package.
+// key is a hash of the description and of the size of each file. It does not hash the contents, because the description
+// already identifies them. The directories of the programs are named after their contents. The operator's tag is a hash of
+// its binary. busybox comes from a package.
 func (s Spec) key() (string, error) {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%+v\n", s)

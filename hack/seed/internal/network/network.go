@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network creates the network of a cluster: a bridge on this machine, and for each node a network namespace that a veth pair connects
-// to the bridge. It uses the program `ip`.
+// Package network creates the network of a cluster. It consists of a bridge on this machine and a network namespace for each node. A veth
+// pair connects each namespace to the bridge. The package uses the program `ip`.
 package network
 
 import (

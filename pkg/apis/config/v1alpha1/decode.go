@@ -11,9 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 )
 
-// Decode reads a configuration file, YAML or JSON, and applies the defaults. It is strict: keys that are unknown or
-// given twice are refused and each is named with its path, since a misspelt setting that is dropped silently is found
-// out only when it is missed. apiVersion and kind are required.
+// Decode reads a configuration file, YAML or JSON, and applies the defaults. It is strict: it refuses unknown and duplicate
+// keys, and names each of them with its path. Otherwise a misspelt setting would have no effect, and no error would report
+// it. apiVersion and kind are required.
 func Decode(data []byte) (*OperatorConfiguration, error) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {

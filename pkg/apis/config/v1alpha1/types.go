@@ -157,10 +157,10 @@ type ResourceManagerConfiguration struct {
 
 // LocalStoreConfiguration says which directories of nodes Etcds may use as backup store.
 type LocalStoreConfiguration struct {
-	// Roots are the directories of nodes in which stores with the provider Local may keep their folders: absolute paths in their
-	// shortest form, none in another one. A store uses exactly one folder in a root, named as its container, and each Etcd of the
-	// cluster can use each of these folders. Nil: /etc/gardener/local-backupbuckets where Gardener's CustomResourceDefinitions are
-	// installed, else none. An empty list: none. A store in another directory is refused.
+	// Roots are the directories of nodes in which stores with the provider Local may keep their folders. Each root is an absolute
+	// path in its shortest form, and no root is inside another one. A store uses exactly one folder in a root, named as its
+	// container, and each Etcd of the cluster can use each of these folders. Nil: /etc/gardener/local-backupbuckets where
+	// Gardener's CustomResourceDefinitions are installed, else none. An empty list: none. A store in another directory is refused.
 	// +optional
 	Roots []string `json:"roots,omitempty"`
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // Canonical returns a deep copy of the Etcd with every deprecated field mapped to its current field and then cleared. Three
-// deprecated fields have no current field and stay: spec.etcd.initialClusterToken, spec.etcd.pullPolicy and
-// spec.backup.snapstoreTempDir. Each error names both fields: they have different values, or a deprecated field lacks another
-// field that it depends on. With errors the copy is returned too, for names and status, but must not be rendered.
+// deprecated fields have no current field and stay. They are spec.backup.snapstoreTempDir, spec.etcd.initialClusterToken and
+// spec.etcd.pullPolicy. Each error names both fields. They have different values, or a deprecated field lacks another field
+// that it depends on. With errors the copy is returned too, for names and status, but must not be rendered.
 func Canonical(etcd *druidv1alpha1.Etcd) (*druidv1alpha1.Etcd, field.ErrorList) {
 	canonical := etcd.DeepCopy()
 	spec := &canonical.Spec

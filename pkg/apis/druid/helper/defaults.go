@@ -15,8 +15,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// The functions of this file return a setting of the spec, or its default: the built-in default of the operator, or that of
-// the sidecar, which is not rendered. The defaults are not written into the spec.
+// The functions of this file return a setting of the spec, or its default. A default is built into the operator or into the
+// sidecar. The operator does not render the defaults of the sidecar, and writes no default into the spec.
 
 // ClientPort is the port for clients, 2379 where unset.
 func ClientPort(etcd *druidv1alpha1.Etcd) int32 { return ptr.Deref(etcd.Spec.Etcd.ClientPort, 2379) }

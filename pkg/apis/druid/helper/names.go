@@ -57,8 +57,9 @@ func PodName(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	return fmt.Sprintf("%s-%d", etcd.Name, ordinal)
 }
 
-// MemberName is the name of the member with the ordinal, and of its lease: the pod's name, or `<etcd>-<address>` where
-// members are managed externally and there is an address with that ordinal; spec.memberNamePrefix goes before either.
+// MemberName is the name of the member with the ordinal, and of its lease. It is the pod's name. For externally managed
+// members it is `<etcd>-<address>` if there is an address with that ordinal. Both begin with spec.memberNamePrefix if it is
+// set.
 func MemberName(etcd *druidv1alpha1.Etcd, ordinal int) string {
 	name := PodName(etcd, ordinal)
 	if addresses := etcd.Spec.ExternallyManagedMemberAddresses; ordinal < len(addresses) {

@@ -14,8 +14,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// IsOwned is true for an object that belongs to the Etcd: the Etcd is its controller, or it carries the labels of the Etcd and any owner
-// reference to it. Only the UID of a reference counts.
+// IsOwned is true for an object that belongs to the Etcd. Either the Etcd is its controller, or it has the labels of the Etcd and any
+// owner reference to it. Only the UID of a reference counts.
 func IsOwned(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	if metav1.IsControlledBy(object, etcd) {
 		return true

@@ -24,9 +24,9 @@ type SecretUse struct {
 	Field string
 }
 
-// NeededSecrets are the Secrets without which the pods cannot run, in the order of the spec. References without a name,
-// TLS references while TLS is switched off, and the client certificates of spec.etcd.peerUrlTls and spec.backup.tls, which
-// no pod mounts, are left out. A Secret that is needed twice appears twice.
+// NeededSecrets are the Secrets without which the pods cannot run, in the order of the spec. References without a name are
+// omitted, and TLS references while TLS is disabled. The client certificates of spec.etcd.peerUrlTls and spec.backup.tls are
+// also omitted, because no pod mounts them. A Secret that is needed twice appears twice.
 func NeededSecrets(etcd *druidv1alpha1.Etcd) []SecretUse {
 	var uses []SecretUse
 

@@ -118,8 +118,8 @@ const (
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that contains them, as text.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
-	// ManagedResourceAnnotationRepairs is the key, on the ManagedResource of an Etcd, of the times (JSON) at which objects that were
-	// deleted or changed by others were last repaired.
+	// ManagedResourceAnnotationRepairs is an annotation on the ManagedResource of an Etcd. Its value, in JSON, contains the times of
+	// the last repairs of objects that other writers had deleted or changed.
 	ManagedResourceAnnotationRepairs = "etcd-druid.extensions.gardener.cloud/repairs"
 )
 

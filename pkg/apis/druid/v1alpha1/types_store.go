@@ -6,10 +6,10 @@ package v1alpha1
 
 import corev1 "k8s.io/api/core/v1"
 
-// StorageProvider names the object store that holds the snapshots, either by the name of an infrastructure or by the name
-// of a store: `aws`, `stackit`, `S3`, `s3`; `azure`, `ABS`, `abs`; `gcp`, `GCS`, `gcs`; `openstack`, `Swift`, `swift`;
-// `alicloud`, `OSS`, `oss`; `dell`, `ECS`, `ecs`; `openshift`, `OCS`, `ocs`; `Local`, `local`. Any other value is
-// accepted by the API server and refused by the controller.
+// StorageProvider names the object store that holds the snapshots, either by the name of an infrastructure or by the name of
+// a store. The names of each store are: `aws`, `stackit`, `S3`, `s3`; `azure`, `ABS`, `abs`; `gcp`, `GCS`, `gcs`;
+// `openstack`, `Swift`, `swift`. Further stores are: `alicloud`, `OSS`, `oss`; `dell`, `ECS`, `ecs`; `openshift`, `OCS`,
+// `ocs`; `Local`, `local`. The API server accepts any other value, and the controller refuses it.
 type StorageProvider string
 
 // StoreSpec says in which object store, and where in it, the snapshots lie.

@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package validation checks an Etcd for rules that the schema of its CustomResourceDefinition cannot express, and for rules
-// that an older schema lacks, for example that of gardenlet. Every error names the field and the remedy, and is final: the
-// author of the Etcd must act.
+// Package validation checks an Etcd for rules that the schema of its CustomResourceDefinition cannot express. It also checks
+// rules that an older schema lacks, for example that of gardenlet. Every error names the field and the remedy. It is final:
+// the author of the Etcd must act.
 //
 // What may not live here: checks that need another object, a cluster or the history of the Etcd. The exception is
 // ValidateSize, which takes the history as an argument. Package backupstore checks the provider of a store. Rules of the API
@@ -19,8 +19,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// maxNameLength leaves room, in a label value of 63 characters, for the hash of 10 characters that the StatefulSet
-// controller appends to its name in the label controller-revision-hash.
+// maxNameLength leaves room for a hash of 10 characters in a label value of 63 characters. The StatefulSet controller
+// appends this hash to its name in the label controller-revision-hash.
 const maxNameLength = 52
 
 // wrapperPortOfSidecar is the port at which the sidecar calls etcd-wrapper to restart etcd. It cannot be configured.
