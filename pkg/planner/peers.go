@@ -51,7 +51,7 @@ func awaitedURLs(etcd *druidv1alpha1.Etcd, m etcdcluster.Member) string {
 }
 
 // isBeforeHeartbeat is true while the Lease of a member is that of its previous pod. The Lease of a member that has run for a while may be
-// about another configuration than that of its pod: the sidecar reads the configuration again when it begins to write Leases again.
+// about another configuration than that of its pod. The sidecar reads the configuration again when it begins to write Leases again.
 func isBeforeHeartbeat(m etcdcluster.Member, now time.Time) bool {
 	return m.Lease != nil && m.Lease.TLSEnabled != nil && *m.Lease.TLSEnabled != m.Pod.PeerTLS && now.Sub(m.Pod.CreationTime) < etcdcluster.MemberStartTimeout
 }
@@ -64,14 +64,14 @@ func mayStopForNewerURLs(v view, m etcdcluster.Member) bool {
 	return len(v.members) > 1 && m.IsOutdated(v.o.StatefulSet) && hasNewer && peers.IsRegistering(v.etcd, v.o, *m.Pod, v.now)
 }
 
-// isConfiguredAsBefore is true for a pod of an older template that has run for a while: its configuration is not known any more, its
-// sidecar has registered its peer URLs, and the next pod gets the latest configuration.
+// isConfiguredAsBefore is true for a pod of an older template that has run for a while. Its configuration is not known any more, and its
+// sidecar has registered its peer URLs. The next pod gets the latest configuration.
 func isConfiguredAsBefore(m etcdcluster.Member, statefulSet etcdcluster.StatefulSet, now time.Time) bool {
 	return m.IsOutdated(statefulSet) && now.Sub(m.Pod.CreationTime) >= etcdcluster.MemberStartTimeout
 }
 
-// correctURLs registers the own peer URLs of a member if its sidecar has not done so, for example because peer TLS was to be disabled and
-// then was not. A sidecar registers them when its etcd becomes healthy. A member without certificates that is registered with https URLs
+// correctURLs registers the own peer URLs of a member if its sidecar has not done so. One example is a request to disable peer TLS that was
+// withdrawn. A sidecar registers them when its etcd becomes healthy. A member without certificates that is registered with https URLs
 // never becomes healthy.
 func correctURLs(v view, p plan.Plan) (plan.Plan, bool) {
 	for _, member := range v.members {
@@ -93,8 +93,7 @@ func isUp(m etcdcluster.Member) bool {
 	return m.Pod != nil && !m.Pod.Deleting && (m.IsHealthy() || m.Pod.IsRunning())
 }
 
-// isPeerURLStable is true for a pod that has been unchanged for so long that its sidecar will not correct the peer URLs of its member any
-// more.
+// isPeerURLStable is true for a pod that has been unchanged for a while. Its sidecar will not correct the peer URLs of its member any more.
 func isPeerURLStable(pod etcdcluster.Pod, now time.Time) bool {
 	return now.Sub(pod.ReadinessSince()) >= peers.PeerURLTimeout
 }

@@ -230,7 +230,7 @@ func awaitedMemberList(o etcdcluster.Observation) string {
 	return "the member list: " + o.Etcd.MemberListError
 }
 
-// prefixHint returns, for a pod that is not ready, what member names with a prefix need: a sidecar without support for them finds neither
+// prefixHint returns what member names with a prefix need, for a pod that is not ready. A sidecar without support for them finds neither
 // the URLs nor the Lease of its member, and never starts etcd. Empty: the names have no prefix.
 func prefixHint(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	if prefix := etcd.Spec.MemberNamePrefix; prefix == nil || *prefix == "" {
@@ -245,7 +245,7 @@ func prefixHint(etcd *druidv1alpha1.Etcd, pod *etcdcluster.Pod) string {
 	return ""
 }
 
-// isUnavailable is true for a pod that does not run etcd, or has not been ready for unreadyTime: no member is healthy during an election
+// isUnavailable is true for a pod that does not run etcd, or has not been ready for unreadyTime. During an election no member is healthy
 // either.
 func isUnavailable(pod etcdcluster.Pod, now time.Time) bool {
 	return !pod.IsRunning() || now.Sub(pod.ReadinessSince()) > unreadyTime

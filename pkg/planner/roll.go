@@ -18,7 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// replaceOutdated decides about pods that were created from an older template: first those of unhealthy members, then followers, and the
+// replaceOutdated decides about pods that were created from an older template. The order is: unhealthy members, followers, and the
 // leader after it has transferred its leadership. Each replacement waits until the one before has recovered.
 func replaceOutdated(v view, p plan.Plan) (plan.Plan, bool) {
 	p.Stage = plan.StageReplacePod
@@ -126,8 +126,8 @@ func isNoReasonToWait(v view, other, candidate etcdcluster.Member) bool {
 	return isRepairedByReplacing(candidate, v.o.StatefulSet) && isRepairedByReplacing(other, v.o.StatefulSet) && awaitedOfEtcd(v, other) == ""
 }
 
-// isProtectedByPDB is true if the PodDisruptionBudget refuses the eviction of every pod until more pods are ready, also of pods that are
-// not ready: otherwise such a pod would never be replaced.
+// isProtectedByPDB is true for a pod that is not ready, if the PodDisruptionBudget refuses every eviction until more pods are ready. An
+// eviction would never replace such a pod.
 func isProtectedByPDB(v view, m etcdcluster.Member) bool {
 	return !m.Pod.Ready && !etcdcluster.IsQuorate(v.readyPods(), len(v.members)) && !metav1.HasAnnotation(v.etcd.ObjectMeta, druidv1alpha1.AllowUnhealthyPodEvictionAnnotation)
 }
@@ -334,7 +334,7 @@ func replaceRenderedAlone(v view, p plan.Plan) (plan.Plan, bool) {
 	return decided, true
 }
 
-// isLastOverdue is true if the last member was started long ago, and is no voting member: its pod may be pending, restart repeatedly, or
+// isLastOverdue is true if the last member was started long ago, and is no voting member. Its pod may be pending, restart repeatedly, or
 // be recreated. The age of the claim, which outlives the pod, shows how long ago. A listed learner whose etcd runs may be catching up, also
 // while it does not respond.
 func isLastOverdue(v view) bool {

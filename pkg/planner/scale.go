@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
-// promoteLearner promotes a learner as soon as it has caught up. Its sidecar would do so half a minute later: before its first attempt the
+// promoteLearner promotes a learner as soon as it has caught up. Its sidecar would do so half a minute later. Before its first attempt the
 // sidecar requests the member list from the learner until a timeout, and learners refuse that.
 func promoteLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	if !v.isMemberListKnown() || v.healthy < v.size {
@@ -47,8 +47,8 @@ func hasCaughtUp(learner, leader etcdcluster.EndpointStatus) bool {
 	return learner.RaftAppliedIndex > 0 && learner.RaftAppliedIndex >= leader.RaftIndex/10*9
 }
 
-// startPendingLearner starts the next member if it has joined already and other members are missing in the member list, for example in a
-// cluster that hibernated while it was being scaled up: a cluster takes one learner at a time, and this one is promoted only if it runs.
+// startPendingLearner starts the next member if it has joined already and other members are missing in the member list. This happens in a
+// cluster that hibernated while it was being scaled up. A cluster takes one learner at a time, and this one is promoted only if it runs.
 func startPendingLearner(v view, p plan.Plan) (plan.Plan, bool) {
 	next := v.nextMember()
 	hasJoined := slices.ContainsFunc(v.o.Etcd.MemberList, func(m etcdcluster.ListedMember) bool { return m.Learner && isListedAs(v.etcd, next, m) })

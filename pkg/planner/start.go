@@ -117,7 +117,7 @@ func joinsExisting(etcd *druidv1alpha1.Etcd) bool {
 	return etcd.Spec.Etcd.BootstrapWithExistingCluster != nil
 }
 
-// knownMembers is how many members of the cluster have ever run, according to their Leases or else to their claims: any of them may have
+// knownMembers is how many members of the cluster have ever run, according to their Leases or else to their claims. Any of them may have
 // been lost, also the first. It also returns whether the number comes from Leases.
 func knownMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (int, bool) {
 	known := 0
