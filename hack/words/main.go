@@ -3,8 +3,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The words command counts the terms that words.yaml replaces. It has two classes: identifiers of Go files, and words in
-// comments, string literals, documents, manifests, scripts and file names. It fails if a count differs from budget.yaml, so
-// that a count can only fall. It reads the files of one Git repository and writes no file except budget.yaml.
+// comments, string literals, documents, manifests, scripts and file names. It prints each hit and fails if there is any. It
+// reads the files of one Git repository and writes no file.
 package main
 
 import (
@@ -23,17 +23,10 @@ import (
 // folder holds the data files, relative to the root of the repository.
 const folder = "hack/words"
 
-// mostHits is the largest number of hits that are printed without -list.
-const mostHits = 100
-
 // Options are the flags of the command.
 type Options struct {
-	// List prints each hit. Without it, the hits are printed only if a count exceeds its budget and they are few.
-	List bool
 	// Summary prints the number of hits of each term.
 	Summary bool
-	// Lower writes the counts into budget.yaml. It never raises a budget.
-	Lower bool
 	// Vale prints the rule for vale, and checks nothing.
 	Vale bool
 	// Paths restricts the printed hits to these files and directories. Empty: all. The two totals always cover all files.
@@ -43,9 +36,7 @@ type Options struct {
 func main() {
 	var options Options
 
-	flag.BoolVar(&options.List, "list", false, "print each hit as path:line: class \"term\": use \"replacement\"")
 	flag.BoolVar(&options.Summary, "summary", false, "print the number of hits of each term")
-	flag.BoolVar(&options.Lower, "lower", false, "write lower counts into "+folder+"/budget.yaml")
 	flag.BoolVar(&options.Vale, "vale", false, "print the words as a rule of vale, and check nothing")
 	flag.Usage = func() {
 		fmt.Fprintf(flag.CommandLine.Output(), "Usage: go run ./hack/words [flags] [path ...]\n")
@@ -77,43 +68,49 @@ func run(out io.Writer, root string, options Options) error {
 		return err
 	}
 
-	file := filepath.Join(root, folder, "budget.yaml")
-
-	budget, err := LoadBudget(file)
-	if err != nil {
-		return err
-	}
-
 	hits, err := Scan(root, dictionary)
 	if err != nil {
 		return err
 	}
 
 	hits = exceptions.Filter(hits)
-	counts := count(hits)
-
-	if options.Lower {
-		budget = budget.Lower(counts)
-		if err := budget.Write(file); err != nil {
-			return err
-		}
-	}
-
 	shown := within(hits, options.Paths)
-	switch {
-	case options.List, budget.IsExceeded(counts) && len(shown) <= mostHits:
-		printHits(out, shown)
-	case budget.IsExceeded(counts):
-		fmt.Fprintln(out, "`go run ./hack/words -list PATH` lists the terms in a file or directory.")
+
+	for _, hit := range shown {
+		fmt.Fprintln(out, hit)
 	}
 
 	if options.Summary {
 		printSummary(out, shown)
 	}
 
-	fmt.Fprintf(out, "%d identifiers (budget %d)\n%d words (budget %d)\n", counts.Identifiers, budget.Identifiers, counts.Words, budget.Words)
+	identifiers := countOf(hits, ClassIdentifier)
+	words := len(hits) - identifiers
+	fmt.Fprintf(out, "%d identifiers, %d words\n", identifiers, words)
 
-	return errors.Join(budget.Check(counts), exceptions.CheckUsed())
+	return errors.Join(check(len(hits)), exceptions.CheckUsed())
+}
+
+// countOf counts the hits of a class.
+func countOf(hits []Hit, class Class) int {
+	count := 0
+
+	for _, hit := range hits {
+		if hit.Class == class {
+			count++
+		}
+	}
+
+	return count
+}
+
+// check returns an error if there is any hit.
+func check(hits int) error {
+	if hits == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%d terms of %s/words.yaml are in use: use the replacements", hits, folder)
 }
 
 // within returns the hits in the given files and directories.
@@ -129,12 +126,6 @@ func within(hits []Hit, paths []string) []Hit {
 			return path == "." || hit.Path == path || strings.HasPrefix(hit.Path, path+"/")
 		})
 	})
-}
-
-func printHits(out io.Writer, hits []Hit) {
-	for _, hit := range hits {
-		fmt.Fprintln(out, hit)
-	}
 }
 
 // printSummary prints the terms by the number of their hits, the most frequent one first.

@@ -58,7 +58,6 @@ var _ = Describe("the word check", func() {
 
 		write("hack/words/words.yaml", dictionary)
 		write("hack/words/exceptions.yaml", "exceptions: []\n")
-		write("hack/words/budget.yaml", "identifiers: 0\nwords: 0\n")
 		write(".git/info/exclude", "hack/words/\n")
 	})
 
@@ -66,9 +65,9 @@ var _ = Describe("the word check", func() {
 		func(name, text string, expected ...string) {
 			write(name, text)
 
-			out, _ := check(Options{List: true})
+			out, _ := check(Options{})
 			lines := strings.Split(strings.TrimSpace(out), "\n")
-			Expect(lines[:len(lines)-2]).To(HaveExactElements(expected))
+			Expect(lines[:len(lines)-1]).To(HaveExactElements(expected))
 		},
 		Entry("a whole identifier", "a.go", "package a\n\nvar pass, passes int\n", `a.go:3: identifier "pass": use "reconciliation"`),
 		Entry("a part of an identifier", "a.go", "package a\n\nfunc newStoryOf() {}\n\ntype HTTPStory int\n",
@@ -96,46 +95,18 @@ var _ = Describe("the word check", func() {
 			write("a.go", "package a\n\nvar pass int // A story is carried out.\n")
 		})
 
-		It("fails and names them where the budget is exceeded", func() {
+		It("fails and names them", func() {
 			out, err := check(Options{})
-			Expect(out).To(Equal("a.go:3: identifier \"pass\": use \"reconciliation\"\na.go:3: word \"story\": use \"scenario\"\na.go:3: word \"carried out\": use \"executed\"\n1 identifiers (budget 0)\n2 words (budget 0)\n"))
-			Expect(err).To(MatchError(And(ContainSubstring("1 identifiers"), ContainSubstring("2 words"), ContainSubstring("use the replacements"))))
-		})
-
-		It("prints the two totals where they equal the budget", func() {
-			write("hack/words/budget.yaml", "identifiers: 1\nwords: 2\n")
-
-			out, err := check(Options{})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(out).To(Equal("1 identifiers (budget 1)\n2 words (budget 2)\n"))
-		})
-
-		It("demands a lower budget, and writes it", func() {
-			write("hack/words/budget.yaml", "identifiers: 1\nwords: 5\n")
-
-			_, err := check(Options{})
-			Expect(err).To(MatchError(ContainSubstring("-lower")))
-
-			out, err := check(Options{Lower: true})
-			Expect(err).NotTo(HaveOccurred())
-			Expect(out).To(HaveSuffix("2 words (budget 2)\n"))
-
-			_, err = check(Options{})
-			Expect(err).NotTo(HaveOccurred())
-		})
-
-		It("never raises a budget", func() {
-			_, err := check(Options{Lower: true})
-			Expect(err).To(HaveOccurred())
-			Expect(os.ReadFile(filepath.Join(root, "hack/words/budget.yaml"))).To(ContainSubstring("words: 0"))
+			Expect(out).To(Equal("a.go:3: identifier \"pass\": use \"reconciliation\"\na.go:3: word \"story\": use \"scenario\"\na.go:3: word \"carried out\": use \"executed\"\n1 identifiers, 2 words\n"))
+			Expect(err).To(MatchError(ContainSubstring("3 terms of hack/words/words.yaml are in use: use the replacements")))
 		})
 
 		It("counts no exception, and demands that each is used and has a reason", func() {
-			write("hack/words/budget.yaml", "identifiers: 1\nwords: 1\n")
 			write("hack/words/exceptions.yaml", "exceptions: [{path: '*.go', word: story, line: carried, reason: a novel}]\n")
 
-			_, err := check(Options{})
-			Expect(err).NotTo(HaveOccurred())
+			out, err := check(Options{})
+			Expect(out).To(HaveSuffix("1 identifiers, 1 words\n"))
+			Expect(err).To(MatchError(And(ContainSubstring("2 terms"), Not(ContainSubstring("exception")))))
 
 			write("hack/words/exceptions.yaml", "exceptions: [{path: '*.go', word: story, reason: a novel}, {path: '*.md', word: story, reason: a novel}]\n")
 
@@ -151,9 +122,9 @@ var _ = Describe("the word check", func() {
 		It("prints a summary, and hits below some paths only", func() {
 			write("b/b.md", "story\n")
 
-			out, err := check(Options{Summary: true, List: true, Paths: []string{"b"}})
+			out, err := check(Options{Summary: true, Paths: []string{"b"}})
 			Expect(err).To(HaveOccurred())
-			Expect(out).To(Equal("b/b.md:1: word \"story\": use \"scenario\"\n     1 word \"story\"\n1 identifiers (budget 0)\n3 words (budget 0)\n"))
+			Expect(out).To(Equal("b/b.md:1: word \"story\": use \"scenario\"\n     1 word \"story\"\n1 identifiers, 3 words\n"))
 		})
 	})
 	It("prints the words as a rule of vale, with the longer terms as assertions", func() {

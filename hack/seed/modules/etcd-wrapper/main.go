@@ -5,7 +5,7 @@
 // The etcd-wrapper command runs one etcd member next to etcd-backup-restore, for the local seed and its tests only.
 //
 // It implements the protocol of the etcd container. It waits until the sidecar has initialised the data directory, fetches the member's
-// configuration from the sidecar, and runs etcd. It serves /readyz and /stop, and records the signal that ends it.
+// configuration from the sidecar, and runs etcd. It has the endpoints /readyz and /stop, and records the signal that ends it.
 package main
 
 import (
