@@ -25,14 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// API simulates the API server: identities, generations, optimistic locks, preconditions, finalizers, the status as a
-// subresource, and namespaces that are being deleted.
+// API simulates the API server: UIDs, generations, optimistic locking, preconditions, finalizers, the status subresource,
+// and terminating namespaces.
 type API struct {
 	scheme *runtime.Scheme
 	now    func() time.Time
 
 	lock sync.Mutex
-	// objects are never changed in place, so that a copy of the maps is a copy of all.
+	// objects are never modified in place. A copy of the maps is therefore a complete copy.
 	objects map[schema.GroupVersionKind]map[client.ObjectKey]client.Object
 	version int64
 	uids    int
@@ -65,7 +65,7 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupResource {
 	return schema.GroupResource{Group: kind.Group, Resource: kind.Kind}
 }
 
-// get returns the object itself. The caller must not change it.
+// get returns the stored object without a copy. The caller must not modify it.
 func (a *API) get(kind schema.GroupVersionKind, key client.ObjectKey) (client.Object, error) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -79,7 +79,7 @@ func (a *API) find(kind schema.GroupVersionKind, key client.ObjectKey) (client.O
 	return nil, apierrors.NewNotFound(resourceOf(kind), key.Name)
 }
 
-// list returns the objects of a kind themselves, sorted by name.
+// list returns the stored objects of a kind without a copy, sorted by namespace and name. The caller must not modify them.
 func (a *API) list(kind schema.GroupVersionKind) []client.Object {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -97,7 +97,7 @@ func (a *API) store(kind schema.GroupVersionKind, obj client.Object) {
 	a.objects[kind][client.ObjectKeyFromObject(obj)] = obj
 }
 
-// create creates an object, and fills in what the API server decides.
+// create stores an object and sets the fields that the API server sets: UID, creation timestamp, generation, and an empty status.
 func (a *API) create(obj client.Object, dryRun bool) error {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -116,31 +116,31 @@ func (a *API) create(obj client.Object, dryRun bool) error {
 	obj.SetCreationTimestamp(metav1.NewTime(a.now()))
 	obj.SetDeletionTimestamp(nil)
 	obj.SetGeneration(1)
-	setPart(obj, "Status", nil)
+	setField(obj, "Status", nil)
 	stored := obj.DeepCopyObject().(client.Object)
 	a.store(kind, stored)
 	obj.SetResourceVersion(stored.GetResourceVersion())
 	return nil
 }
 
-// part is a field of an object, such as Spec. Invalid: it has none.
-func part(obj client.Object, name string) reflect.Value {
+// fieldOf returns a field of an object, for example Spec. It returns an invalid value if the object has no such field.
+func fieldOf(obj client.Object, name string) reflect.Value {
 	return reflect.ValueOf(obj).Elem().FieldByName(name)
 }
 
-// setPart takes a field from another object; nil empties it.
-func setPart(obj client.Object, name string, from client.Object) {
-	field := part(obj, name)
+// setField copies a field from another object. If from is nil, setField clears the field.
+func setField(obj client.Object, name string, from client.Object) {
+	field := fieldOf(obj, name)
 	switch {
 	case !field.IsValid() || field.Kind() != reflect.Struct:
 	case from == nil:
 		field.SetZero()
 	default:
-		field.Set(part(from.DeepCopyObject().(client.Object), name))
+		field.Set(fieldOf(from.DeepCopyObject().(client.Object), name))
 	}
 }
 
-// replace replaces an object, or its status alone, by what it is to be. A resource version is a precondition.
+// replace updates an object, or only its status. A resource version is a precondition.
 func (a *API) replace(obj client.Object, status bool) error {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -150,9 +150,9 @@ func (a *API) replace(obj client.Object, status bool) error {
 		return err
 	}
 	if version := obj.GetResourceVersion(); version != "" && version != current.GetResourceVersion() {
-		return apierrors.NewConflict(resourceOf(kind), key.Name, fmt.Errorf("it was changed meanwhile"))
+		return apierrors.NewConflict(resourceOf(kind), key.Name, fmt.Errorf("the object has been modified"))
 	}
-	next := merged(current, obj, status)
+	next := mergedForUpdate(current, obj, status)
 	if next.GetDeletionTimestamp() != nil && len(next.GetFinalizers()) == 0 {
 		delete(a.objects[kind], key)
 		a.version++
@@ -166,15 +166,15 @@ func (a *API) replace(obj client.Object, status bool) error {
 	return nil
 }
 
-// merged is the current object with the changes that an update may make.
-func merged(current, obj client.Object, status bool) client.Object {
+// mergedForUpdate returns the current object with those changes that an update can make.
+func mergedForUpdate(current, obj client.Object, status bool) client.Object {
 	if status {
 		next := current.DeepCopyObject().(client.Object)
-		setPart(next, "Status", obj)
+		setField(next, "Status", obj)
 		return next
 	}
 	next := obj.DeepCopyObject().(client.Object)
-	setPart(next, "Status", current)
+	setField(next, "Status", current)
 	next.SetUID(current.GetUID())
 	next.SetResourceVersion(current.GetResourceVersion())
 	next.SetCreationTimestamp(current.GetCreationTimestamp())
@@ -182,7 +182,7 @@ func merged(current, obj client.Object, status bool) client.Object {
 	next.SetGeneration(current.GetGeneration())
 	next.SetManagedFields(nil)
 	next.GetObjectKind().SetGroupVersionKind(current.GetObjectKind().GroupVersionKind())
-	if spec := part(next, "Spec"); spec.IsValid() && !equality.Semantic.DeepEqual(spec.Interface(), part(current, "Spec").Interface()) {
+	if spec := fieldOf(next, "Spec"); spec.IsValid() && !equality.Semantic.DeepEqual(spec.Interface(), fieldOf(current, "Spec").Interface()) {
 		next.SetGeneration(current.GetGeneration() + 1)
 	}
 	return next
@@ -192,7 +192,7 @@ func copyInto(out, in client.Object) {
 	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(in.DeepCopyObject()).Elem())
 }
 
-// remove deletes an object, or marks it where finalizers hold it.
+// remove deletes an object. If the object has finalizers, remove only sets its deletion timestamp.
 func (a *API) remove(kind schema.GroupVersionKind, key client.ObjectKey, options client.DeleteOptions) error {
 	a.lock.Lock()
 	defer a.lock.Unlock()

@@ -25,27 +25,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// Client is a client of the API server of a Cluster. It panics on a call that it does not support, since the test is wrong then.
+// Client is a client of the simulated API server of a Cluster. It panics on calls that it does not support.
 type Client struct {
-	client.Client // nil: what is not here is not there
+	client.Client // nil: unsupported methods panic
 
 	cluster *Cluster
-	// onWrite is called around each write. Nil: writes are not counted.
+	// onWrite is called before and after each write. Nil: it is not called.
 	onWrite func(Write)
 	lock    *sync.Mutex
 }
 
 // Write is a write as the API server receives it.
 type Write struct {
-	// What names verb and object.
+	// What is the verb and the object.
 	What string
-	// Done is false just before the write, true just after it.
+	// Done is false before the write and true after it.
 	Done bool
-	// Err is what came of it.
+	// Err is the result of the write.
 	Err error
 }
 
-// Client returns a client. onWrite is called just before and just after each write; nil: it is not.
+// Client returns a client that calls onWrite before and after each write. If onWrite is nil, the client calls nothing.
 func (k *Cluster) Client(onWrite func(Write)) *Client {
 	return &Client{cluster: k, onWrite: onWrite, lock: &sync.Mutex{}}
 }
@@ -81,10 +81,10 @@ func (c *Client) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 	return nil
 }
 
-// copyFound copies an object into the object of the caller, or only its metadata if that is requested.
+// copyFound copies an object into the object of the caller. It copies only the metadata if the caller requests metadata.
 func copyFound(found, obj client.Object) {
-	if metadata, is := obj.(*metav1.PartialObjectMetadata); is {
-		part(found.DeepCopyObject().(client.Object), "ObjectMeta").Addr().Interface().(*metav1.ObjectMeta).DeepCopyInto(&metadata.ObjectMeta)
+	if metadata, ok := obj.(*metav1.PartialObjectMetadata); ok {
+		fieldOf(found.DeepCopyObject().(client.Object), "ObjectMeta").Addr().Interface().(*metav1.ObjectMeta).DeepCopyInto(&metadata.ObjectMeta)
 		return
 	}
 	copyInto(obj, found)
@@ -95,7 +95,7 @@ func (c *Client) List(_ context.Context, list client.ObjectList, opts ...client.
 	options := client.ListOptions{}
 	options.ApplyOptions(opts)
 	if options.FieldSelector != nil && !options.FieldSelector.Empty() {
-		panic(fmt.Sprintf("listing %T by fields is not played", list))
+		panic(fmt.Sprintf("listing %T with a field selector is not supported", list))
 	}
 	kind := c.cluster.api.kindOf(list)
 	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
@@ -180,14 +180,14 @@ type subResource struct {
 
 // Get implements client.SubResourceClient.
 func (subResource) Get(context.Context, client.Object, client.Object, ...client.SubResourceGetOption) error {
-	panic("reading subresources is not played")
+	panic("reading subresources is not supported")
 }
 
 // Create implements client.SubResourceClient, for evictions.
 func (s subResource) Create(_ context.Context, obj, sub client.Object, _ ...client.SubResourceCreateOption) error {
-	eviction, is := sub.(*policyv1.Eviction)
-	if s.name != "eviction" || !is {
-		panic("of subresources evictions alone are created")
+	eviction, ok := sub.(*policyv1.Eviction)
+	if s.name != "eviction" || !ok {
+		panic("eviction is the only subresource that can be created")
 	}
 	return s.write("evict", obj, func() error { return s.cluster.evict(client.ObjectKeyFromObject(obj), eviction) })
 }
@@ -204,7 +204,7 @@ func (s subResource) Patch(_ context.Context, obj client.Object, patch client.Pa
 
 // Apply implements client.SubResourceClient.
 func (subResource) Apply(context.Context, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
-	panic("server-side apply is not played")
+	panic("server-side apply is not supported")
 }
 
 // patch applies a merge patch (RFC 7386).
@@ -220,7 +220,7 @@ func (k *Cluster) patch(obj client.Object, patch client.Patch, status bool) erro
 	return nil
 }
 
-// patched is an object of the API server as a merge patch would make it.
+// patched returns the stored object with a merge patch applied.
 func (k *Cluster) patched(obj client.Object, patch client.Patch) (client.Object, error) {
 	if patch.Type() != types.MergePatchType {
 		panic(fmt.Sprintf("a patch of type %s is not supported", patch.Type()))
@@ -257,8 +257,8 @@ func (k *Cluster) patched(obj client.Object, patch client.Patch) (client.Object,
 }
 
 func mergePatch(target any, changes map[string]any) map[string]any {
-	merged, is := target.(map[string]any)
-	if !is {
+	merged, ok := target.(map[string]any)
+	if !ok {
 		merged = map[string]any{}
 	}
 	for key, change := range changes {

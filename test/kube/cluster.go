@@ -23,44 +23,44 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 )
 
-// Cluster is an in-memory Kubernetes cluster with one Etcd. Each Tick lasts a second, in which every controller reconciles at most once.
+// Cluster is an in-memory Kubernetes cluster with one Etcd. In each Tick of one second, every controller reconciles at most once.
 type Cluster struct {
-	// Clock of all components.
+	// Clock is the clock of all components.
 	Clock *testclock.FakeClock
 	// Etcd is the key of the only Etcd.
 	Etcd client.ObjectKey
-	// Violations are broken promises: what the operator must never do.
+	// Violations lists actions of the operator that break an invariant.
 	Violations []string
-	// PodsMade counts how many pods were made.
-	PodsMade int
-	// JobsMade counts how many Jobs were made.
-	JobsMade int
+	// PodsCreated is the number of pods that the StatefulSet controller has created.
+	PodsCreated int
+	// JobsCreated is the number of Jobs that the Job controller has started.
+	JobsCreated int
 
 	api  *API
 	etcd *fake.Cluster
-	// store is where the sidecars store snapshots.
+	// store is the backup store of the sidecars.
 	store store
-	// broken are images that never start.
-	broken map[string]bool
-	// data says whose data a volume holds, by the name of the volume.
-	data map[string]uint64
-	// caught counts the ticks that a learner has had to catch up.
-	caught map[uint64]int
-	// sizes are the cluster sizes that sidecars read when they started, by the UIDs of their pods.
-	sizes map[types.UID]int
-	// counter numbers members and addresses.
+	// brokenImages are the images that cannot be pulled.
+	brokenImages map[string]bool
+	// memberIDs maps the name of a volume to the ID of the member whose data it holds.
+	memberIDs map[string]uint64
+	// catchUpTicks maps the ID of a learner to the number of ticks since it joined.
+	catchUpTicks map[uint64]int
+	// startSizes maps the UID of a pod to the cluster size that its sidecar read when it started.
+	startSizes map[types.UID]int
+	// counter is the source of member IDs and pod IPs.
 	counter uint64
-	// trusted is the version of the API at the last check of the TLS handshakes.
-	trusted int64
+	// checkedTLS is the resource version at which the TLS handshakes were last checked.
+	checkedTLS int64
 }
 
-// New returns a seed of five nodes with one namespace, demo, and a StorageClass with volume expansion, expandable.
+// New returns a cluster with five nodes, the namespace demo, and the StorageClass expandable, which allows volume expansion.
 func New(scheme *runtime.Scheme) *Cluster {
 	k := &Cluster{
-		Clock:  testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
-		Etcd:   client.ObjectKey{Namespace: "demo", Name: "main"},
-		etcd:   fake.NewCluster(0xc1),
-		broken: map[string]bool{}, data: map[string]uint64{}, caught: map[uint64]int{}, sizes: map[types.UID]int{},
+		Clock:        testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+		Etcd:         client.ObjectKey{Namespace: "demo", Name: "main"},
+		etcd:         fake.NewCluster(0xc1),
+		brokenImages: map[string]bool{}, memberIDs: map[string]uint64{}, catchUpTicks: map[uint64]int{}, startSizes: map[types.UID]int{},
 	}
 	k.api = newAPI(scheme, k.now)
 	k.mustCreate(&corev1.Namespace{}, "demo")
@@ -85,62 +85,62 @@ func (k *Cluster) mustCreate(obj client.Object, name string) {
 // Fork returns a copy of the cluster. Later changes of one do not affect the other.
 func (k *Cluster) Fork() *Cluster {
 	other := &Cluster{
-		Clock: testclock.NewFakeClock(k.Clock.Now()), Etcd: k.Etcd, PodsMade: k.PodsMade, JobsMade: k.JobsMade, Violations: slices.Clone(k.Violations),
+		Clock: testclock.NewFakeClock(k.Clock.Now()), Etcd: k.Etcd, PodsCreated: k.PodsCreated, JobsCreated: k.JobsCreated, Violations: slices.Clone(k.Violations),
 		etcd: k.etcd.Clone(), counter: k.counter, store: k.store,
-		broken: maps.Clone(k.broken), data: maps.Clone(k.data), caught: maps.Clone(k.caught), sizes: maps.Clone(k.sizes),
+		brokenImages: maps.Clone(k.brokenImages), memberIDs: maps.Clone(k.memberIDs), catchUpTicks: maps.Clone(k.catchUpTicks), startSizes: maps.Clone(k.startSizes),
 	}
 	other.api = k.api.fork(other.now)
 	return other
 }
 
-// State changes with everything that is written, with the leader of the cluster, and with the newest snapshot in the store.
+// State returns a string that changes with each write, with the etcd leader, and with the newest snapshot in the store.
 func (k *Cluster) State() string {
 	return fmt.Sprintf("%d %x %p", k.api.version, k.etcd.Leader(), k.store.full)
 }
 
-// EtcdCluster returns the members and their data.
+// EtcdCluster returns the simulated etcd cluster.
 func (k *Cluster) EtcdCluster() *fake.Cluster { return k.etcd }
 
-// BreakImage keeps containers with an image from starting.
-func (k *Cluster) BreakImage(image string) { k.broken[image] = true }
+// BreakImage prevents containers with the image from starting.
+func (k *Cluster) BreakImage(image string) { k.brokenImages[image] = true }
 
-// RemoveNode takes a node away for good, with the volumes on it.
+// RemoveNode deletes a node. Its volumes are lost.
 func (k *Cluster) RemoveNode(name string) {
-	for _, node := range every[*corev1.Node](k) {
+	for _, node := range listOf[*corev1.Node](k) {
 		if node.Name == name {
-			k.drop(node)
+			k.deleteObject(node)
 		}
 	}
 }
 
-// Tick advances the clock by a second, in which all components except the operator act. It returns whether anything
-// changed except renewed leases.
+// Tick advances the clock by one second and runs all components except the operator. It returns true if they changed anything
+// other than lease renewals.
 func (k *Cluster) Tick() bool {
 	k.Clock.Step(time.Second)
-	happened := false
+	changed := false
 	for _, act := range []func() bool{
 		k.resourceManager, k.garbageCollector, k.statefulSetController, k.jobController, k.claimController, k.scheduler, k.kubelets, k.sidecars, k.probes,
 	} {
-		happened = act() || happened
+		changed = act() || changed
 		k.connect()
 	}
 	k.renewLeases()
 	k.checkTLS()
-	return happened
+	return changed
 }
 
-// every returns the objects of a type themselves, sorted by name. The caller must not change them.
-func every[T client.Object](k *Cluster) []T {
+// listOf returns the stored objects of a type without a copy, sorted by name. The caller must not modify them.
+func listOf[T client.Object](k *Cluster) []T {
 	var items []T
-	for _, obj := range k.api.list(k.api.kindOf(zero[T]())) {
+	for _, obj := range k.api.list(k.api.kindOf(newObject[T]())) {
 		items = append(items, obj.(T))
 	}
 	return items
 }
 
-// one returns an object itself; nil when there is none.
-func one[T client.Object](k *Cluster, name string) T {
-	obj, err := k.api.get(k.api.kindOf(zero[T]()), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: name})
+// getOrNil returns a stored object without a copy, or nil if it does not exist. The caller must not modify it.
+func getOrNil[T client.Object](k *Cluster, name string) T {
+	obj, err := k.api.get(k.api.kindOf(newObject[T]()), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: name})
 	if err != nil {
 		var none T
 		return none
@@ -148,11 +148,11 @@ func one[T client.Object](k *Cluster, name string) T {
 	return obj.(T)
 }
 
-func zero[T client.Object]() T {
+func newObject[T client.Object]() T {
 	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
 }
 
-// change changes an object, status and all. It returns whether that made a difference.
+// change updates an object and its status. It returns true if the stored object differs afterwards.
 func change[T client.Object](k *Cluster, obj T, do func(T)) bool {
 	next := obj.DeepCopyObject().(T)
 	do(next)
@@ -164,17 +164,19 @@ func change[T client.Object](k *Cluster, obj T, do func(T)) bool {
 		return false
 	}
 	status.SetResourceVersion("")
-	_ = k.api.replace(status, true) // gone with its last finalizer
+	_ = k.api.replace(status, true) // it fails if the update removed the last finalizer
 	return true
 }
 
-// drop deletes an object as its owner does.
-func (k *Cluster) drop(obj client.Object) bool {
+// deleteObject deletes an object without preconditions. It returns true if the object was not being deleted yet.
+func (k *Cluster) deleteObject(obj client.Object) bool {
 	if obj.GetDeletionTimestamp() != nil {
 		return false
 	}
 	return k.api.remove(k.api.kindOf(obj), client.ObjectKeyFromObject(obj), client.DeleteOptions{}) == nil
 }
 
-// EtcdObject is the Etcd itself; nil when there is none.
-func (k *Cluster) EtcdObject() *druidv1alpha1.Etcd { return one[*druidv1alpha1.Etcd](k, k.Etcd.Name) }
+// EtcdObject returns the stored Etcd without a copy, or nil if it does not exist.
+func (k *Cluster) EtcdObject() *druidv1alpha1.Etcd {
+	return getOrNil[*druidv1alpha1.Etcd](k, k.Etcd.Name)
+}

@@ -25,14 +25,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// promotion is the number of seconds until a sidecar promotes its learner. The operator may be faster.
+// promotion is the number of ticks after which a sidecar promotes its learner. The operator may promote it earlier.
 const promotion = 15
 
-// heartbeat is how often leases are renewed.
+// heartbeat is the interval at which the sidecars renew leases.
 const heartbeat = 10 * time.Second
 
-// runs is true when the containers of a pod run.
-func runs(pod *corev1.Pod) bool {
+// isRunning returns true if all containers of the pod run.
+func isRunning(pod *corev1.Pod) bool {
 	if pod == nil || pod.DeletionTimestamp != nil || len(pod.Status.ContainerStatuses) == 0 {
 		return false
 	}
@@ -44,17 +44,17 @@ func runs(pod *corev1.Pod) bool {
 	return true
 }
 
-// alive is true when the member runs in the pod, on data of its own.
-func (k *Cluster) alive(pod *corev1.Pod, member *etcdcluster.ListedMember) bool {
-	if member == nil || !runs(pod) {
+// hasMember returns true if the member runs in the pod with its own data.
+func (k *Cluster) hasMember(pod *corev1.Pod, member *etcdcluster.ListedMember) bool {
+	if member == nil || !isRunning(pod) {
 		return false
 	}
 	claim := k.claimOf(pod)
-	return claim != nil && k.data[claim.Spec.VolumeName] == member.ID
+	return claim != nil && k.memberIDs[claim.Spec.VolumeName] == member.ID
 }
 
-// listed is the member of a pod; nil when the cluster does not list it.
-func (k *Cluster) listed(podName string) *etcdcluster.ListedMember {
+// memberOf returns the member with the name of the pod, or nil if the member list does not contain it.
+func (k *Cluster) memberOf(podName string) *etcdcluster.ListedMember {
 	for _, member := range k.etcd.Members() {
 		if member.Name == podName {
 			return &member
@@ -63,11 +63,11 @@ func (k *Cluster) listed(podName string) *etcdcluster.ListedMember {
 	return nil
 }
 
-// connect lets members be reached where their pods run, and nowhere else.
+// connect makes each member reachable at the address of its pod. A member without a running pod is unreachable.
 func (k *Cluster) connect() {
 	for _, member := range k.etcd.Members() {
-		pod := one[*corev1.Pod](k, member.Name)
-		if !k.alive(pod, &member) {
+		pod := getOrNil[*corev1.Pod](k, member.Name)
+		if !k.hasMember(pod, &member) {
 			k.etcd.Stop(member.ID)
 			continue
 		}
@@ -76,38 +76,38 @@ func (k *Cluster) connect() {
 	}
 }
 
-// sidecars let members form, join and rejoin the cluster, and promote learners that have caught up.
+// sidecars simulates the sidecars: they bootstrap the cluster, add and replace members, and promote learners that have caught up.
 func (k *Cluster) sidecars() bool {
-	happened := false
-	for _, pod := range every[*corev1.Pod](k) {
+	changed := false
+	for _, pod := range listOf[*corev1.Pod](k) {
 		claim := k.claimOf(pod)
 		switch {
-		case !runs(pod) || claim == nil || claim.Spec.VolumeName == "":
-		case k.restores(pod, claim.Spec.VolumeName):
+		case !isRunning(pod) || claim == nil || claim.Spec.VolumeName == "":
+		case k.shouldRestore(pod, claim.Spec.VolumeName):
 			k.restore(pod, claim.Spec.VolumeName)
-			happened = true
+			changed = true
 		default:
-			happened = k.sidecar(pod, claim) || happened
+			changed = k.sidecar(pod, claim) || changed
 		}
 	}
 	k.takeFirstSnapshot()
-	return happened
+	return changed
 }
 
 func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) bool {
-	member, volume, urls := k.listed(pod.Name), claim.Spec.VolumeName, peerURL(pod)
+	member, volume, urls := k.memberOf(pod.Name), claim.Spec.VolumeName, peerURL(pod)
 	switch {
-	case k.isOfEtcdDruid(pod) && member == nil:
-		k.join(pod, volume, false) // all at once
+	case k.isManagedByEtcdDruid(pod) && member == nil:
+		k.join(pod, volume, false) // etcd-druid bootstraps all members together
 	case len(k.etcd.Members()) == 0:
 		if size := k.initialSize(pod); size != 1 {
-			k.reportViolation("member %s starts from nothing in a cluster of %d", pod.Name, size)
+			k.reportViolation("member %s bootstraps a cluster, and its initial-cluster lists %d members", pod.Name, size)
 		}
 		k.join(pod, volume, false)
 	case k.etcd.Leader() == 0:
 		return false
-	case member != nil && k.data[volume] != member.ID:
-		k.etcd.RemoveMember(member.ID) // it lost its data
+	case member != nil && k.memberIDs[volume] != member.ID:
+		k.etcd.RemoveMember(member.ID) // the member has lost its data
 	case member == nil:
 		for _, other := range k.etcd.Members() {
 			if other.Learner {
@@ -115,11 +115,11 @@ func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) 
 			}
 		}
 		k.join(pod, volume, true)
-	case member.Learner && k.caught[member.ID] < promotion:
-		k.caught[member.ID]++
+	case member.Learner && k.catchUpTicks[member.ID] < promotion:
+		k.catchUpTicks[member.ID]++
 	case member.Learner:
 		k.etcd.SetLearner(member.ID, false)
-	case member.PeerURLs[0] != urls && !isReady(pod): // when it starts
+	case member.PeerURLs[0] != urls && !isReady(pod): // while the member starts
 		k.etcd.SetPeerURLs(member.ID, urls)
 	default:
 		return false
@@ -127,9 +127,9 @@ func (k *Cluster) sidecar(pod *corev1.Pod, claim *corev1.PersistentVolumeClaim) 
 	return true
 }
 
-// isOfEtcdDruid is true for a pod of a StatefulSet that the operator has not rendered.
-func (k *Cluster) isOfEtcdDruid(pod *corev1.Pod) bool {
-	statefulSet := one[*appsv1.StatefulSet](k, pod.Name[:strings.LastIndex(pod.Name, "-")])
+// isManagedByEtcdDruid returns true for a pod of a StatefulSet that the operator has not rendered.
+func (k *Cluster) isManagedByEtcdDruid(pod *corev1.Pod) bool {
+	statefulSet := getOrNil[*appsv1.StatefulSet](k, pod.Name[:strings.LastIndex(pod.Name, "-")])
 	return statefulSet != nil && statefulSet.Annotations[etcdcluster.RenderingAnnotation] == ""
 }
 
@@ -142,37 +142,37 @@ func (k *Cluster) join(pod *corev1.Pod, volume string, learner bool) {
 		k.etcd.AddMember(id, pod.Name, clientAddress(pod))
 	}
 	k.etcd.SetPeerURLs(id, peerURL(pod))
-	k.data[volume] = id
+	k.memberIDs[volume] = id
 	k.checkSizes()
 }
 
-// checkSizes checks that no sidecar that was started with size 1 and a store runs next to another member. Such a sidecar restores a
-// second cluster from the store if the database is older than the store.
+// checkSizes checks that no sidecar with a store that started with cluster size 1 runs in a multi-member cluster. If its database is
+// older than the store, such a sidecar restores a second cluster from the store.
 func (k *Cluster) checkSizes() {
 	if len(k.etcd.Members()) < 2 {
 		return
 	}
-	for _, pod := range every[*corev1.Pod](k) {
-		if k.sizes[pod.UID] == 1 && usesStore(pod) && runs(pod) {
-			k.reportViolationOnce("pod %s was started with size 1, and runs in a multi-member cluster", pod.Name)
+	for _, pod := range listOf[*corev1.Pod](k) {
+		if k.startSizes[pod.UID] == 1 && usesStore(pod) && isRunning(pod) {
+			k.reportViolationOnce("pod %s started with cluster size 1 and runs in a multi-member cluster", pod.Name)
 		}
 	}
 }
 
-// UsesStore is true for a pod whose sidecar has a store.
+// usesStore returns true if the sidecar of the pod has a store.
 func usesStore(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c corev1.Container) bool {
 		return slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--storage-provider=") })
 	})
 }
 
-// initialSize is the number of members in etcd's configuration.
+// initialSize returns the number of members in initial-cluster of the etcd configuration. It returns 0 if the ConfigMap is missing.
 func (k *Cluster) initialSize(pod *corev1.Pod) int {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.ConfigMap == nil {
 			continue
 		}
-		configMap := one[*corev1.ConfigMap](k, volume.ConfigMap.Name)
+		configMap := getOrNil[*corev1.ConfigMap](k, volume.ConfigMap.Name)
 		if configMap == nil {
 			return 0
 		}
@@ -203,7 +203,7 @@ func peerURL(pod *corev1.Pod) string {
 	return fmt.Sprintf("%s://%s.%s-peer.%s.svc:2380", scheme, pod.Name, name, pod.Namespace)
 }
 
-// clientAddress is where the member of a pod serves clients.
+// clientAddress returns the client address of the member in the pod, host:port.
 func clientAddress(pod *corev1.Pod) string {
 	for _, port := range pod.Spec.Containers[0].Ports {
 		if port.Name == "client" {
@@ -215,29 +215,29 @@ func clientAddress(pod *corev1.Pod) string {
 
 // probes sets the readiness of the pods from the health of their members.
 func (k *Cluster) probes() bool {
-	happened := false
-	for _, pod := range every[*corev1.Pod](k) {
-		member := k.listed(pod.Name)
-		ready := k.alive(pod, member) && !member.Learner && k.etcd.Leader() != 0
+	changed := false
+	for _, pod := range listOf[*corev1.Pod](k) {
+		member := k.memberOf(pod.Name)
+		ready := k.hasMember(pod, member) && !member.Learner && k.etcd.Leader() != 0
 		if pod.Status.PodIP == "" || hasReadyCondition(pod) && isReady(pod) == ready {
 			continue
 		}
-		happened = change(k, pod, func(pod *corev1.Pod) {
+		changed = change(k, pod, func(pod *corev1.Pod) {
 			setCondition(k, pod, corev1.ContainersReady, ready, "")
 			setCondition(k, pod, corev1.PodReady, ready, "")
-		}) || happened
+		}) || changed
 	}
-	return happened
+	return changed
 }
 
-// renewLeases is what the sidecars write of members and snapshots.
+// renewLeases simulates the sidecars, which renew the leases of members and snapshots.
 func (k *Cluster) renewLeases() {
-	for _, lease := range every[*coordinationv1.Lease](k) {
+	for _, lease := range listOf[*coordinationv1.Lease](k) {
 		holder := ""
 		var tls *bool
 		if strings.HasSuffix(lease.Name, "-snap") && k.etcd.Leader() != 0 {
 			holder = "1"
-		} else if member, pod := k.listed(lease.Name), one[*corev1.Pod](k, lease.Name); k.alive(pod, member) && k.etcd.Leader() != 0 {
+		} else if member, pod := k.memberOf(lease.Name), getOrNil[*corev1.Pod](k, lease.Name); k.hasMember(pod, member) && k.etcd.Leader() != 0 {
 			holder, tls = fmt.Sprintf("%x:Member", member.ID), new(strings.HasPrefix(member.PeerURLs[0], "https"))
 		}
 		if holder == "" || ptr.Deref(lease.Spec.HolderIdentity, "") == holder && k.now().Sub(lease.Spec.RenewTime.Time) < heartbeat {
@@ -252,7 +252,8 @@ func (k *Cluster) renewLeases() {
 	}
 }
 
-// Connector returns the way to the members. onWrite is called around what changes the cluster; nil: it is not.
+// Connector returns clients of the members that call onWrite before and after each change of the cluster. If onWrite is nil, they call
+// nothing.
 func (k *Cluster) Connector(onWrite func(Write)) etcdclient.Connector {
 	return connector{cluster: k, onWrite: onWrite}
 }
@@ -303,7 +304,7 @@ func (k *Cluster) reportViolation(format string, args ...any) {
 	k.Violations = append(k.Violations, k.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
 }
 
-// reportViolationOnce reports a violation that persists only when it is first observed.
+// reportViolationOnce reports a violation only once, even if it persists.
 func (k *Cluster) reportViolationOnce(format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(k.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
@@ -311,7 +312,7 @@ func (k *Cluster) reportViolationOnce(format string, args ...any) {
 	}
 }
 
-// checkDelete holds what the operator is about to delete against what it promises.
+// checkDelete checks that the operator may delete the object.
 func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
 	etcd := k.EtcdObject()
 	if etcd == nil {
@@ -333,14 +334,14 @@ func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.
 	}
 }
 
-// voters returns the number of voting members, and how many of them run.
+// voters returns the number of voting members that run, and the number of all voting members.
 func (k *Cluster) voters() (alive, all int) {
 	for _, member := range k.etcd.Members() {
 		if member.Learner {
 			continue
 		}
 		all++
-		if k.alive(one[*corev1.Pod](k, member.Name), &member) {
+		if k.hasMember(getOrNil[*corev1.Pod](k, member.Name), &member) {
 			alive++
 		}
 	}
@@ -348,18 +349,18 @@ func (k *Cluster) voters() (alive, all int) {
 }
 
 func (k *Cluster) checkPod(name string, options client.DeleteOptions) {
-	pod, member := one[*corev1.Pod](k, name), k.listed(name)
+	pod, member := getOrNil[*corev1.Pod](k, name), k.memberOf(name)
 	if pod == nil || member == nil || options.Preconditions == nil || ptr.Deref(options.Preconditions.UID, "") != pod.UID {
-		return // it is refused
+		return // the API server rejects the deletion
 	}
 	alive, all := k.voters()
-	if all > 1 && !member.Learner && k.alive(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
-		k.reportViolation("pod %s is taken while %d of %d serve", name, alive, all)
+	if all > 1 && !member.Learner && k.hasMember(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
+		k.reportViolation("pod %s is deleted while %d of %d voting members run", name, alive, all)
 	}
 }
 
 func (k *Cluster) checkClaim(name string) {
-	claim := one[*corev1.PersistentVolumeClaim](k, name)
+	claim := getOrNil[*corev1.PersistentVolumeClaim](k, name)
 	if claim == nil {
 		return
 	}
@@ -368,14 +369,14 @@ func (k *Cluster) checkClaim(name string) {
 	alive, all := k.voters()
 	isReplaced, isRestored := isLost && etcdcluster.IsQuorate(alive, all), alive == 0 && k.isRestoreVerified()
 	if !isReplaced && !isRestored {
-		k.reportViolation("claim %s is deleted with %d of %d serving, its volume lost: %t", name, alive, all, isLost)
+		k.reportViolation("claim %s is deleted while %d of %d voting members run (volume lost: %t)", name, alive, all, isLost)
 	}
 }
 
 // checkLease checks that the lease of a member is not deleted while the claim of the member holds data.
 func (k *Cluster) checkLease(name string) {
-	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
-		if id := k.data[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
+	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
+		if id := k.memberIDs[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
 			k.reportViolation("lease %s is deleted while claim %s holds the data of member %x", name, claim.Name, id)
 		}
 	}

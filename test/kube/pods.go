@@ -22,7 +22,7 @@ import (
 
 func labelsOf(obj client.Object) labels.Set { return obj.GetLabels() }
 
-// ordinalOf is the number at the end of a pod's name.
+// ordinalOf returns the ordinal in the name of a pod.
 func ordinalOf(pod *corev1.Pod) int {
 	ordinal, err := strconv.Atoi(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
 	if err != nil {
@@ -37,47 +37,48 @@ func isReady(pod *corev1.Pod) bool {
 	})
 }
 
-// isTold is true when the pod has been said to be ready or not.
+// hasReadyCondition returns true if the pod has the condition Ready with any status.
 func hasReadyCondition(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 }
 
-// claimOf is the claim that a pod names; nil when there is none.
+// claimOf returns the PersistentVolumeClaim of a pod, or nil if the pod has none or the claim does not exist.
 func (k *Cluster) claimOf(pod *corev1.Pod) *corev1.PersistentVolumeClaim {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.PersistentVolumeClaim != nil {
-			return one[*corev1.PersistentVolumeClaim](k, volume.PersistentVolumeClaim.ClaimName)
+			return getOrNil[*corev1.PersistentVolumeClaim](k, volume.PersistentVolumeClaim.ClaimName)
 		}
 	}
 	return nil
 }
 
-// claimController deletes claims that are being deleted and that no pod on a node uses, and expands volumes in place.
+// claimController simulates the protection of PersistentVolumeClaims and the expansion of volumes. A claim that is being deleted keeps
+// its finalizer until no scheduled pod uses it.
 func (k *Cluster) claimController() bool {
-	happened := false
-	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
-		inUse := slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool {
+	changed := false
+	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
+		inUse := slices.ContainsFunc(listOf[*corev1.Pod](k), func(pod *corev1.Pod) bool {
 			used := k.claimOf(pod)
 			return pod.Spec.NodeName != "" && used != nil && used.Name == claim.Name
 		})
 		switch {
 		case claim.DeletionTimestamp != nil && !inUse:
-			delete(k.data, claim.Spec.VolumeName)
-			happened = change(k, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil }) || happened
+			delete(k.memberIDs, claim.Spec.VolumeName)
+			changed = change(k, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil }) || changed
 			if volume := k.volume(claim.Spec.VolumeName); volume != nil {
-				happened = k.drop(volume) || happened
+				changed = k.deleteObject(volume) || changed
 			}
 		case claim.Status.Phase == corev1.ClaimBound && !equality.Semantic.DeepEqual(claim.Status.Capacity, claim.Spec.Resources.Requests):
-			happened = change(k, claim, func(claim *corev1.PersistentVolumeClaim) {
+			changed = change(k, claim, func(claim *corev1.PersistentVolumeClaim) {
 				claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
-			}) || happened
+			}) || changed
 		}
 	}
-	return happened
+	return changed
 }
 
 func (k *Cluster) volume(name string) *corev1.PersistentVolume {
-	for _, volume := range every[*corev1.PersistentVolume](k) {
+	for _, volume := range listOf[*corev1.PersistentVolume](k) {
 		if volume.Name == name {
 			return volume
 		}
@@ -85,40 +86,40 @@ func (k *Cluster) volume(name string) *corev1.PersistentVolume {
 	return nil
 }
 
-// scheduler gives pods a node: that of their volume, else the first one without a member.
+// scheduler binds each pod to the node of its volume. Without a volume, it binds the pod to the first node without a pod.
 func (k *Cluster) scheduler() bool {
-	happened := false
-	for _, pod := range every[*corev1.Pod](k) {
+	changed := false
+	for _, pod := range listOf[*corev1.Pod](k) {
 		if pod.Spec.NodeName != "" || pod.DeletionTimestamp != nil {
 			continue
 		}
 		claim := k.claimOf(pod)
 		node := k.nodeFor(claim)
 		if node == "" {
-			happened = change(k, pod, func(pod *corev1.Pod) {
+			changed = change(k, pod, func(pod *corev1.Pod) {
 				setCondition(k, pod, corev1.PodScheduled, false, "no node fits")
-			}) || happened
+			}) || changed
 			continue
 		}
 		if claim.Spec.VolumeName == "" {
 			k.bind(claim, node)
 		}
-		happened = change(k, pod, func(pod *corev1.Pod) {
+		changed = change(k, pod, func(pod *corev1.Pod) {
 			pod.Spec.NodeName = node
 			setCondition(k, pod, corev1.PodScheduled, true, "")
-		}) || happened
+		}) || changed
 	}
-	return happened
+	return changed
 }
 
-// nodeFor names the node on which a pod with the claim can run; empty: none.
+// nodeFor returns the name of a node on which a pod with the claim can run. It returns an empty string if no node fits.
 func (k *Cluster) nodeFor(claim *corev1.PersistentVolumeClaim) string {
 	if claim == nil || claim.DeletionTimestamp != nil {
 		return ""
 	}
 	bound := k.volume(claim.Spec.VolumeName)
-	for _, node := range every[*corev1.Node](k) {
-		taken := slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
+	for _, node := range listOf[*corev1.Node](k) {
+		taken := slices.ContainsFunc(listOf[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Spec.NodeName == node.Name })
 		if bound == nil && claim.Spec.VolumeName == "" && !taken || bound != nil && nodeOf(bound) == node.Name {
 			return node.Name
 		}
@@ -127,7 +128,7 @@ func (k *Cluster) nodeFor(claim *corev1.PersistentVolumeClaim) string {
 }
 
 func (k *Cluster) hasNode(name string) bool {
-	return slices.ContainsFunc(every[*corev1.Node](k), func(node *corev1.Node) bool { return node.Name == name })
+	return slices.ContainsFunc(listOf[*corev1.Node](k), func(node *corev1.Node) bool { return node.Name == name })
 }
 
 func nodeOf(volume *corev1.PersistentVolume) string {
@@ -146,24 +147,25 @@ func (k *Cluster) bind(claim *corev1.PersistentVolumeClaim, node string) {
 	})
 }
 
-// kubelets start containers, and let pods go that are being deleted or whose node is gone.
+// kubelets starts the containers of scheduled pods. It removes the finalizer of pods that are being deleted, and deletes pods whose node
+// no longer exists.
 func (k *Cluster) kubelets() bool {
-	happened := false
-	for _, pod := range every[*corev1.Pod](k) {
+	changed := false
+	for _, pod := range listOf[*corev1.Pod](k) {
 		node := k.hasNode(pod.Spec.NodeName)
 		switch {
 		case pod.Spec.NodeName != "" && !node:
-			k.drop(pod)
+			k.deleteObject(pod)
 			fallthrough
 		case pod.DeletionTimestamp != nil:
-			if left := one[*corev1.Pod](k, pod.Name); left != nil {
-				happened = change(k, left, func(pod *corev1.Pod) { controllerutil.RemoveFinalizer(pod, kubeletFinalizer) }) || happened
+			if left := getOrNil[*corev1.Pod](k, pod.Name); left != nil {
+				changed = change(k, left, func(pod *corev1.Pod) { controllerutil.RemoveFinalizer(pod, kubeletFinalizer) }) || changed
 			}
 		case node && pod.Status.PodIP == "":
-			happened = change(k, pod, k.start) || happened
+			changed = change(k, pod, k.start) || changed
 		}
 	}
-	return happened
+	return changed
 }
 
 func (k *Cluster) start(pod *corev1.Pod) {
@@ -171,10 +173,10 @@ func (k *Cluster) start(pod *corev1.Pod) {
 	pod.Status.Phase = corev1.PodRunning
 	pod.Status.PodIP = fmt.Sprintf("10.0.%d.%d", k.counter/250, k.counter%250)
 	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
-	k.sizes[pod.UID] = k.initialSize(pod)
+	k.startSizes[pod.UID] = k.initialSize(pod)
 	for _, container := range pod.Spec.Containers {
 		status := corev1.ContainerStatus{Name: container.Name}
-		if k.broken[container.Image] {
+		if k.brokenImages[container.Image] {
 			status.State.Waiting = &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}
 		} else {
 			status.State.Running = &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(k.now())}
@@ -202,19 +204,19 @@ func setCondition(k *Cluster, pod *corev1.Pod, conditionType corev1.PodCondition
 	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: conditionType, Status: status, Message: message, LastTransitionTime: metav1.NewTime(k.now())})
 }
 
-// evict weighs the PodDisruptionBudget, and deletes the pod.
+// evict deletes the pod if its PodDisruptionBudgets allow the eviction.
 func (k *Cluster) evict(key client.ObjectKey, eviction *policyv1.Eviction) error {
-	pod := one[*corev1.Pod](k, key.Name)
+	pod := getOrNil[*corev1.Pod](k, key.Name)
 	if pod == nil {
 		return apierrors.NewNotFound(corev1.Resource("pods"), key.Name)
 	}
-	for _, budget := range every[*policyv1.PodDisruptionBudget](k) {
+	for _, budget := range listOf[*policyv1.PodDisruptionBudget](k) {
 		selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 		if err != nil {
 			return err
 		}
 		ready := 0
-		for _, other := range every[*corev1.Pod](k) {
+		for _, other := range listOf[*corev1.Pod](k) {
 			if other.DeletionTimestamp == nil && isReady(other) && selector.Matches(labelsOf(other)) {
 				ready++
 			}

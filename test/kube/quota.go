@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// admit refuses the expansion of a claim that exceeds a ResourceQuota for storage, as the API server does also in a dry run.
+// admit rejects the expansion of a claim that exceeds a ResourceQuota for storage. Like the API server, it also does so in a dry run.
 func (k *Cluster) admit(current, next client.Object) error {
 	before, isClaim := current.(*corev1.PersistentVolumeClaim)
 	if !isClaim {
@@ -22,12 +22,12 @@ func (k *Cluster) admit(current, next client.Object) error {
 	requested := next.(*corev1.PersistentVolumeClaim).Spec.Resources.Requests.Storage().DeepCopy()
 	requested.Sub(*before.Spec.Resources.Requests.Storage())
 	used := resource.Quantity{}
-	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
+	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
 		used.Add(*claim.Spec.Resources.Requests.Storage())
 	}
 	total := used.DeepCopy()
 	total.Add(requested)
-	for _, quota := range every[*corev1.ResourceQuota](k) {
+	for _, quota := range listOf[*corev1.ResourceQuota](k) {
 		limit, isLimited := quota.Spec.Hard[corev1.ResourceRequestsStorage]
 		if isLimited && requested.Sign() > 0 && total.Cmp(limit) > 0 {
 			return apierrors.NewForbidden(corev1.Resource("persistentvolumeclaims"), before.Name, fmt.Errorf(

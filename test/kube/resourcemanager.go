@@ -31,30 +31,30 @@ const resourceManagerFinalizer = "resources.gardener.cloud/gardener-resource-man
 // resourceManager applies ManagedResources like gardener-resource-manager: if their generation is new or the operation
 // annotation requests it, but not if an applied object has changed.
 func (k *Cluster) resourceManager() bool {
-	happened := false
-	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
+	changed := false
+	for _, mr := range listOf[*resourcesv1alpha1.ManagedResource](k) {
 		isRequested := mr.Annotations[v1beta1constants.GardenerOperation] == v1beta1constants.GardenerOperationReconcile
 		switch {
 		case mr.DeletionTimestamp != nil:
-			happened = k.unapply(mr) || happened
+			changed = k.deleteApplied(mr) || changed
 		case isRequested || mr.Status.ObservedGeneration != mr.Generation:
-			happened = k.apply(mr) || happened
+			changed = k.apply(mr) || changed
 		}
 	}
-	return happened
+	return changed
 }
 
-// unapply deletes what was applied, and lets the ManagedResource go when all of it is gone.
-func (k *Cluster) unapply(mr *resourcesv1alpha1.ManagedResource) bool {
-	happened, left := false, false
+// deleteApplied deletes the applied objects. When all of them are gone, it removes the finalizer of the ManagedResource.
+func (k *Cluster) deleteApplied(mr *resourcesv1alpha1.ManagedResource) bool {
+	changed, left := false, false
 	for _, reference := range mr.Status.Resources {
 		if obj := k.referenced(reference); obj != nil && !ptr.Deref(mr.Spec.KeepObjects, false) {
 			left = true
-			happened = k.drop(obj) || happened
+			changed = k.deleteObject(obj) || changed
 		}
 	}
 	if left {
-		return happened
+		return changed
 	}
 	return change(k, mr, func(mr *resourcesv1alpha1.ManagedResource) {
 		controllerutil.RemoveFinalizer(mr, resourceManagerFinalizer)
@@ -87,7 +87,7 @@ func (k *Cluster) apply(mr *resourcesv1alpha1.ManagedResource) bool {
 		if obj := k.referenced(before); obj != nil && !slices.ContainsFunc(references, func(r resourcesv1alpha1.ObjectReference) bool {
 			return r.ObjectReference == before.ObjectReference
 		}) {
-			k.drop(obj)
+			k.deleteObject(obj)
 		}
 	}
 	return change(k, mr, func(mr *resourcesv1alpha1.ManagedResource) {
@@ -111,7 +111,7 @@ func setApplied(mr *resourcesv1alpha1.ManagedResource, k *Cluster, status garden
 // payloads caches decoded payloads by the name of their Secret, which identifies the content.
 var payloads sync.Map
 
-// payload are the objects of a ManagedResource, to be changed.
+// payload returns copies of the objects of a ManagedResource.
 func (k *Cluster) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 	var objects []client.Object
 	for _, obj := range k.decoded(mr) {
@@ -120,13 +120,13 @@ func (k *Cluster) payload(mr *resourcesv1alpha1.ManagedResource) []client.Object
 	return objects
 }
 
-// decoded are the objects of a ManagedResource. The caller must not change them.
+// decoded returns the cached objects of a ManagedResource. The caller must not modify them.
 func (k *Cluster) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object {
 	var objects []client.Object
 	for _, reference := range mr.Spec.SecretRefs {
 		known, found := payloads.Load(reference.Name)
 		if !found {
-			secret := one[*corev1.Secret](k, reference.Name)
+			secret := getOrNil[*corev1.Secret](k, reference.Name)
 			if secret == nil {
 				continue
 			}
@@ -142,8 +142,8 @@ func (k *Cluster) decoded(mr *resourcesv1alpha1.ManagedResource) []client.Object
 	return objects
 }
 
-// applyOne replaces an object by what it is to be. Of a StatefulSet it keeps the claim templates of the live one, and the API
-// server refuses other changes of fields that cannot be changed.
+// applyOne creates or replaces an object. It keeps the volumeClaimTemplates of a live StatefulSet. It rejects a change of the
+// other immutable fields, like the API server.
 func (k *Cluster) applyOne(obj client.Object) error {
 	const managedBy = "resources.gardener.cloud/managed-by"
 	labels := maps.Clone(obj.GetLabels())

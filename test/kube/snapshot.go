@@ -24,8 +24,9 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// accidents are what differs between two runs that come to the same: identities, times, addresses, and names made of them.
-var accidents = []struct {
+// nondeterministic are the values that differ between two runs with the same result: UIDs, times, addresses, and names that
+// contain them.
+var nondeterministic = []struct {
 	pattern *regexp.Regexp
 	name    string
 }{
@@ -40,16 +41,16 @@ var accidents = []struct {
 	{regexp.MustCompile(`(Full-\d{8}-\d{8})-\d+\.gz`), "$1-<time>.gz"},
 }
 
-// dropped are the fields that say nothing about what a run came to.
-var dropped = [][]string{
+// ignoredFields are the fields that do not belong to the result of a run.
+var ignoredFields = [][]string{
 	{"metadata", "resourceVersion"}, {"metadata", "uid"}, {"metadata", "creationTimestamp"}, {"metadata", "generation"}, {"metadata", "managedFields"},
 	{"metadata", "deletionGracePeriodSeconds"}, {"status", "lastOperation", "runID"},
 }
 
-// certificateLabels are labels of issued Secrets that hold times and checksums.
+// certificateLabels are the labels of issued Secrets that contain times and checksums.
 var certificateLabels = []string{"checksum-of-config", "checksum-of-signing-ca", "issued-at-time", "valid-until-time", "last-rotation-initiation-time"}
 
-// Snapshot is the final state of all objects without nondeterministic parts: a line for each object, sorted.
+// Snapshot returns the state of all objects, members and the store without nondeterministic values. Each object is one line.
 func (k *Cluster) Snapshot() []string {
 	var objects []client.Object
 	for _, kind := range k.api.objects {
@@ -68,9 +69,9 @@ func (k *Cluster) Snapshot() []string {
 	return lines
 }
 
-// SnapshotOf is what is in objects of one namespace, without accidents: a line for each, sorted.
+// SnapshotOf returns the objects of one namespace without nondeterministic values. Each object is one line. The lines are sorted.
 func SnapshotOf(scheme *runtime.Scheme, objects []client.Object) []string {
-	names := accidentalNames(objects)
+	names := generatedNames(objects)
 	var lines []string
 	for _, obj := range objects {
 		if isGarbage(obj, objects) {
@@ -80,8 +81,8 @@ func SnapshotOf(scheme *runtime.Scheme, objects []client.Object) []string {
 		if err != nil {
 			panic(err)
 		}
-		line := names.Replace(fmt.Sprintf("%s %s", kind.Kind, normal(kind.Kind, obj)))
-		for _, accident := range accidents {
+		line := names.Replace(fmt.Sprintf("%s %s", kind.Kind, encodeNormalized(kind.Kind, obj)))
+		for _, accident := range nondeterministic {
 			line = accident.pattern.ReplaceAllString(line, accident.name)
 		}
 		lines = append(lines, line)
@@ -90,8 +91,8 @@ func SnapshotOf(scheme *runtime.Scheme, objects []client.Object) []string {
 	return lines
 }
 
-// accidentalNames are names of namespaces, of issued Secrets, and of revisions.
-func accidentalNames(objects []client.Object) *strings.Replacer {
+// generatedNames returns a replacer for the generated names of namespaces, issued Secrets and revisions.
+func generatedNames(objects []client.Object) *strings.Replacer {
 	names := map[string]string{}
 	for _, obj := range objects {
 		switch obj := obj.(type) {
@@ -106,7 +107,7 @@ func accidentalNames(objects []client.Object) *strings.Replacer {
 		}
 	}
 	delete(names, "")
-	// A name may be the beginning of another one.
+	// A name may be a prefix of another name.
 	longestFirst := slices.SortedFunc(maps.Keys(names), func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	var pairs []string
 	for _, name := range longestFirst {
@@ -115,7 +116,7 @@ func accidentalNames(objects []client.Object) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// isGarbage is true for payloads that no ManagedResource names. The resource manager collects them in time.
+// isGarbage returns true for a payload Secret that no ManagedResource references. gardener-resource-manager deletes it later.
 func isGarbage(obj client.Object, objects []client.Object) bool {
 	if !strings.HasPrefix(obj.GetName(), "managedresource-") {
 		return false
@@ -129,18 +130,18 @@ func isGarbage(obj client.Object, objects []client.Object) bool {
 	return true
 }
 
-func normal(kind string, obj client.Object) string {
+func encodeNormalized(kind string, obj client.Object) string {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
 	if err != nil {
 		panic(err)
 	}
-	for _, path := range dropped {
+	for _, path := range ignoredFields {
 		unstructured.RemoveNestedField(content, path...)
 	}
 	if kind == "Secret" {
 		unstructured.RemoveNestedField(content, "data")
 	}
-	// It has the times of past repairs: what an operator left unfinished is repaired by the next one.
+	// The annotation contains the times of past repairs. Their number depends on when the operator was killed.
 	unstructured.RemoveNestedField(content, "metadata", "annotations", druidv1alpha1.ManagedResourceAnnotationRepairs)
 	if kind != "Etcd" {
 		unstructured.RemoveNestedField(content, "status", "observedGeneration")
@@ -155,7 +156,7 @@ func normal(kind string, obj client.Object) string {
 	return string(encoded)
 }
 
-// Differences are the lines that one snapshot has and the other has not. Empty: they are the same.
+// Differences returns the lines that only one of two snapshots contains. It returns nil if the snapshots are equal.
 func Differences(want, got []string) []string {
 	var differences []string
 	for _, line := range want {
@@ -171,10 +172,10 @@ func Differences(want, got []string) []string {
 	return differences
 }
 
-// Claims are the identities of the volume claims by name.
+// Claims returns the UIDs of the PersistentVolumeClaims by name.
 func (k *Cluster) Claims() map[string]string {
 	claims := map[string]string{}
-	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
+	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
 		claims[claim.Name] = string(claim.UID)
 	}
 	return claims

@@ -19,37 +19,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// kubeletFinalizer stands for the time that a kubelet needs to stop a pod.
+// kubeletFinalizer simulates the time that the kubelet needs to stop a pod.
 const kubeletFinalizer = "example.com/kubelet"
 
-// statefulSetController makes and removes pods all at once (Parallel), and replaces none by itself (OnDelete).
+// statefulSetController creates and deletes all pods in parallel (podManagementPolicy Parallel). It does not replace pods when the
+// template changes (updateStrategy OnDelete).
 func (k *Cluster) statefulSetController() bool {
-	happened := false
-	for _, statefulSet := range every[*appsv1.StatefulSet](k) {
+	changed := false
+	for _, statefulSet := range listOf[*appsv1.StatefulSet](k) {
 		if statefulSet.DeletionTimestamp == nil {
-			happened = k.control(statefulSet) || happened
+			changed = k.reconcileStatefulSet(statefulSet) || changed
 		}
 	}
-	return happened
+	return changed
 }
 
-func (k *Cluster) control(statefulSet *appsv1.StatefulSet) bool {
+func (k *Cluster) reconcileStatefulSet(statefulSet *appsv1.StatefulSet) bool {
 	revision := statefulSet.Status.UpdateRevision
 	if statefulSet.Status.ObservedGeneration != statefulSet.Generation {
 		revision = RevisionOf(statefulSet)
 	}
 	replicas := int(ptr.Deref(statefulSet.Spec.Replicas, 1))
-	happened := false
+	changed := false
 	var live, ready, updated int32
 	for _, pod := range k.podsOf(statefulSet) {
 		switch {
 		case metav1.GetControllerOf(pod) == nil:
-			happened = change(k, pod, func(pod *corev1.Pod) {
+			changed = change(k, pod, func(pod *corev1.Pod) {
 				pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(statefulSet, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
-			}) || happened
+			}) || changed
 		case ordinalOf(pod) >= replicas:
 			k.checkStop(pod)
-			happened = k.drop(pod) || happened
+			changed = k.deleteObject(pod) || changed
 		}
 		live++
 		if isReady(pod) {
@@ -60,32 +61,32 @@ func (k *Cluster) control(statefulSet *appsv1.StatefulSet) bool {
 		}
 	}
 	for ordinal := range replicas {
-		if one[*corev1.Pod](k, fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)) == nil {
-			happened = k.makePod(statefulSet, ordinal, revision) || happened
+		if getOrNil[*corev1.Pod](k, fmt.Sprintf("%s-%d", statefulSet.Name, ordinal)) == nil {
+			changed = k.createPod(statefulSet, ordinal, revision) || changed
 		}
 	}
 	status := appsv1.StatefulSetStatus{
 		ObservedGeneration: statefulSet.Generation, UpdateRevision: revision, Replicas: live, ReadyReplicas: ready, UpdatedReplicas: updated,
 	}
 	if equality.Semantic.DeepEqual(statefulSet.Status, status) {
-		return happened
+		return changed
 	}
-	return change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Status = status }) || happened
+	return change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Status = status }) || changed
 }
 
-// podsOf are the pods that a StatefulSet owns or would adopt.
+// podsOf returns the pods that the StatefulSet owns or would adopt.
 func (k *Cluster) podsOf(statefulSet *appsv1.StatefulSet) []*corev1.Pod {
 	selector, err := metav1.LabelSelectorAsSelector(statefulSet.Spec.Selector)
 	if err != nil {
 		panic(err)
 	}
-	return slices.DeleteFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool {
+	return slices.DeleteFunc(listOf[*corev1.Pod](k), func(pod *corev1.Pod) bool {
 		owner := metav1.GetControllerOf(pod)
 		return owner != nil && owner.UID != statefulSet.UID || !selector.Matches(labelsOf(pod))
 	})
 }
 
-func (k *Cluster) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision string) bool {
+func (k *Cluster) createPod(statefulSet *appsv1.StatefulSet, ordinal int, revision string) bool {
 	pod := &corev1.Pod{}
 	statefulSet.Spec.Template.ObjectMeta.DeepCopyInto(&pod.ObjectMeta)
 	statefulSet.Spec.Template.Spec.DeepCopyInto(&pod.Spec)
@@ -97,14 +98,14 @@ func (k *Cluster) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision
 	for i := range statefulSet.Spec.VolumeClaimTemplates {
 		claim := statefulSet.Spec.VolumeClaimTemplates[i].DeepCopy()
 		name := fmt.Sprintf("%s-%s-%d", claim.Name, statefulSet.Name, ordinal)
-		if existing := one[*corev1.PersistentVolumeClaim](k, name); existing == nil {
+		if existing := getOrNil[*corev1.PersistentVolumeClaim](k, name); existing == nil {
 			claim.Namespace, claim.Name, claim.Finalizers = statefulSet.Namespace, name, []string{"kubernetes.io/pvc-protection"}
 			claim.Labels = maps.Clone(statefulSet.Spec.Selector.MatchLabels)
 			if err := k.api.create(claim, false); err != nil {
 				return false
 			}
 		} else if existing.DeletionTimestamp != nil {
-			return false // made when the old one is gone
+			return false // the claim is created when the old claim is gone
 		}
 		pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: statefulSet.Spec.VolumeClaimTemplates[i].Name, VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
@@ -113,35 +114,35 @@ func (k *Cluster) makePod(statefulSet *appsv1.StatefulSet, ordinal int, revision
 	if err := k.api.create(pod, false); err != nil {
 		return false
 	}
-	k.PodsMade++
+	k.PodsCreated++
 	return true
 }
 
-// garbageCollector orphans the pods of StatefulSets that are deleted without them, and deletes what has lost its owner.
+// garbageCollector orphans the pods of StatefulSets with the finalizer orphan, and deletes pods whose owner does not exist.
 func (k *Cluster) garbageCollector() bool {
-	happened := false
-	for _, statefulSet := range every[*appsv1.StatefulSet](k) {
+	changed := false
+	for _, statefulSet := range listOf[*appsv1.StatefulSet](k) {
 		if statefulSet.DeletionTimestamp == nil || !controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
 			continue
 		}
 		for _, pod := range k.podsOf(statefulSet) {
 			change(k, pod, func(pod *corev1.Pod) { pod.OwnerReferences = nil })
 		}
-		happened = change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Finalizers = nil }) || happened
+		changed = change(k, statefulSet, func(statefulSet *appsv1.StatefulSet) { statefulSet.Finalizers = nil }) || changed
 	}
-	for _, pod := range every[*corev1.Pod](k) {
+	for _, pod := range listOf[*corev1.Pod](k) {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil {
 			continue
 		}
-		if statefulSet := one[*appsv1.StatefulSet](k, owner.Name); statefulSet == nil || statefulSet.UID != owner.UID {
-			happened = k.drop(pod) || happened
+		if statefulSet := getOrNil[*appsv1.StatefulSet](k, owner.Name); statefulSet == nil || statefulSet.UID != owner.UID {
+			changed = k.deleteObject(pod) || changed
 		}
 	}
-	return happened
+	return changed
 }
 
-// RevisionOf names what pods of a StatefulSet are made from.
+// RevisionOf returns the name of the revision of the pod template of a StatefulSet.
 func RevisionOf(statefulSet *appsv1.StatefulSet) string {
 	encoded, err := json.Marshal(statefulSet.Spec.Template)
 	if err != nil {

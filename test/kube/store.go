@@ -20,28 +20,28 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
 )
 
-// store is the backup store of the cluster. Each store that a spec names is this one.
+// store is the only backup store of the cluster. All stores in a spec refer to it.
 type store struct {
-	// full is the newest full snapshot, which is never changed in place. Nil: the store is empty.
+	// full is the newest full snapshot. It is never modified in place. Nil: the store is empty.
 	full *sidecar.Snapshot
 	// unreachable is true while sidecars and Jobs cannot use the store.
 	unreachable bool
 }
 
-// SetStoreReachable sets whether sidecars and Jobs can use the backup store. Default true. False simulates expired
-// credentials.
+// SetStoreReachable sets whether sidecars and Jobs can use the backup store. The default is true. False simulates
+// expired credentials.
 func (k *Cluster) SetStoreReachable(reachable bool) { k.store.unreachable = !reachable }
 
-// restorable is true when a member can be restored from the store.
+// restorable returns true if a member can be restored from the store.
 func (s store) restorable() bool { return s.full != nil && !s.unreachable }
 
 // takeSnapshot stores a full snapshot of the cluster.
 func (k *Cluster) takeSnapshot() error {
 	switch {
 	case k.store.unreachable:
-		return fmt.Errorf("%w: the store cannot be reached", sidecar.ErrRefused)
+		return fmt.Errorf("%w: the store is unreachable", sidecar.ErrRefused)
 	case k.etcd.Leader() == 0:
-		return fmt.Errorf("%w: no member leads", sidecar.ErrRefused)
+		return fmt.Errorf("%w: there is no leader", sidecar.ErrRefused)
 	}
 	revision := k.etcd.Revision()
 	k.store.full = &sidecar.Snapshot{
@@ -50,28 +50,28 @@ func (k *Cluster) takeSnapshot() error {
 	return nil
 }
 
-// takeFirstSnapshot lets the sidecar of the leader store the first full snapshot.
+// takeFirstSnapshot simulates the sidecar of the leader, which stores the first full snapshot.
 func (k *Cluster) takeFirstSnapshot() {
 	for _, member := range k.etcd.Members() {
-		if pod := one[*corev1.Pod](k, member.Name); k.store.full == nil && member.ID == k.etcd.Leader() && k.alive(pod, &member) && usesStore(pod) {
-			_ = k.takeSnapshot() // it retries
+		if pod := getOrNil[*corev1.Pod](k, member.Name); k.store.full == nil && member.ID == k.etcd.Leader() && k.hasMember(pod, &member) && usesStore(pod) {
+			_ = k.takeSnapshot() // the next tick retries
 		}
 	}
 }
 
-// restores is true if the sidecar in the pod restores from the store. The volume is then empty, the configured cluster size is 1, and
-// the cluster has no quorum. A sidecar whose lease contains a member ID does not restore. It waits for the cluster of that member.
-func (k *Cluster) restores(pod *corev1.Pod, volume string) bool {
-	lease := one[*coordinationv1.Lease](k, pod.Name)
-	return len(k.etcd.Members()) > 0 && k.etcd.Leader() == 0 && k.data[volume] == 0 && k.sizes[pod.UID] == 1 && usesStore(pod) &&
+// shouldRestore returns true if the sidecar in the pod restores from the store. The conditions are an empty volume, cluster size 1, and
+// a cluster without a quorum. A sidecar whose lease contains a member ID does not restore. It waits for the cluster of that member.
+func (k *Cluster) shouldRestore(pod *corev1.Pod, volume string) bool {
+	lease := getOrNil[*coordinationv1.Lease](k, pod.Name)
+	return len(k.etcd.Members()) > 0 && k.etcd.Leader() == 0 && k.memberIDs[volume] == 0 && k.startSizes[pod.UID] == 1 && usesStore(pod) &&
 		k.store.restorable() && lease != nil && ptr.Deref(lease.Spec.HolderIdentity, "") == ""
 }
 
-// restore replaces the cluster by a cluster with one member, at the revision of the newest full snapshot.
+// restore replaces the cluster with a single-member cluster at the revision of the newest full snapshot.
 func (k *Cluster) restore(pod *corev1.Pod, volume string) {
-	for _, claim := range every[*corev1.PersistentVolumeClaim](k) {
-		if k.data[claim.Spec.VolumeName] != 0 {
-			k.reportViolation("member %s is restored while claim %s holds data of the cluster that it replaces", pod.Name, claim.Name)
+	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
+		if k.memberIDs[claim.Spec.VolumeName] != 0 {
+			k.reportViolation("member %s is restored while claim %s contains data of the replaced cluster", pod.Name, claim.Name)
 		}
 	}
 	k.etcd = fake.NewCluster(k.etcd.ID + 1)
@@ -83,7 +83,7 @@ func (k *Cluster) restore(pod *corev1.Pod, volume string) {
 	}
 }
 
-// checkStop checks that a pod of a healthy cluster is stopped only if the store holds every revision.
+// checkStop checks that the store contains every revision before a pod of a healthy cluster is stopped.
 func (k *Cluster) checkStop(pod *corev1.Pod) {
 	etcd := k.EtcdObject()
 	if etcd == nil || etcd.DeletionTimestamp != nil || metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation) {
@@ -94,18 +94,18 @@ func (k *Cluster) checkStop(pod *corev1.Pod) {
 	}
 }
 
-// checkStored checks that the newest full snapshot holds every revision.
+// checkStored checks that the newest full snapshot contains every revision.
 func (k *Cluster) checkStored(what string) {
 	stored := int64(0)
 	if k.store.full != nil {
 		stored = k.store.full.LastRevision
 	}
 	if revision := k.etcd.Revision(); stored < revision {
-		k.reportViolationOnce("%s at revision %d, and the newest full snapshot holds revision %d", what, revision, stored)
+		k.reportViolationOnce("%s at revision %d, and the newest full snapshot has revision %d", what, revision, stored)
 	}
 }
 
-// Sidecars connects to the sidecars of the members. onWrite is called around each snapshot; nil: it is not.
+// Sidecars returns clients of the sidecars that call onWrite before and after each snapshot. If onWrite is nil, they call nothing.
 func (k *Cluster) Sidecars(onWrite func(Write)) sidecar.Connector {
 	return sidecarConnector{connector{cluster: k, onWrite: onWrite}}
 }
@@ -118,18 +118,18 @@ func (s sidecarConnector) Connect(target sidecar.Target) (sidecar.Client, error)
 	return sidecarClient{connector: s.connector, ip: host}, err
 }
 
-// sidecarClient is a client of the sidecar in the pod with an IP.
+// sidecarClient is a client of the sidecar in the pod with the IP.
 type sidecarClient struct {
-	sidecar.Client // nil: other calls panic
+	sidecar.Client // nil: unsupported methods panic
 
 	connector connector
 	ip        string
 }
 
-// request calls respond if the sidecar runs.
+// request calls respond if the sidecar runs. Otherwise it returns ErrUnreachable.
 func (c sidecarClient) request(respond func(*Cluster) error) error {
 	k := c.connector.cluster
-	if !slices.ContainsFunc(every[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Status.PodIP == c.ip && runs(pod) }) {
+	if !slices.ContainsFunc(listOf[*corev1.Pod](k), func(pod *corev1.Pod) bool { return pod.Status.PodIP == c.ip && isRunning(pod) }) {
 		return fmt.Errorf("%w: connection refused", sidecar.ErrUnreachable)
 	}
 	return respond(k)
@@ -153,7 +153,7 @@ func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, er
 func (c sidecarClient) LatestSnapshots(context.Context) (latest sidecar.LatestSnapshots, err error) {
 	err = c.request(func(k *Cluster) error {
 		if k.store.unreachable {
-			return fmt.Errorf("%w: the store cannot be reached", sidecar.ErrRefused)
+			return fmt.Errorf("%w: the store is unreachable", sidecar.ErrRefused)
 		}
 		latest.Full = k.store.full
 		return nil

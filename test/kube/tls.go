@@ -18,30 +18,30 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// endpoint is a client or server with TLS and the PEM content of its mounted Secrets. Empty: it has none.
+// endpoint is a TLS client or server with the PEM content of its Secrets. An empty value means that it has no such Secret.
 type endpoint struct {
 	name string
-	// clientCA and peerCA are the bundles of CAs that they trust.
+	// clientCA and peerCA are the CA bundles that the endpoint trusts.
 	clientCA, peerCA string
-	// server, client and peer are the certificates that they present.
+	// server, client and peer are the certificates that the endpoint presents.
 	server, client, peer string
 }
 
-// checkTLS verifies that all endpoints accept the certificates of each other: running pods, the next pod, and
-// applications. Until a rotation removes the old CA, the rendered Secrets contain every CA that a pod trusts.
+// checkTLS verifies that all endpoints trust the certificates of each other. The endpoints are the running pods, the next
+// pod, and an application. Until a rotation removes the old CA, the rendered Secrets contain every CA that a pod trusts.
 func (k *Cluster) checkTLS() {
-	if k.trusted == k.api.version {
+	if k.checkedTLS == k.api.version {
 		return
 	}
-	k.trusted = k.api.version
+	k.checkedTLS = k.api.version
 	var pods []endpoint
-	for _, pod := range every[*corev1.Pod](k) {
+	for _, pod := range listOf[*corev1.Pod](k) {
 		if pod.DeletionTimestamp == nil {
 			pods = append(pods, k.endpointOf(pod.Name, pod.Spec))
 		}
 	}
 	endpoints := slices.Clone(pods)
-	for _, mr := range every[*resourcesv1alpha1.ManagedResource](k) {
+	for _, mr := range listOf[*resourcesv1alpha1.ManagedResource](k) {
 		for _, obj := range k.decoded(mr) {
 			statefulSet, is := obj.(*appsv1.StatefulSet)
 			if !is {
@@ -55,7 +55,7 @@ func (k *Cluster) checkTLS() {
 			}
 		}
 	}
-	if connection := one[*corev1.Secret](k, k.Etcd.Name+"-connection"); connection != nil {
+	if connection := getOrNil[*corev1.Secret](k, k.Etcd.Name+"-connection"); connection != nil {
 		endpoints = append(endpoints, endpoint{name: "an application", clientCA: string(connection.Data["ca.crt"]), client: string(connection.Data["tls.crt"])})
 	}
 	for _, a := range endpoints {
@@ -86,7 +86,7 @@ func (k *Cluster) checkRendered(rendered endpoint, pods []endpoint) {
 	}
 }
 
-// party is who runs with a pod template. Secrets that the operator has not issued are their author's business.
+// endpointOf returns the endpoint that runs with a pod spec. It ignores Secrets that the operator has not issued.
 func (k *Cluster) endpointOf(name string, spec corev1.PodSpec) endpoint {
 	p := endpoint{name: name}
 	for volume, data := range map[string]*string{
@@ -96,7 +96,7 @@ func (k *Cluster) endpointOf(name string, spec corev1.PodSpec) endpoint {
 			if mounted.Name != volume || mounted.Secret == nil {
 				continue
 			}
-			if secret := one[*corev1.Secret](k, mounted.Secret.SecretName); secret != nil && secret.Labels["managed-by"] == "secrets-manager" {
+			if secret := getOrNil[*corev1.Secret](k, mounted.Secret.SecretName); secret != nil && secret.Labels["managed-by"] == "secrets-manager" {
 				*data = string(secret.Data["bundle.crt"]) + string(secret.Data["tls.crt"])
 			}
 		}
@@ -107,7 +107,7 @@ func (k *Cluster) endpointOf(name string, spec corev1.PodSpec) endpoint {
 // signatures caches verified signatures by bundle and certificate.
 var signatures sync.Map
 
-// isSigned says whether a certificate is signed by a CA of a bundle. When it is valid is not asked.
+// isSigned returns true if a CA of the bundle has signed the certificate. It does not check the validity period.
 func isSigned(bundle, certificate string) bool {
 	known, found := signatures.Load(bundle + certificate)
 	if found {

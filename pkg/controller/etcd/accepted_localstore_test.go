@@ -126,11 +126,11 @@ var _ = Describe("A store that the operator used before and now refuses", func()
 
 	DescribeTable("stays in use, and certificates are renewed", func(replicas int32, option func(*druidv1alpha1.Etcd), folder, why string, prepare func()) {
 		start(replicas, append(srv, backupstore.DefaultHostPath), nil, option)
-		made := k.PodsMade
+		made := k.PodsCreated
 		prepare()
 		o.run()
 		Expect(condition("Progressing")).To(And(HavePrefix("False InvalidSpec"), ContainSubstring(why)))
-		Expect(k.PodsMade).To(Equal(made), "no pod is restarted")
+		Expect(k.PodsCreated).To(Equal(made), "no pod is restarted")
 
 		before := servers()
 		age()

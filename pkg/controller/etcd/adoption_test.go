@@ -46,7 +46,7 @@ func etcdDruidCluster(replicas int32) func(*kube.Cluster) {
 		etcd.Status = etcdDruid.Status()
 		must(c.Status().Update(ctx, etcd))
 		for k.Tick() {
-			Expect(k.PodsMade).To(BeNumerically("<=", replicas))
+			Expect(k.PodsCreated).To(BeNumerically("<=", replicas))
 		}
 	}
 }
@@ -64,7 +64,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 
 		By("changing nothing before the annotation requests it")
 		startOperator(k, nil).run()
-		Expect(k.PodsMade).To(Equal(replicas))
+		Expect(k.PodsCreated).To(Equal(replicas))
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed())
 		Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "OperationAnnotationMissing"))))
 

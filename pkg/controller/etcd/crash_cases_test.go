@@ -108,10 +108,10 @@ func must(err error) {
 
 // succeeded expects a cluster with the given number of voting members, and an operation that succeeded. It also expects the given
 // number of pods to have been created since the cluster began. Each needless replacement of a pod restarts a member.
-func succeeded(members, podsMade int) func(*kube.Cluster) {
+func succeeded(members, podsCreated int) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		Expect(k.PodsMade).To(Equal(podsMade), "pods made")
+		Expect(k.PodsCreated).To(Equal(podsCreated), "created pods")
 		etcd := k.EtcdObject()
 		Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", etcd.Status)
 		Expect(etcd.Status.ReadyReplicas).To(BeEquivalentTo(members))
@@ -175,7 +175,7 @@ func yearsPass(k *kube.Cluster) {
 
 func hasNewCertificates(k *kube.Cluster) {
 	GinkgoHelper()
-	Expect(k.PodsMade).To(Equal(7), "pods made")
+	Expect(k.PodsCreated).To(Equal(7), "created pods")
 	Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("spec.replicas"))))
 	pods := &corev1.PodList{}
 	must(k.Client(nil).List(context.Background(), pods))
@@ -209,10 +209,10 @@ func moveStore(k *kube.Cluster) {
 	update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Container = new("other") })(k)
 }
 
-func hasMoved(members, podsMade int) func(*kube.Cluster) {
+func hasMoved(members, podsCreated int) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		succeeded(members, podsMade)(k)
+		succeeded(members, podsCreated)(k)
 		for _, name := range []string{"-full-snap", "-delta-snap"} {
 			lease := &coordinationv1.Lease{}
 			must(k.Client(nil).Get(context.Background(), client.ObjectKey{Namespace: k.Etcd.Namespace, Name: k.Etcd.Name + name}, lease))

@@ -49,7 +49,7 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			then: func(k *kube.Cluster) {
 				Expect(k.EtcdObject()).To(BeNil())
 				Expect(k.Claims()).To(BeEmpty())
-				Expect(k.PodsMade).To(Equal(1), "pods made")
+				Expect(k.PodsCreated).To(Equal(1), "created pods")
 			},
 		}),
 		Entry("after a crash during a restore verification, and during the restore of a cluster with data of one member", crashCase{
@@ -129,24 +129,24 @@ func hibernatesWithSnapshot(k *kube.Cluster) {
 }
 
 // isRestored expects a cluster of three members with the revision of the store, and as many pods and Jobs to have been made in all.
-func isRestored(podsMade, jobsMade int) func(*kube.Cluster) {
+func isRestored(podsCreated, jobsCreated int) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		succeeded(3, podsMade)(k)
-		Expect(k.JobsMade).To(Equal(jobsMade), "Jobs made")
+		succeeded(3, podsCreated)(k)
+		Expect(k.JobsCreated).To(Equal(jobsCreated), "created Jobs")
 		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
 		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc2), "it is another cluster")
 		Expect(k.EtcdCluster().Revision()).To(BeEquivalentTo(1), "it holds what the store holds")
 	}
 }
 
-// ignoresRestore expects a restore verification that has failed and was reported, and no other change. jobsMade is the number of
+// ignoresRestore expects a restore verification that has failed and was reported, and no other change. jobsCreated is the number of
 // verifications.
-func ignoresRestore(jobsMade int) func(*kube.Cluster) {
+func ignoresRestore(jobsCreated int) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		Expect(k.JobsMade).To(Equal(jobsMade), "Jobs made")
-		Expect(k.PodsMade).To(Equal(6), "pods made")
+		Expect(k.JobsCreated).To(Equal(jobsCreated), "created Jobs")
+		Expect(k.PodsCreated).To(Equal(6), "created pods")
 		job := find(k, k.Etcd.Name+"-rehearsal", &batchv1.Job{})
 		Expect(job.Status.Conditions).To(ConsistOf(HaveField("Type", batchv1.JobFailed)))
 		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", "failed"))
@@ -160,7 +160,7 @@ func ignoresRestore(jobsMade int) func(*kube.Cluster) {
 // part of the generation to be rolled out. When the quota is raised, the other volumes are expanded, too.
 func hasRejectedExpansions(k *kube.Cluster) {
 	GinkgoHelper()
-	Expect(k.PodsMade).To(Equal(7), "pods made")
+	Expect(k.PodsCreated).To(Equal(7), "created pods")
 	Expect(requestsOf(k)).To(Equal([]string{"32Gi", "16Gi", "16Gi"}))
 	Expect(templateRequestOf(k)).To(Equal("16Gi"))
 	Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", And(

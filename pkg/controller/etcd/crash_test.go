@@ -132,7 +132,7 @@ func killedEverywhere(s crashCase) {
 
 // reportCounts adds the counts of a case to the report, so that they can be compared between versions of the operator.
 func reportCounts(k *kube.Cluster, writes, runs int) {
-	AddReportEntry("Counts", fmt.Sprintf("PodsMade %d, JobsMade %d, writes %d, runs %d", k.PodsMade, k.JobsMade, writes, runs), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry("Counts", fmt.Sprintf("PodsCreated %d, JobsCreated %d, writes %d, runs %d", k.PodsCreated, k.JobsCreated, writes, runs), ReportEntryVisibilityFailureOrVerbose)
 }
 
 // absence is the time without an operator after a kill: longer than one second, the resolution of many recorded times.
@@ -147,11 +147,11 @@ func (s crashCase) takeOver(m crashPoint, undisturbed *kube.Cluster, want []stri
 	for _, violation := range k.Violations {
 		differences = append(differences, "  ! "+violation)
 	}
-	if k.PodsMade > undisturbed.PodsMade {
-		differences = append(differences, fmt.Sprintf("  ! %d pods were made instead of %d", k.PodsMade, undisturbed.PodsMade))
+	if k.PodsCreated > undisturbed.PodsCreated {
+		differences = append(differences, fmt.Sprintf("  ! %d pods were created instead of %d", k.PodsCreated, undisturbed.PodsCreated))
 	}
-	if k.JobsMade > undisturbed.JobsMade+s.repeatedJobs {
-		differences = append(differences, fmt.Sprintf("  ! %d Jobs were made instead of %d", k.JobsMade, undisturbed.JobsMade))
+	if k.JobsCreated > undisturbed.JobsCreated+s.repeatedJobs {
+		differences = append(differences, fmt.Sprintf("  ! %d Jobs were created instead of %d", k.JobsCreated, undisturbed.JobsCreated))
 	}
 	if len(differences) == 0 {
 		return ""

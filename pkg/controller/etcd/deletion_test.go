@@ -65,14 +65,14 @@ var _ = Describe("A deletion", func() {
 
 	It("ends where the StatefulSet has lost its owner reference", func() {
 		k := reconciledCluster(3, plaintext)
-		made := k.PodsMade
+		made := k.PodsCreated
 		set := &appsv1.StatefulSet{}
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main"}, set)).To(Succeed())
 		set.OwnerReferences = nil
 		Expect(k.Client(nil).Update(ctx, set)).To(Succeed())
 		deleteEtcd(k)
 		o := reconcile(k)
-		Expect(k.PodsMade).To(Equal(made), "no pod is created again")
+		Expect(k.PodsCreated).To(Equal(made), "no pod is created again")
 		Expect(k.EtcdObject()).To(BeNil())
 		Expect(k.Client(nil).Get(ctx, client.ObjectKeyFromObject(set), set)).NotTo(Succeed())
 		Expect(o.events).To(ContainElement(ContainSubstring("StatefulSet main")))

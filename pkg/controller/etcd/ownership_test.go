@@ -47,7 +47,7 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 		Expect(status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Reason", "InvalidSpec"))))
 		Expect(o.due).NotTo(BeZero(), "no watch reports that the object is gone")
 		Expect(c.Get(ctx, client.ObjectKey{Namespace: k.Etcd.Namespace, Name: "druid-main"}, &resourcesv1alpha1.ManagedResource{})).NotTo(Succeed(), "gardener-resource-manager would apply it")
-		Expect(k.PodsMade).To(BeZero())
+		Expect(k.PodsCreated).To(BeZero())
 		Expect(read(ctx, k, obj)).To(Equal(before))
 
 		deleteEtcd(k)
@@ -97,7 +97,7 @@ var _ = Describe("An object of others with a name that the Etcd needs", func() {
 		update(withStore)(k)
 		startOperator(k, nil).run()
 		Expect(k.EtcdObject().Status.LastErrors).To(ConsistOf(HaveField("Description", ContainSubstring("Lease main-full-snap in namespace"))))
-		Expect(k.PodsMade).To(Equal(1))
+		Expect(k.PodsCreated).To(Equal(1))
 		Expect(k.Client(nil).Delete(ctx, lease)).To(Succeed())
 		startOperator(k, nil).run()
 		Expect(k.EtcdObject().Status.LastErrors).To(BeEmpty())

@@ -46,7 +46,7 @@ var _ = Describe("The record of the operator", func() {
 		o = startOperator(k, nil)
 		create(3, plaintext)(k)
 		o.run()
-		Expect(k.PodsMade).To(Equal(4), "the first of them twice")
+		Expect(k.PodsCreated).To(Equal(4), "the first of them twice")
 	})
 
 	It("is the only one in addition to that of the store, and replaces the annotations of an operator without a version of it", func() {
@@ -64,7 +64,7 @@ var _ = Describe("The record of the operator", func() {
 		o.run()
 		Expect(own(read())).To(ConsistOf("state"))
 		Expect(fixture.Record(read())).To(Equal(recorded))
-		Expect(k.PodsMade).To(Equal(4))
+		Expect(k.PodsCreated).To(Equal(4))
 	})
 
 	DescribeTable("is never guessed", func(text, message string, isRequested bool) {
@@ -84,7 +84,7 @@ var _ = Describe("The record of the operator", func() {
 			HaveField("Type", BeEquivalentTo("Progressing")), HaveField("Status", BeEquivalentTo("True")), HaveField("Message", ContainSubstring(message)))))
 		Expect(o.due).NotTo(BeZero(), "it is read again")
 		Expect(read().Annotations[prefix+"state"]).To(Equal(text))
-		Expect(k.PodsMade).To(Equal(4))
+		Expect(k.PodsCreated).To(Equal(4))
 	},
 		Entry("if it cannot be read", `{"version":1,`, "cannot be read", true),
 		Entry("if it cannot be read, and no annotation requests a reconciliation", `{"version":1,`, "cannot be read", false),

@@ -77,8 +77,8 @@ var _ = Describe("A new leader whose caches are stale at first", func() {
 			for i := range runs {
 				k := takesOver(runs[i], runs[max(0, i-4)], kinds...)
 				found := append(slices.Clone(k.Violations), kube.Differences(want, k.Snapshot())...)
-				if k.PodsMade > undisturbed.PodsMade {
-					found = append(found, fmt.Sprintf("%d pods were made instead of %d", k.PodsMade, undisturbed.PodsMade))
+				if k.PodsCreated > undisturbed.PodsCreated {
+					found = append(found, fmt.Sprintf("%d pods were created instead of %d", k.PodsCreated, undisturbed.PodsCreated))
 				}
 				if len(found) > 0 {
 					failures = append(failures, fmt.Sprintf("%s, with caches of four moments before:\n%s", runs[i].what, strings.Join(found, "\n")))
