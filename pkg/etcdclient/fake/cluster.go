@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package fake implements package etcdclient with an etcd cluster in memory, for tests. Members stop and start, the remaining
-// members elect a leader, and without a quorum no member is healthy.
+// Package fake implements package etcdclient with an in-memory etcd cluster for tests. A test can stop and start members. The running
+// voting members elect a leader. Without a quorum no member is healthy.
 //
 // What may not live here: canned responses, and anything that production code imports.
 package fake
@@ -21,9 +21,9 @@ import (
 
 // Cluster is one etcd cluster. It is safe for concurrent use.
 type Cluster struct {
-	// ID of the cluster.
+	// ID is the cluster ID.
 	ID uint64
-	// Version of etcd that the members report.
+	// Version is the etcd version that the members report.
 	Version string
 
 	lock     sync.Mutex
@@ -50,7 +50,7 @@ var _ etcdclient.Connector = (*Cluster)(nil)
 // NewCluster returns a cluster without members.
 func NewCluster(id uint64) *Cluster { return &Cluster{ID: id, Version: "3.5.27", revision: 1} }
 
-// AddMember adds a running voting member with the client address, host:port. The first member becomes the leader.
+// AddMember adds a running voting member. Address is its client address, host:port. The first member becomes the leader.
 func (c *Cluster) AddMember(id uint64, name, address string) {
 	c.change(func() {
 		c.members = append(c.members, &memberState{
@@ -62,7 +62,7 @@ func (c *Cluster) AddMember(id uint64, name, address string) {
 	})
 }
 
-// AddLearner adds a running learner.
+// AddLearner adds a running learner. Address is its client address, host:port.
 func (c *Cluster) AddLearner(id uint64, name, address string) {
 	c.change(func() {
 		c.members = append(c.members, &memberState{
@@ -79,7 +79,7 @@ func (c *Cluster) SetPeerURLs(id uint64, urls ...string) {
 	c.change(func() { c.find(id).PeerURLs = urls })
 }
 
-// Members returns the member list, with members that are stopped.
+// Members returns the member list, including stopped members.
 func (c *Cluster) Members() []etcdcluster.ListedMember {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -103,14 +103,14 @@ func (c *Cluster) Clone() *Cluster {
 	return other
 }
 
-// RemoveMember removes a member from the list. It does not respond any more.
+// RemoveMember removes a member from the member list. The member no longer responds.
 func (c *Cluster) RemoveMember(id uint64) {
 	c.change(func() {
 		c.members = slices.DeleteFunc(c.members, func(m *memberState) bool { return m.ID == id })
 	})
 }
 
-// SetLearner makes a member a learner or a voting member.
+// SetLearner turns a member into a learner or a voting member.
 func (c *Cluster) SetLearner(id uint64, learner bool) {
 	c.change(func() { c.find(id).Learner = learner })
 }
@@ -121,7 +121,7 @@ func (c *Cluster) Stop(id uint64) { c.change(func() { c.find(id).stopped = true 
 // Start makes a member reachable again.
 func (c *Cluster) Start(id uint64) { c.change(func() { c.find(id).stopped = false }) }
 
-// Move changes the address of a member, as a new pod does.
+// Move changes the client address of a member. This simulates a new pod.
 func (c *Cluster) Move(id uint64, address string) { c.change(func() { c.find(id).address = address }) }
 
 // Raise raises an alarm of a member.
@@ -141,7 +141,7 @@ func (c *Cluster) Write() error {
 	return nil
 }
 
-// Revision is the newest revision, which is 1 before the first write.
+// Revision returns the newest revision, which is 1 before the first write.
 func (c *Cluster) Revision() int64 {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -149,13 +149,13 @@ func (c *Cluster) Revision() int64 {
 	return c.revision
 }
 
-// OnDefragment sets the function that each Defragment calls with the ID of its member. The error of the function becomes that
-// of Defragment. The function must not call the cluster. Nil: Defragment succeeds.
+// OnDefragment sets the function that each Defragment calls with the ID of its member. Defragment returns the error of the
+// function. The function must not call the cluster. If it is nil, Defragment succeeds.
 func (c *Cluster) OnDefragment(defragment func(id uint64) error) {
 	c.change(func() { c.onDefragment = defragment })
 }
 
-// databaseSize is the size of the database file in bytes. It is twice the size in use until the member is defragmented.
+// databaseSize returns the size of the database file in bytes. It is twice the size in use until the member is defragmented.
 func (m *memberState) databaseSize() int64 {
 	if m.defragmented {
 		return 4096
@@ -164,7 +164,7 @@ func (m *memberState) databaseSize() int64 {
 	return 8192
 }
 
-// Leader is the ID of the leader. 0: there is none.
+// Leader returns the member ID of the leader, or 0 if there is no leader.
 func (c *Cluster) Leader() uint64 {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -172,7 +172,7 @@ func (c *Cluster) Leader() uint64 {
 	return c.leader
 }
 
-// Calls is the number of calls to members so far.
+// Calls returns the number of calls to members so far.
 func (c *Cluster) Calls() int {
 	c.lock.Lock()
 	defer c.lock.Unlock()
@@ -209,7 +209,7 @@ func (c *Cluster) elect() {
 	}
 }
 
-// find panics for an unknown ID, which is a mistake in the test.
+// find returns the member with the ID. It panics if the test uses an unknown ID.
 func (c *Cluster) find(id uint64) *memberState {
 	for _, m := range c.members {
 		if m.ID == id {
@@ -318,10 +318,10 @@ func (c *client) Defragment(context.Context) error {
 func (c *client) MoveLeader(_ context.Context, to uint64) error {
 	return c.call(func(m *memberState) error {
 		if m.ID != c.cluster.leader {
-			return errors.New("moving the leader: the member does not lead")
+			return errors.New("moving the leader: the member is not the leader")
 		}
 		if target := c.cluster.find(to); target.Learner || target.stopped {
-			return errors.New("moving the leader: the target cannot lead")
+			return errors.New("moving the leader: the target is not a running voting member")
 		}
 		c.cluster.leader = to
 		c.cluster.term++
@@ -350,7 +350,7 @@ func (c *client) Promote(_ context.Context, learner uint64) error {
 		}
 		target := c.cluster.find(learner)
 		if !target.Learner || target.stopped {
-			return errors.New("promoting the learner: it is none that runs")
+			return errors.New("promoting the learner: the member is not a running learner")
 		}
 		target.Learner = false
 

@@ -35,7 +35,7 @@ var _ = Describe("Cluster", func() {
 		return client
 	}
 
-	It("elects another leader when the leader stops, and none without a quorum", func() {
+	It("elects another leader if the leader stops, and no leader without a quorum", func() {
 		Expect(cluster.Leader()).To(BeEquivalentTo(1))
 		cluster.Stop(1)
 		Expect(cluster.Leader()).To(BeEquivalentTo(2))
@@ -47,13 +47,13 @@ var _ = Describe("Cluster", func() {
 		Expect(cluster.Write()).To(Succeed())
 	})
 
-	It("does not let a stopped member respond", func() {
+	It("returns ErrUnreachable for a stopped member", func() {
 		cluster.Stop(2)
 		_, _, err := to("b:2379").Status(ctx)
 		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
 	})
 
-	It("moves the leader only from the leader, and only to a running voting member", func() {
+	It("moves the leader only if the leader is called and the target is a running voting member", func() {
 		Expect(to("b:2379").MoveLeader(ctx, 3)).NotTo(Succeed())
 		cluster.SetLearner(3, true)
 		Expect(to("a:2379").MoveLeader(ctx, 3)).NotTo(Succeed())
@@ -62,14 +62,14 @@ var _ = Describe("Cluster", func() {
 	})
 
 	It("promotes only running learners", func() {
-		Expect(to("a:2379").Promote(ctx, 3)).NotTo(Succeed(), "it is a voting member already")
+		Expect(to("a:2379").Promote(ctx, 3)).NotTo(Succeed(), "main-2 is a voting member")
 		cluster.SetLearner(3, true)
 		Expect(to("a:2379").Promote(ctx, 3)).To(Succeed())
 		cluster.Stop(1)
 		Expect(cluster.Leader()).NotTo(BeZero())
 	})
 
-	It("does not count learners for the quorum", func() {
+	It("does not count learners towards the quorum", func() {
 		cluster.SetLearner(3, true)
 		cluster.Stop(1)
 		Expect(cluster.Leader()).To(BeZero())
