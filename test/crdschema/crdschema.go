@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crdschema validates an object of a CustomResourceDefinition without a kube-apiserver. It calls the pruning,
-// defaulting, schema and CEL validation of the API server in the same order.
+// Package crdschema validates custom resources without a kube-apiserver. It calls the pruning, defaulting, schema validation and
+// CEL validation of the API server in the same order.
 //
 // What may not live here: knowledge of any particular kind. The suite test/integration/crdvalidation verifies that a
 // real API server agrees.
@@ -38,8 +38,8 @@ type Schema struct {
 	cel        *cel.Validator
 }
 
-// New reads the YAML of a CustomResourceDefinition with one version. It returns an error if the API server would not
-// accept it. For example, a CEL rule does not compile or its estimated cost is too high.
+// New parses the YAML of a CustomResourceDefinition with one version. It returns an error if the API server would reject the
+// CustomResourceDefinition. For example, a CEL rule does not compile or its estimated cost is too high.
 func New(crdYAML string) (*Schema, error) {
 	crd, err := load(crdYAML)
 	if err != nil {
@@ -79,8 +79,8 @@ func load(crdYAML string) (*apiextensions.CustomResourceDefinition, error) {
 	return crd, nil
 }
 
-// Admit returns a copy of the object as the API server would store it, before it validates: nulls and unknown fields gone,
-// defaults set. The second value lists the paths of the unknown fields.
+// Admit returns a copy of the object as the API server passes it to validation. Admit removes nulls and unknown fields and sets
+// defaults. The second value lists the paths of the unknown fields.
 func (s *Schema) Admit(object map[string]any) (map[string]any, []string) {
 	admitted := runtime.DeepCopyJSON(object)
 	defaulting.PruneNonNullableNullsWithoutDefaults(admitted, s.structural)
@@ -90,8 +90,8 @@ func (s *Schema) Admit(object map[string]any) (map[string]any, []string) {
 	return admitted, unknown
 }
 
-// Create admits the object and returns what is wrong with it as a new object. Its status counts, although the API server
-// would drop it, so that a table can show objects as they are stored.
+// Create admits the object and returns the validation errors of its creation. In contrast to the API server, Create also validates
+// the status, so that tests can use objects as they are stored.
 func (s *Schema) Create(object map[string]any) field.ErrorList {
 	admitted, _ := s.Admit(object)
 	errs := validation.ValidateCustomResource(nil, admitted, s.validator)
@@ -104,8 +104,8 @@ func (s *Schema) Create(object map[string]any) field.ErrorList {
 	return errs
 }
 
-// Update admits both objects and returns what is wrong with the change from old to object. As in the API server, what is
-// wrong with unchanged parts is let pass.
+// Update admits both objects and returns the validation errors of the change from old to object. Like the API server, it ignores
+// errors in unchanged fields (ratcheting).
 func (s *Schema) Update(object, old map[string]any) field.ErrorList {
 	admitted, _ := s.Admit(object)
 	stored, _ := s.Admit(old)
@@ -120,7 +120,7 @@ func (s *Schema) Update(object, old map[string]any) field.ErrorList {
 	return errs
 }
 
-// Decode reads the YAML of an object with the types that the API server has: whole numbers are int64.
+// Decode parses the YAML of an object with the Go types of the API server. For example, integers are int64.
 func Decode(objectYAML []byte) (map[string]any, error) {
 	data, err := yaml.YAMLToJSON(objectYAML)
 	if err != nil {

@@ -30,7 +30,7 @@ const (
 // IsUpdate returns true when tests must write their golden files instead of only comparing them.
 func IsUpdate() bool { return os.Getenv(Variable) == "1" }
 
-// Path returns the path of the golden file of a case. No file has this path if the case is stored as a diff: see Read.
+// Path returns the path of the golden file of a case. If the case is stored as a diff, no file has this path, but Read accepts it.
 func Path(folder, name string) string { return filepath.Join(folder, name+extension) }
 
 // Paths returns the path of each case in the folder, sorted. It fails if the folder contains no golden file.
@@ -77,9 +77,9 @@ func Read(path string) (string, error) {
 	return text, nil
 }
 
-// Write stores the output of the case with the path. Base is the name of another case in the same folder, which is stored in
-// full. With a base, Write stores the difference from it, and removes a full file. If base is empty, Write stores the full
-// text. It fails if the text or that of the base does not end with a newline.
+// Write stores the output of the case with the path. Base is the name of another case in the same folder that is stored in full.
+// Write then stores only the difference and removes the file with the full text. If base is empty, Write stores the full text.
+// It fails if one of the two texts does not end with a newline.
 func Write(path, base, text string) error {
 	content, stored, stale := text, path, path+diff
 
@@ -104,7 +104,7 @@ func Write(path, base, text string) error {
 	return os.WriteFile(stored, []byte(content), 0o600)
 }
 
-// compare returns a unified diff, of which only the names remain if both texts are equal.
+// compare returns a unified diff. If both texts are equal, the diff contains only the file names.
 func compare(from, before, to, after string) (string, error) {
 	for _, text := range []string{before, after} {
 		if !strings.HasSuffix(text, "\n") {
@@ -119,7 +119,7 @@ func compare(from, before, to, after string) (string, error) {
 
 func lines(text string) []string { return slices.Collect(strings.Lines(text)) }
 
-// apply returns the text that the patch makes of its base.
+// apply applies the patch to its base and returns the result.
 func apply(folder, patch string) (string, error) {
 	header, hunks, _ := strings.Cut(patch, "\n+++ ")
 

@@ -25,7 +25,7 @@ var _ = Describe("Golden files", func() {
 		Expect(golden.Write(golden.Path(folder, "base"), "", base)).To(Succeed())
 	})
 
-	DescribeTable("returns the bytes that were stored as a diff", func(text string) {
+	DescribeTable("returns the full text of a case that is stored as a diff", func(text string) {
 		path := golden.Path(folder, "case")
 		Expect(golden.Write(path, "base", text)).To(Succeed())
 		Expect(path).NotTo(BeAnExistingFile())
@@ -33,12 +33,12 @@ var _ = Describe("Golden files", func() {
 		Expect(golden.Paths(folder)).To(Equal([]string{golden.Path(folder, "base"), path}))
 	},
 		Entry("equal to the base", base),
-		Entry("one line changed", strings.Replace(base, "e\n", "E\n", 1)),
-		Entry("first and last line changed", "A\n"+base[2:len(base)-2]+"K\n"),
-		Entry("lines added at both ends", "0\n"+base+"l\n"),
-		Entry("lines removed at both ends", base[2:len(base)-2]),
-		Entry("nothing in common", "x\ny\n"),
-		Entry("lines that begin like the header of a diff", "--- a\n+++ b\n@@ -1,1 +1,1 @@\n\n"+base),
+		Entry("with one changed line", strings.Replace(base, "e\n", "E\n", 1)),
+		Entry("with a changed first and last line", "A\n"+base[2:len(base)-2]+"K\n"),
+		Entry("with added lines at both ends", "0\n"+base+"l\n"),
+		Entry("with removed lines at both ends", base[2:len(base)-2]),
+		Entry("without a common line", "x\ny\n"),
+		Entry("with lines that begin like the header of a diff", "--- a\n+++ b\n@@ -1,1 +1,1 @@\n\n"+base),
 	)
 
 	It("stores a readable diff with the names of both files", func() {
@@ -48,7 +48,7 @@ var _ = Describe("Golden files", func() {
 		Expect(string(stored)).To(Equal("--- base.golden.yaml\n+++ case.golden.yaml\n@@ -2,7 +2,7 @@\n b\n c\n d\n-e\n+E\n f\n g\n h\n"))
 	})
 
-	It("keeps one file for each case when the format of the files changes", func() {
+	It("replaces the file of a case when its format changes", func() {
 		path := golden.Path(folder, "case")
 		Expect(golden.Write(path, "", base)).To(Succeed())
 		Expect(golden.Write(path, "base", base)).To(Succeed())
@@ -65,7 +65,7 @@ var _ = Describe("Golden files", func() {
 		Expect(err).To(MatchError(And(ContainSubstring("case.golden.yaml.diff"), ContainSubstring("does not match"))))
 	})
 
-	It("fails for a case or a base without a file, for a text without a last newline, and for an empty folder", func() {
+	It("fails for a case or base without a file, for a text without a trailing newline, and for an empty folder", func() {
 		path := golden.Path(folder, "case")
 		_, err := golden.Read(path)
 		Expect(err).To(MatchError(os.ErrNotExist))

@@ -24,19 +24,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Type is the type of the buckets and entries.
+// Type is spec.type of the BackupBuckets and BackupEntries.
 const Type = "local"
 
-// secretName is where the generic actuator keeps the credentials of an entry.
+// secretName is the Secret in which the generic actuator stores the credentials of a BackupEntry.
 const secretName = "etcd-backup" // #nosec G101 -- A name.
 
 // Options are the options of the provider.
 type Options struct {
-	// HostPath is the directory of the node below which buckets lie.
+	// HostPath is the directory on the node that contains the buckets.
 	HostPath string
-	// Publish sets the Secret with the credentials in the status of entries.
+	// Publish adds a reference to the Secret with the credentials to the status of BackupEntries.
 	Publish bool
-	// Controller is for both controllers.
+	// Controller are the options of both controllers.
 	Controller controller.Options
 }
 
@@ -50,7 +50,7 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		// There is no gardenlet that requests each reconciliation.
 		IgnoreOperationAnnotation: true,
 	}); err != nil {
-		return fmt.Errorf("adding the controller of buckets: %w", err)
+		return fmt.Errorf("adding the BackupBucket controller: %w", err)
 	}
 	if err := backupentry.Add(mgr, backupentry.AddArgs{
 		Actuator: &entryActuator{
@@ -64,12 +64,12 @@ func AddToManager(mgr manager.Manager, options Options) error {
 		// There is no gardenlet that requests each reconciliation.
 		IgnoreOperationAnnotation: true,
 	}); err != nil {
-		return fmt.Errorf("adding the controller of entries: %w", err)
+		return fmt.Errorf("adding the BackupEntry controller: %w", err)
 	}
 	return nil
 }
 
-// bucketActuator does nothing, since the sidecar creates the directory of a bucket.
+// bucketActuator does nothing because the sidecar creates the directory of a bucket.
 type bucketActuator struct{}
 
 // Reconcile implements backupbucket.Actuator.
@@ -82,7 +82,7 @@ func (bucketActuator) Delete(context.Context, logr.Logger, *extensionsv1alpha1.B
 	return nil
 }
 
-// delegate is the part of an entry that the generic actuator leaves to the infrastructure.
+// delegate implements the infrastructure-specific part of the generic actuator.
 type delegate struct{ hostPath string }
 
 // GetETCDSecretData implements genericactuator.BackupEntryDelegate.
@@ -91,12 +91,12 @@ func (d delegate) GetETCDSecretData(_ context.Context, _ logr.Logger, _ *extensi
 	return data, nil
 }
 
-// Delete implements genericactuator.BackupEntryDelegate. Snapshots stay where they are.
+// Delete implements genericactuator.BackupEntryDelegate. It keeps the snapshots.
 func (delegate) Delete(context.Context, logr.Logger, *extensionsv1alpha1.BackupEntry) error {
 	return nil
 }
 
-// entryActuator is the generic one, and publishes the Secret in the entry's status.
+// entryActuator is the generic actuator. If publish is true, it also adds a reference to the Secret to the status.
 type entryActuator struct {
 	backupentry.Actuator
 
