@@ -45,7 +45,7 @@ var _ = Describe("An invalid spec", func() {
 		eventuallyInvalidSpec(ctx, ns, etcd, "operator")
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
-		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("refusals").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
+		Eventually(operator.MissingForAlerts).WithContext(ctx).WithArguments("rejections").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(BeEmpty())
 		Expect(objectsIn(ctx, ns)).To(HaveEach(HavePrefix("Secret main-")), "the operator issues certificates and creates nothing else")
 
 		By("correcting the field")
@@ -72,8 +72,8 @@ var _ = Describe("An invalid spec", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyInvalidSpec waits until the status reports that the newest generation is invalid, with a message that names
-// the field.
+// eventuallyInvalidSpec waits until the status reports that the newest generation is invalid, with a message that contains the
+// field.
 func eventuallyInvalidSpec(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, field string) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {

@@ -15,21 +15,21 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A scenario consists of the series of one Etcd.
+// scenario contains the series of one Etcd and the expected alert.
 type scenario struct {
-	// series are added to those of a healthy Etcd with three members.
+	// series replace or extend the series of a healthy Etcd with three members.
 	series []string
 	// at is the time after the first sample at which the alerts are evaluated.
 	at time.Duration
-	// firing is the one alert that fires then. Empty: none ever does.
+	// firing is the only alert that fires at that time. Empty: no alert fires at any time.
 	firing string
-	// summary is what the alert says.
+	// summary is the expected annotation summary of the alert.
 	summary string
 }
 
 const etcd = `etcd_namespace="shoot--a",etcd="main"`
 
-// condition is the series of a condition as two replicas of the operator serve it.
+// condition returns the series of a condition from two replicas of the operator.
 func condition(name, status, values string) string {
 	return conditionBecause(name, status, "Some", values)
 }
@@ -43,12 +43,12 @@ func conditionBecause(name, status, reason, values string) string {
 	return strings.Join(series, "\n  ")
 }
 
-// task is the counter of the tasks of a kind that ended in a state, which the leading replica alone has.
+// task returns the counter of tasks of a kind that ended in a state. Only the leader exports it.
 func task(kind, state, values string) string {
 	return fmt.Sprintf(`etcd_druid_tasks_total{%s,kind=%q,state=%q,pod="druid-a"} %s`, etcd, kind, state, values)
 }
 
-// members is the series of the desired members.
+// members returns the series of the desired number of members.
 func members(values string) string {
 	return fmt.Sprintf(`etcd_druid_members_desired{%s,pod="druid-a"} %s`, etcd, values)
 }
@@ -57,8 +57,8 @@ const operatorRuns = `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x36
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`
 
-// well adds to the series of a scenario those of a healthy Etcd that the scenario does not set.
-func well(with []string) []string {
+// withHealthyDefaults adds the series of a healthy Etcd that the scenario does not set.
+func withHealthyDefaults(with []string) []string {
 	all := []string{operatorRuns}
 
 	for _, name := range []string{
@@ -82,7 +82,7 @@ func well(with []string) []string {
 func expect(s scenario) {
 	GinkgoHelper()
 
-	firing, ever := evaluate(strings.Join(well(s.series), "\n  "), s.at)
+	firing, ever := evaluate(strings.Join(withHealthyDefaults(s.series), "\n  "), s.at)
 
 	if s.firing == "" {
 		Expect(ever).To(BeEmpty())
@@ -91,15 +91,15 @@ func expect(s scenario) {
 	}
 
 	Expect(slices.Collect(maps.Keys(firing))).To(ConsistOf(s.firing))
-	Expect(firing[s.firing]).To(HaveLen(1), "one alert, however many replicas measure")
+	Expect(firing[s.firing]).To(HaveLen(1), "one alert, regardless of the number of replicas")
 	Expect(firing[s.firing][0].Annotations.Get("summary")).To(Equal(s.summary))
 	fired[s.firing] = true
 }
 
-// fired are the alerts that a scenario has made fire.
+// fired contains the names of alerts that fired in at least one scenario.
 var fired = map[string]bool{}
 
-// since is a series that begins after these minutes.
+// since returns the samples of a series that begins after the given number of minutes.
 func since(minutes int, value string) string { return fmt.Sprintf("_x%d %sx300", minutes, value) }
 
 var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
@@ -116,7 +116,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{condition("AllMembersReady", "False", since(10, "1"))}, at: 41 * time.Minute,
 			firing: "EtcdMemberNotReady", summary: "A member of Etcd shoot--a/main is missing; the cluster has a quorum.",
 		}),
-		Entry("when members are of different clusters", scenario{
+		Entry("when members belong to different clusters", scenario{
 			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
 			firing: "EtcdClusterIDMismatch", summary: "Members of Etcd shoot--a/main belong to different clusters.",
 		}),
@@ -128,11 +128,11 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{condition("BackupReady", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdBackupsOverdue", summary: "Snapshots of Etcd shoot--a/main are overdue.",
 		}),
-		Entry("when the store is not known", scenario{
+		Entry("when the backup store is unresolved", scenario{
 			series: []string{condition("StoreResolved", "False", since(10, "1"))}, at: 26 * time.Minute,
 			firing: "EtcdBackupStoreUnresolved", summary: "The store of Etcd shoot--a/main is not known, or was changed.",
 		}),
-		Entry("when a cluster hibernates without the snapshot before", scenario{
+		Entry("when a cluster hibernates without a final snapshot", scenario{
 			series: []string{conditionBecause("FinalSnapshotTaken", "False", "SnapshotFailed", since(10, "1")), members("3x10 0x300")}, at: 26 * time.Minute,
 			firing: "EtcdFinalSnapshotMissing", summary: "The last full snapshot of Etcd shoot--a/main could not be taken.",
 		}),
@@ -144,19 +144,19 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} ` + since(10, "1")}, at: 26 * time.Minute,
 			firing: "EtcdReconcileFailed", summary: "A change of Etcd shoot--a/main fails.",
 		}),
-		Entry("when a change takes hours, whatever it waits for meanwhile", scenario{
+		Entry("when a change takes hours, even if its reason changes", scenario{
 			series: []string{
 				conditionBecause("Progressing", "True", "Waiting", "_x10 1x60 _x300"), conditionBecause("Progressing", "True", "Reconciling", "_x71 1x200"),
 			}, at: 131 * time.Minute,
 			firing: "EtcdReconcileStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
 		}),
-		Entry("when reconciliations go in a loop", scenario{
+		Entry("when the operator reconciles in a loop", scenario{
 			series: []string{
 				`etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP",pod="druid-a"} ` + since(10, "1"), `etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP",pod="druid-b"} ` + since(10, "1"),
 			}, at: 16 * time.Minute,
 			firing: "EtcdReconcileLoop", summary: "The operator writes to Etcd shoot--a/main again and again without effect.",
 		}),
-		Entry("when an Etcd does not go", scenario{
+		Entry("when an Etcd is not deleted", scenario{
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} ` + since(10, "1")}, at: 71 * time.Minute,
 			firing: "EtcdDeletionStuck", summary: "Etcd shoot--a/main does not go.",
 		}),
@@ -164,11 +164,11 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{task("full-snapshot", "Failed", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdOpsTaskFailed", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
-		Entry("when another task fails after those that ended long ago", scenario{
+		Entry("when another task fails long after earlier tasks", scenario{
 			series: []string{task("full-snapshot", "Failed", "_ 2x200 3x100"), task("full-snapshot", "Succeeded", "_ 7x300")}, at: 210 * time.Minute,
 			firing: "EtcdOpsTaskFailed", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
-		Entry("when a task fails and one of another kind succeeds", scenario{
+		Entry("when a task fails and a task of another kind succeeds", scenario{
 			series: []string{task("full-snapshot", "Failed", since(10, "1")), task("defragmentation", "Succeeded", since(10, "1"))}, at: 16 * time.Minute,
 			firing: "EtcdOpsTaskFailed", summary: "A task full-snapshot on Etcd shoot--a/main has failed.",
 		}),
@@ -210,69 +210,69 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Expect(firing[alert][0].Annotations.Get("summary")).To(Equal(summary))
 		fired[alert] = true
 	},
-		Entry("when it does not run", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The operator of Etcds does not run."),
-		Entry("when no instance is elected", strings.ReplaceAll(operatorRuns, `"druid-a"} 1x360
+		Entry("when no operator runs", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The operator of Etcds does not run."),
+		Entry("when no instance is the leader", strings.ReplaceAll(operatorRuns, `"druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`, `"druid-a"} 0x360
   etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidNoLeader", "No instance of the operator of Etcds is at work."),
 	)
 
 	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(scenario{series: series, at: at}) },
-		Entry("for a cluster that is well", nil, 5*time.Hour),
+		Entry("for a healthy cluster", nil, 5*time.Hour),
 		Entry("for a cluster that starts within minutes", []string{
 			condition("Ready", "False", "1x3 stale"), condition("AllMembersReady", "False", "1x3 stale"), conditionBecause("Progressing", "True", "Waiting", "1x3 stale"),
 			condition("SecretsAvailable", "False", "1x3 stale"), condition("StoreResolved", "False", "1x3 stale"),
 		}, time.Hour),
-		Entry("for a cluster that hibernates, with what its conditions said before", []string{
+		Entry("for a hibernated cluster, whose conditions keep their last status", []string{
 			members("0x360"), condition("Ready", "False", "1x360"), condition("AllMembersReady", "Unknown", "1x360"), condition("BackupReady", "False", "1x360"),
 			conditionBecause("FinalSnapshotTaken", "True", "SnapshotVerified", "1x360"),
 		}, 5*time.Hour),
-		Entry("for a cluster that hibernates and never held data", []string{
+		Entry("for a hibernated cluster that never had data", []string{
 			members("0x360"), conditionBecause("FinalSnapshotTaken", "False", "NoDataToSnapshot", "1x360"),
 		}, 5*time.Hour),
-		Entry("for members that are unreachable for a while", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
+		Entry("for members that are unreachable for ten minutes", []string{condition("Ready", "Unknown", "1x10 stale")}, 30*time.Minute),
 		Entry("for a member that restarts", []string{condition("AllMembersReady", "False", "1x20 stale")}, 40*time.Minute),
 		Entry("for an unknown cluster ID while members start", []string{condition("ClusterIDMismatch", "Unknown", "1x360")}, 5*time.Hour),
-		Entry("for a warning about a volume that goes", []string{condition("DataVolumesReady", "False", "1x10 stale")}, 30*time.Minute),
-		Entry("for a snapshot whose state is unknown", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
+		Entry("for a volume warning that disappears", []string{condition("DataVolumesReady", "False", "1x10 stale")}, 30*time.Minute),
+		Entry("for an unknown backup status", []string{condition("BackupReady", "Unknown", "1x360")}, 5*time.Hour),
 		Entry("for one compaction that failed", []string{condition("LastSnapshotCompactionSucceeded", "False", "1x120 stale")}, 5*time.Hour),
-		Entry("for a failure that ends with the next attempt", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
+		Entry("for a failed reconciliation whose retry succeeds", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Error"} 1x10 stale`}, 30*time.Minute),
 		Entry("for a loop that ends with the next change", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_RECONCILE_LOOP"} 1x4 stale`}, 30*time.Minute),
 		Entry("for other errors", []string{`etcd_druid_last_error{` + etcd + `,code="ERR_INVALID_SPEC"} 1x360`}, 5*time.Hour),
-		Entry("for a task that fails and is done once more", []string{task("full-snapshot", "Failed", since(10, "1")), task("full-snapshot", "Succeeded", since(12, "1"))}, 3*time.Hour),
-		Entry("for tasks that succeed, or were not accepted", []string{task("full-snapshot", "Succeeded", since(10, "1")), task("full-snapshot", "Rejected", since(10, "1"))}, 3*time.Hour),
-		Entry("for a copy that succeeds once its task was changed", []string{
+		Entry("for a failed task whose repetition succeeds", []string{task("full-snapshot", "Failed", since(10, "1")), task("full-snapshot", "Succeeded", since(12, "1"))}, 3*time.Hour),
+		Entry("for succeeded and rejected tasks", []string{task("full-snapshot", "Succeeded", since(10, "1")), task("full-snapshot", "Rejected", since(10, "1"))}, 3*time.Hour),
+		Entry("for a failed copy that succeeds after a change of its task", []string{
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Failed",pod="druid-a"} ` + since(10, "1"),
 			`etcd_druid_copy_tasks_total{etcd_namespace="shoot--a",task="main-copy",state="Succeeded",pod="druid-a"} ` + since(13, "1"),
 		}, 3*time.Hour),
 		Entry("for operations in progress", []string{`etcd_druid_operation{` + etcd + `,type="Reconcile",state="Processing"} 1x360`}, 5*time.Hour),
 		Entry("for a change that takes an hour", []string{conditionBecause("Progressing", "True", "Waiting", "1x60 stale")}, 3*time.Hour),
-		Entry("for a deletion of some minutes", []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} 1x30 stale`}, 2*time.Hour),
+		Entry("for a deletion that takes 30 minutes", []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} 1x30 stale`}, 2*time.Hour),
 		Entry("for a certificate that is renewed in time", []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 1000000x360`}, 5*time.Hour),
-		Entry("for a database with room", []string{
+		Entry("for a database far below its quota", []string{
 			`etcd_mvcc_db_total_size_in_bytes{namespace="shoot--a",pod="main-0"} 2000000000x360`, `etcd_server_quota_backend_bytes{namespace="shoot--a",pod="main-0"} 8000000000x360`,
 		}, time.Hour),
-		Entry("for a quick volume", []string{
+		Entry("for a fast volume", []string{
 			`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="0.01"} 0+60x360`,
 			`etcd_disk_wal_fsync_duration_seconds_bucket{namespace="shoot--a",pod="main-0",le="+Inf"} 0+60x360`,
 		}, time.Hour),
-		Entry("for an operator that gives nothing back, or has given all", []string{`etcd_druid_give_back_refused{pod="druid-a"} 0x360`}, 5*time.Hour),
+		Entry("for an operator without Etcds to hand back", []string{`etcd_druid_give_back_refused{pod="druid-a"} 0x360`}, 5*time.Hour),
 	)
 
 	DescribeTable("about the operator do not fire", func(series string) {
 		_, ever := evaluate(series, 15*time.Minute)
 		Expect(ever).To(BeEmpty())
 	},
-		Entry("while one of two instances runs and leads", operatorRuns+"\n  "+`up{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`),
-		Entry("while gardenlet's Deployment runs it, whose pods have other names", strings.NewReplacer(
+		Entry("while one of two instances runs as the leader", operatorRuns+"\n  "+`up{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`),
+		Entry("while the operator runs in the etcd-druid Deployment of gardenlet", strings.NewReplacer(
 			"druid-a", "etcd-druid-a", `pod=`, `namespace="garden",container="etcd-druid",pod=`).Replace(operatorRuns)),
-		Entry("while all are standby for the etcd-druid of gardenlet", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
+		Entry("while all instances are standby for the etcd-druid of gardenlet", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360
   etcd_druid_standing_by{pod="druid-a"} 1x360`),
 		Entry("while a new leader is elected", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-a"} 1x5 0x5 1x300`),
 	)
 
-	It("have each been seen to fire", func() {
+	It("fire in at least one scenario each", func() {
 		Expect(slices.Sorted(maps.Keys(fired))).To(Equal(names()))
 	})
 })

@@ -15,10 +15,10 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// ofTargets are labels that Prometheus gives to all series of what it scrapes.
-var ofTargets = []string{"namespace", "pod", "job"}
+// targetLabels are the labels that Prometheus adds to all scraped series.
+var targetLabels = []string{"namespace", "pod", "job"}
 
-// readByAlerts are the metrics that the alerts read, with the labels that they read, sorted.
+// readByAlerts returns the metrics that the alerts read, each with the sorted labels that the alerts read.
 func readByAlerts() map[string][]string {
 	GinkgoHelper()
 
@@ -38,13 +38,13 @@ func readByAlerts() map[string][]string {
 
 	for name, labels := range metrics {
 		slices.Sort(labels)
-		metrics[name] = slices.DeleteFunc(slices.Compact(labels), func(label string) bool { return slices.Contains(ofTargets, label) })
+		metrics[name] = slices.DeleteFunc(slices.Compact(labels), func(label string) bool { return slices.Contains(targetLabels, label) })
 	}
 
 	return metrics
 }
 
-// labelsOf are the labels that an expression asks of the series of a selector: itself, and in the aggregations around it.
+// labelsOf returns the labels that an expression reads from the series of a selector: in its matchers and in enclosing aggregations.
 func labelsOf(selector *parser.VectorSelector, path []parser.Node) []string {
 	var labels []string
 
@@ -66,7 +66,7 @@ func labelsOf(selector *parser.VectorSelector, path []parser.Node) []string {
 // metrics.json lists which process exports which metric. The end-to-end tests compare the same file with the exported metrics. An alert on a
 // metric that no process exports would never fire.
 var _ = Describe("The metrics that the alerts read", func() {
-	It("are those that the end-to-end tests require", func() {
+	It("match metrics.json, which the end-to-end tests check", func() {
 		content, err := os.ReadFile("metrics.json")
 		Expect(err).NotTo(HaveOccurred())
 

@@ -18,13 +18,13 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// file holds the alerts of the chart.
+// file is the path of the alerts of the chart.
 var file = filepath.Join("..", "..", "charts", "gardener-extension-etcd-druid", "files", "alerts.yaml")
 
 const interval = time.Minute
 
-// evaluate lets Prometheus evaluate all alerts over the series once a minute until the time. It returns those that fire then by their
-// names, and the names of all that have fired. Series are in Prometheus' own notation, with a sample a minute: `metric{label="x"} 0 1x10`.
+// evaluate evaluates all alerts over the series once a minute. It returns the alerts that fire at the time until, by name, and the names
+// of all alerts that fired before. The series use the notation of promtool with one sample a minute: `metric{label="x"} 0 1x10`.
 func evaluate(series string, until time.Duration) (firing map[string][]*rules.Alert, ever map[string]bool) {
 	GinkgoHelper()
 
@@ -59,7 +59,7 @@ func evaluate(series string, until time.Duration) (firing map[string][]*rules.Al
 	return firing, ever
 }
 
-// names of the alerts that the file has.
+// names returns the sorted names of all alerts in the file.
 func names() []string {
 	GinkgoHelper()
 
@@ -74,7 +74,7 @@ func names() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// groups are those of the file. Prometheus refuses what it cannot read.
+// groups returns the rule groups of the file. It fails if Prometheus rejects the file.
 func groups(options *rules.ManagerOptions) map[string]*rules.Group {
 	GinkgoHelper()
 

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules_test lets Prometheus itself evaluate the alerts of the chart over series that are made up here. It is a module of
-// its own because Prometheus needs other versions of what the operator is built from.
+// Package rules_test evaluates the alerts of the chart with the rule engine of Prometheus, over synthetic series. It is a separate Go
+// module because Prometheus requires other versions of shared dependencies than the operator.
 //
 // What may not live here: how the chart renders, which charts/ tests, and what the operator measures, which pkg/metrics tests.
 package rules_test
