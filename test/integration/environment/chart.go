@@ -22,8 +22,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 )
 
-// InstallChart applies the chart, waits until the operator may do what it says, and returns the content of the operator's
-// configuration file. No operator may run.
+// InstallChart applies the chart, waits until its roles and policies are effective, and returns the content of the operator's
+// configuration file. No operator may run meanwhile.
 func (e *Environment) InstallChart(ctx context.Context, namespace string, values map[string]any) string {
 	GinkgoHelper()
 
@@ -52,7 +52,7 @@ func (e *Environment) InstallChart(ctx context.Context, namespace string, values
 	return config.Data["config.yaml"]
 }
 
-// ConfigOf is how to connect as a user of these groups who has every right.
+// ConfigOf returns a client configuration that impersonates a user of these groups with all permissions.
 func (e *Environment) ConfigOf(user string, groups ...string) *rest.Config {
 	config := rest.CopyConfig(e.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: append(groups, "system:masters")}
@@ -60,7 +60,7 @@ func (e *Environment) ConfigOf(user string, groups ...string) *rest.Config {
 	return config
 }
 
-// ClientOf returns a client of a user of these groups who has every right.
+// ClientOf returns a client that impersonates a user of these groups with all permissions.
 func (e *Environment) ClientOf(user string, groups ...string) client.Client {
 	GinkgoHelper()
 
@@ -70,7 +70,7 @@ func (e *Environment) ClientOf(user string, groups ...string) client.Client {
 	return impersonating
 }
 
-// Controllers returns a client of the controllers of the cluster, for what plays them.
+// Controllers returns a client for simulated controllers. It impersonates the service account of the StatefulSet controller.
 func (e *Environment) Controllers() client.Client {
 	GinkgoHelper()
 

@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package environment starts an API server with the CustomResourceDefinitions of a seed for the integration suites. It
-// runs no controllers: each suite adds those that its tests need, and simulates the rest of the cluster.
+// runs no controllers. Each suite adds the real or fake controllers that its tests need.
 package environment
 
 import (
@@ -30,14 +30,14 @@ import (
 // Environment is a running API server.
 type Environment struct {
 	*envtest.Environment
-	// Client reads and writes without a cache.
+	// Client is a client without a cache and with all permissions.
 	Client client.Client
 }
 
-// Start starts an API server that is stopped at the end of the suite.
+// Start starts an API server and stops it at the end of the suite.
 func Start() *Environment {
 	GinkgoHelper()
-	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must name a folder with etcd and kube-apiserver: run the suite through make")
+	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must be a folder with etcd and kube-apiserver: run the suite through make")
 
 	gardener := ModuleDirectory("github.com/gardener/gardener")
 	env := &Environment{Environment: &envtest.Environment{
@@ -51,7 +51,7 @@ func Start() *Environment {
 			},
 		},
 		ErrorIfCRDPathMissing: true,
-		// On a busy machine the defaults of 20 and 10 seconds are short.
+		// The defaults of 20 and 10 seconds are too short on a busy machine.
 		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: 2 * time.Minute,
 	}}
 	env.CRDInstallOptions.MaxTime = 2 * time.Minute
@@ -87,7 +87,7 @@ func (e *Environment) Namespace(ctx context.Context, prefix string) string {
 	return namespace.Name
 }
 
-// KubeconfigFile writes a kubeconfig of an administrator to a file that lives as long as the test.
+// KubeconfigFile writes a kubeconfig of an administrator to a temporary file and returns its path.
 func (e *Environment) KubeconfigFile() string {
 	GinkgoHelper()
 	path := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
@@ -95,7 +95,7 @@ func (e *Environment) KubeconfigFile() string {
 	return path
 }
 
-// FreePort returns a TCP port on which nothing listens.
+// FreePort returns an unused TCP port.
 func FreePort() int {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +104,7 @@ func FreePort() int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// repository is the folder of the module, found from the working directory of the test.
+// repository returns the root folder of the module. It searches upwards from the working directory of the test.
 func repository() string {
 	directory, err := os.Getwd()
 	Expect(err).NotTo(HaveOccurred())
@@ -118,7 +118,7 @@ func repository() string {
 	}
 }
 
-// ModuleDirectory is the folder of a module that the tests are built from.
+// ModuleDirectory returns the folder of a Go module in the version that the tests use.
 func ModuleDirectory(module string) string {
 	GinkgoHelper()
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output() // #nosec G204 -- a constant of this package

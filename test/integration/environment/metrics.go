@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// Metric is the value of a counter or gauge, or the number of observations of a histogram. The metric has exactly these
-// labels, each `name=value`, in any order. -1: there is none.
+// Metric returns the value of the counter or gauge with exactly these labels, each `name=value`, in any order. For a histogram it
+// returns the number of observations. It returns -1 if the metric does not exist.
 func Metric(name string, labels ...string) float64 {
 	GinkgoHelper()
 

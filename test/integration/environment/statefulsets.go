@@ -27,51 +27,51 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// StatefulSets simulates the controllers that an API server alone does not have, as far as etcd clusters need them. It
-// simulates that of StatefulSets with the update strategy OnDelete, the garbage collector for their pods, and the protection
-// of volume claims. Its kubelet lets every pod become ready at once.
+// StatefulSets is a fake controller that an etcd cluster needs next to the API server. It creates the pods of StatefulSets with
+// the update strategy OnDelete, collects them as garbage, and removes the finalizers of PersistentVolumeClaims. It also
+// simulates a kubelet with which every pod becomes ready immediately.
 type StatefulSets struct {
-	client client.Client
-	lock   sync.Mutex
-	held   sets.Set[string]
+	client  client.Client
+	lock    sync.Mutex
+	blocked sets.Set[string]
 }
 
-// AddToManager adds the player to a manager with a cache of its own.
+// AddToManager adds the fake controller to a manager. The controller reads and writes with the client uncached.
 func (s *StatefulSets) AddToManager(mgr manager.Manager, uncached client.Client) error {
-	s.client, s.held = uncached, sets.New[string]()
+	s.client, s.blocked = uncached, sets.New[string]()
 	return builder.ControllerManagedBy(mgr).
-		Named("played-statefulset").
+		Named("fake-statefulset").
 		WithOptions(controller.Options{MaxConcurrentReconciles: 5}).
 		For(&appsv1.StatefulSet{}).
 		Owns(&corev1.Pod{}).
 		Watches(&corev1.PersistentVolumeClaim{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, claim client.Object) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: claim.GetNamespace(), Name: claim.GetLabels()["app.kubernetes.io/part-of"]}}}
 		})).
-		// Who evicts a pod takes one disruption off the budget, also when the pod is not deleted then.
+		// The API server decrements disruptionsAllowed for each eviction, even if the pod is not deleted afterwards.
 		Watches(&policyv1.PodDisruptionBudget{}, &handler.EnqueueRequestForObject{}).
 		Complete(s)
 }
 
-// Hold keeps pods in a namespace from becoming ready, until it is called with false.
-func (s *StatefulSets) Hold(namespace string, hold bool) {
+// SetReadinessBlocked sets whether new pods in the namespace stay unready. The default is false.
+func (s *StatefulSets) SetReadinessBlocked(namespace string, blocked bool) {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	if hold {
-		s.held.Insert(namespace)
+	if blocked {
+		s.blocked.Insert(namespace)
 	} else {
-		s.held.Delete(namespace)
+		s.blocked.Delete(namespace)
 	}
 }
 
-func (s *StatefulSets) isHeld(namespace string) bool {
+func (s *StatefulSets) isReadinessBlocked(namespace string) bool {
 	s.lock.Lock()
 	defer s.lock.Unlock()
-	return s.held.Has(namespace)
+	return s.blocked.Has(namespace)
 }
 
-// Reconcile brings the pods of one StatefulSet where they should be.
+// Reconcile reconciles the pods of one StatefulSet.
 func (s *StatefulSets) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	held := s.isHeld(req.Namespace) // before the first read: the test may release it meanwhile
+	blocked := s.isReadinessBlocked(req.Namespace) // before the first read, because the test may change it meanwhile
 	if err := s.releaseClaims(ctx, req); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -86,9 +86,9 @@ func (s *StatefulSets) Reconcile(ctx context.Context, req reconcile.Request) (re
 	if statefulSet.DeletionTimestamp != nil {
 		err = s.collect(ctx, statefulSet, pods)
 	} else {
-		err = s.play(ctx, statefulSet, pods)
+		err = s.reconcile(ctx, statefulSet, pods)
 	}
-	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || err == nil && held {
+	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) || err == nil && blocked {
 		return reconcile.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return reconcile.Result{}, err
@@ -100,7 +100,7 @@ func (s *StatefulSets) podsOf(ctx context.Context, statefulSet *appsv1.StatefulS
 	return pods.Items, err
 }
 
-// collect is the garbage collector: it orphans or deletes the pods and lets the StatefulSet go.
+// collect simulates the garbage collector. It orphans or deletes the pods and removes the finalizers of the StatefulSet.
 func (s *StatefulSets) collect(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {
 	for i := range pods {
 		if controllerutil.ContainsFinalizer(statefulSet, metav1.FinalizerOrphanDependents) {
@@ -117,7 +117,7 @@ func (s *StatefulSets) collect(ctx context.Context, statefulSet *appsv1.Stateful
 	return s.client.Update(ctx, statefulSet)
 }
 
-func (s *StatefulSets) play(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {
+func (s *StatefulSets) reconcile(ctx context.Context, statefulSet *appsv1.StatefulSet, pods []corev1.Pod) error {
 	revision := revisionOf(statefulSet)
 	replicas := int(ptr.Deref(statefulSet.Spec.Replicas, 1))
 	var ready, live int32
@@ -148,14 +148,14 @@ func (s *StatefulSets) play(ctx context.Context, statefulSet *appsv1.StatefulSet
 	return s.allowDisruptions(ctx, client.ObjectKeyFromObject(statefulSet), live, ready)
 }
 
-// allowDisruptions is the controller of PodDisruptionBudgets, without which the API server rejects evictions.
+// allowDisruptions simulates the PodDisruptionBudget controller. Without its status the API server rejects evictions.
 func (s *StatefulSets) allowDisruptions(ctx context.Context, key client.ObjectKey, live, ready int32) error {
 	budget := &policyv1.PodDisruptionBudget{}
 	if err := s.client.Get(ctx, key, budget); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	before := budget.DeepCopy()
-	desired := int32(budget.Spec.MinAvailable.IntValue()) // #nosec G115 -- a handful of members
+	desired := int32(budget.Spec.MinAvailable.IntValue()) // #nosec G115 -- at most 7 members
 	budget.Status = policyv1.PodDisruptionBudgetStatus{
 		ObservedGeneration: budget.Generation, ExpectedPods: live, CurrentHealthy: ready, DesiredHealthy: desired,
 		DisruptionsAllowed: max(0, ready-desired),
@@ -190,7 +190,7 @@ func (s *StatefulSets) adoptAndStart(ctx context.Context, statefulSet *appsv1.St
 			return err
 		}
 	}
-	if isReady(pod) || s.isHeld(pod.Namespace) {
+	if isReady(pod) || s.isReadinessBlocked(pod.Namespace) {
 		return nil
 	}
 	before := pod.DeepCopy()
@@ -221,7 +221,7 @@ func (s *StatefulSets) ensureClaims(ctx context.Context, statefulSet *appsv1.Sta
 	return nil
 }
 
-// releaseClaims lets volume claims go that are being deleted; their pods are gone by then.
+// releaseClaims removes the finalizers of PersistentVolumeClaims that are being deleted. Their pods no longer exist at that time.
 func (s *StatefulSets) releaseClaims(ctx context.Context, req reconcile.Request) error {
 	claims := &corev1.PersistentVolumeClaimList{}
 	if err := s.client.List(ctx, claims, client.InNamespace(req.Namespace), client.MatchingLabels{"app.kubernetes.io/part-of": req.Name}); err != nil {
@@ -249,7 +249,7 @@ func claimVolumes(statefulSet *appsv1.StatefulSet, ordinal int) []corev1.Volume 
 	return volumes
 }
 
-// addressOf is an address that no other pod has. A recreated pod gets another address.
+// addressOf returns a pod IP that depends on the UID. A recreated pod therefore has a new IP.
 func addressOf(pod *corev1.Pod) string {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, pod.UID)

@@ -33,16 +33,16 @@ func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string)
 		return review.Status.Allowed, err
 	}
 	Eventually(may).WithArguments(authorizationv1.ResourceAttributes{Verb: "list", Group: "druid.gardener.cloud", Resource: "etcds"}).
-		Should(BeTrue(), "%s may read Etcds", user)
+		Should(BeTrue(), "%s can list Etcds", user)
 	Eventually(func() (bool, error) {
 		election := authorizationv1.ResourceAttributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: namespace}
 		if allowed, err := may(election); allowed || err != nil {
 			return allowed, err
 		}
-		election.Namespace = "garden" // where operators in a seed are elected
+		election.Namespace = "garden" // the namespace of the leader election in a seed
 
 		return may(election)
-	}).Should(BeTrue(), "%s may be elected", user)
+	}).Should(BeTrue(), "%s can update the leader election Lease", user)
 
 	trusted, probes := e.ClientOf(user, groups...), probesIn(e.Namespace(ctx, "trust"))
 	for _, probe := range probes {
@@ -51,18 +51,18 @@ func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string)
 
 	Eventually(func(g Gomega) {
 		for _, probe := range probes {
-			// A webhook of another component may reject it, which the API server calls afterwards.
+			// The API server calls webhooks after the policies. A webhook of another component may still reject the request.
 			if err := trusted.Delete(ctx, probe, client.DryRunAll); err != nil {
 				g.Expect(err.Error()).NotTo(ContainSubstring("ValidatingAdmissionPolicy"))
 			}
 		}
-	}).Should(Succeed(), "%s is trusted", user)
+	}).Should(Succeed(), "the policies allow requests of %s", user)
 
-	// No service account may change the others then.
+	// Once the Etcd is deleted, no policy protects the other probes.
 	Expect(trusted.Delete(ctx, probes[0])).To(Succeed())
 }
 
-// probesIn are an Etcd, and objects like those of an Etcd: one for each policy.
+// probesIn returns an Etcd and one object of an Etcd for each policy.
 func probesIn(namespace string) []client.Object {
 	etcd := fixture.Etcd(fixture.WithNamespace(namespace), fixture.WithName("probe"))
 	etcd.UID, etcd.Generation = "", 0

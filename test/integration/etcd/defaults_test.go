@@ -23,7 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/golden"
 )
 
-// goldens are the files with what is rendered with each optional feature.
+// goldens returns one table entry for each golden file of the rendered manifests.
 func goldens() []any {
 	files, err := golden.Paths(filepath.Join("..", "..", "..", "pkg", "component", "etcd", "testdata"))
 	if err != nil {
@@ -36,10 +36,10 @@ func goldens() []any {
 	return entries
 }
 
-var _ = DescribeTable("What the API server makes of a rendering is no drift", append([]any{func(ctx SpecContext, file string) {
+var _ = DescribeTable("Defaulting by the API server does not cause drift", append([]any{func(ctx SpecContext, file string) {
 	namespace, compared := env.Namespace(ctx, "defaults"), 0
 	for _, rendered := range objectsIn(file) {
-		if _, is := rendered.(*coordinationv1.Lease); is { // the operator writes them itself
+		if _, is := rendered.(*coordinationv1.Lease); is { // the operator writes leases itself
 			continue
 		}
 		rendered.SetNamespace(namespace)

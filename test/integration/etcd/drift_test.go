@@ -25,12 +25,12 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// repairTime is how long a repair may take. gardener-resource-manager itself applies once an hour.
+// repairTime is the maximum duration of a repair. Without the operator, gardener-resource-manager repairs once an hour.
 const repairTime = 10 * time.Second
 
 const repairsAnnotation = "etcd-druid.extensions.gardener.cloud/repairs"
 
-// createWithStore creates an Etcd with a store, and waits until it is reconciled.
+// createWithStore creates an Etcd with a store and waits until it is reconciled.
 func createWithStore(ctx context.Context) *testEtcd {
 	GinkgoHelper()
 	s := &testEtcd{namespace: env.Namespace(ctx, "drift")}
@@ -41,11 +41,11 @@ func createWithStore(ctx context.Context) *testEtcd {
 			SecretRef: &corev1.SecretReference{Name: "backup"},
 		}
 	})
-	s.ready(ctx)
+	s.awaitReady(ctx)
 	return s
 }
 
-// payload is the name of the Secret of the ManagedResource.
+// payload returns the name of the Secret of the ManagedResource.
 func (s *testEtcd) payload(ctx context.Context) string {
 	GinkgoHelper()
 	return s.managedResource(ctx, Default).Spec.SecretRefs[0].Name
@@ -60,7 +60,7 @@ func (s *testEtcd) change(ctx context.Context, obj client.Object, mutate func())
 }
 
 var _ = Describe("Drift", func() {
-	It("should recreate at once what others delete", func(ctx SpecContext) {
+	It("should immediately recreate objects that a user deletes", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		for _, deleted := range []struct {
 			obj  client.Object
@@ -88,7 +88,7 @@ var _ = Describe("Drift", func() {
 				s.get(ctx, g, again, deleted.name)
 				g.Expect(again.GetUID()).NotTo(Equal(uid))
 			}, repairTime).Should(Succeed(), "%T %s was not recreated", deleted.obj, deleted.name)
-			s.ready(ctx)
+			s.awaitReady(ctx)
 		}
 		lease := &coordinationv1.Lease{}
 		s.get(ctx, Default, lease, "main-full-snap")
@@ -97,7 +97,7 @@ var _ = Describe("Drift", func() {
 		s.expectEvent(ctx, "Normal RepairingDrift: Recreated what was deleted: Lease main-0 is gone")
 	})
 
-	It("should repair at once what others change", func(ctx SpecContext) {
+	It("should immediately repair objects that a user changes", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		service, peer, configMap, account := &corev1.Service{}, &corev1.Service{}, &corev1.ConfigMap{}, &corev1.ServiceAccount{}
 		role, binding, budget, statefulSet := &rbacv1.Role{}, &rbacv1.RoleBinding{}, &policyv1.PodDisruptionBudget{}, &appsv1.StatefulSet{}
@@ -125,12 +125,12 @@ var _ = Describe("Drift", func() {
 				s.get(ctx, g, changed.obj, changed.name)
 				changed.unchanged(g)
 			}, repairTime).Should(Succeed(), "%T %s was not repaired", changed.obj, changed.name)
-			s.ready(ctx)
+			s.awaitReady(ctx)
 		}
 		s.expectEvent(ctx, "Normal RepairingDrift: Requesting ManagedResource druid-main to be applied again: Service main-client differs from its rendering in spec.selector.x")
 	})
 
-	It("should repair once in five minutes what another writer keeps changing, and name it", func(ctx SpecContext) {
+	It("should repair an object that another writer keeps changing once in five minutes, and report it", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		service := &corev1.Service{}
 		otherWriter := func(g Gomega) {
@@ -147,9 +147,9 @@ var _ = Describe("Drift", func() {
 			g.Expect(service.Spec.Selector).NotTo(HaveKey("x"))
 			g.Expect(s.managedResource(ctx, g).Annotations[repairsAnnotation]).To(ContainSubstring("Service/main-client"))
 		}, repairTime).Should(Succeed())
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
-		By("setting the time of the repair back by a minute, as if the other writer had waited")
+		By("setting the time of the last repair back by one minute, as if the other writer had waited")
 		mr := s.managedResource(ctx, Default)
 		at := time.Now().Add(-time.Minute).UTC().Truncate(time.Second).Format(time.RFC3339)
 		repairs := strings.Split(mr.Annotations[repairsAnnotation], `"at":`)[0] + fmt.Sprintf(`"at":{"Service/main-client":%q}}`, at)
@@ -165,7 +165,7 @@ var _ = Describe("Drift", func() {
 			g.Expect(s.managedResource(ctx, g).Annotations).To(HaveKeyWithValue(repairsAnnotation, repairs))
 		}, 2*time.Second).Should(Succeed())
 
-		By("repairing other objects nevertheless")
+		By("repairing other objects")
 		role := &rbacv1.Role{}
 		s.get(ctx, Default, role, "druid.gardener.cloud:etcd:main")
 		s.change(ctx, role, func() { role.Rules = nil })
@@ -193,7 +193,7 @@ var _ = Describe("Drift", func() {
 		Expect(s.read(ctx, Default).Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")))
 	})
 
-	It("should have a full snapshot taken for a recreated Lease of full snapshots, once", func(ctx SpecContext) {
+	It("should request one full snapshot for a recreated full snapshot Lease", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		lease := &coordinationv1.Lease{}
 		s.get(ctx, Default, lease, "main-full-snap")
@@ -210,18 +210,18 @@ var _ = Describe("Drift", func() {
 		s.expectEvent(ctx, "Normal SnapshotLeaseRecreated: Lease main-full-snap was recreated and records no snapshot")
 
 		pod = s.pod(ctx, Default)
-		s.change(ctx, pod, func() { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/wake", "1") })
+		s.change(ctx, pod, func() { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/trigger", "1") })
 		Consistently(func(g Gomega) {
 			g.Expect(env.Client.List(ctx, tasks, client.InNamespace(s.namespace))).To(Succeed())
 			g.Expect(tasks.Items).To(HaveLen(1))
 		}, time.Second).Should(Succeed())
 	})
 
-	It("should read and write nothing while nothing changes, whatever wakes it", func(ctx SpecContext) {
+	It("should send no requests except reads of Secrets when an event changes nothing", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		mr, etcd := s.managedResource(ctx, Default), s.read(ctx, Default)
-		Expect(mr.Annotations).NotTo(HaveKey(repairsAnnotation), "a new cluster is not drift")
-		Eventually(func(g Gomega) { // the last object was compared
+		Expect(mr.Annotations).NotTo(HaveKey(repairsAnnotation), "the creation of a cluster is not drift")
+		Eventually(func(g Gomega) { // wait until all objects were compared
 			before := sent.in(s.namespace)
 			g.Consistently(func() []string { return sent.in(s.namespace) }, time.Second).Should(Equal(before))
 		}).Should(Succeed())
@@ -241,13 +241,13 @@ var _ = Describe("Drift", func() {
 			reads, _ := split()
 			lease, pod := &coordinationv1.Lease{}, s.pod(ctx, Default)
 			s.get(ctx, Default, lease, "main-0")
-			s.change(ctx, lease, func() { // as the sidecar does
+			s.change(ctx, lease, func() { // like the sidecar
 				lease.Spec.HolderIdentity, lease.Spec.RenewTime = new("main-0:Leader"), &metav1.MicroTime{Time: time.Now()}
 			})
-			s.change(ctx, pod, func() { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/wake", fmt.Sprint(i)) })
+			s.change(ctx, pod, func() { metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "example.com/trigger", fmt.Sprint(i)) })
 			Eventually(func() int { now, _ := split(); return len(now) }).Should(BeNumerically(">", len(reads)), "a reconciliation after change %d", i)
 		}
-		unchanged(ctx, mr, etcd)
+		expectUnchanged(ctx, mr, etcd)
 		_, requests := split()
 		Expect(requests).To(BeEmpty(), "requests of the operator")
 	})

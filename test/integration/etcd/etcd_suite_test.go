@@ -38,7 +38,7 @@ var (
 	statefulSets = &environment.StatefulSets{}
 	sidecars     = fakesidecar.NewStore(time.Now)
 	stopOperator func()
-	// sent are the requests of the operator.
+	// sent records the requests of the operator.
 	sent = &requests{}
 )
 
@@ -49,7 +49,7 @@ var _ = BeforeSuite(func() {
 
 	env = environment.Start()
 
-	By("playing the rest of the cluster")
+	By("starting the fake StatefulSet controller and the resource manager")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
 	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
@@ -59,10 +59,10 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() { stopOperator() })
 })
 
-// startOperator starts the controller with images of a version and returns what stops it.
+// startOperator starts the controller with images of a version. The returned function stops it.
 func startOperator(version string, autoReconcile bool) func() {
 	GinkgoHelper()
-	mgr, err := newManagerWith(sent.of(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
+	mgr, err := newManagerWith(sent.record(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: target.Config{
@@ -74,7 +74,7 @@ func startOperator(version string, autoReconcile bool) func() {
 				Init:          "registry.example.com/init:" + version,
 			}},
 		},
-		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), DryRun: mgr.GetClient(), Etcd: soleMembers{}, Sidecars: sidecars},
+		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), DryRun: mgr.GetClient(), Etcd: singleMembers{}, Sidecars: sidecars},
 	})).To(Succeed())
 	return start(mgr)
 }
@@ -92,7 +92,7 @@ func newManagerWith(config *rest.Config, options manager.Options) (manager.Manag
 	return manager.New(config, options)
 }
 
-// start starts a manager and returns what stops it and waits for its end.
+// start starts a manager. The returned function stops it and waits until it has stopped.
 func start(mgr manager.Manager) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

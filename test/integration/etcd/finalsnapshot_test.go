@@ -26,35 +26,35 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// soleMembers connects to members that lead, each alone, at revision 42.
-type soleMembers struct{}
+// singleMembers connects to members of single-member clusters at revision 42.
+type singleMembers struct{}
 
-func (soleMembers) Connect(context.Context, etcdclient.Target) (etcdclient.Client, error) {
-	return soleMember{}, nil
+func (singleMembers) Connect(context.Context, etcdclient.Target) (etcdclient.Client, error) {
+	return singleMember{}, nil
 }
-func (soleMembers) Disconnect(etcdclient.Target) {}
+func (singleMembers) Disconnect(etcdclient.Target) {}
 
-type soleMember struct{}
+type singleMember struct{}
 
-func (soleMember) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+func (singleMember) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
 	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, nil, nil
 }
-func (soleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+func (singleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	return []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}}, nil
 }
-func (soleMember) Revision(context.Context) (int64, error) { return 42, nil }
-func (soleMember) Defragment(context.Context) error        { return nil }
-func (soleMember) Promote(context.Context, uint64) error {
+func (singleMember) Revision(context.Context) (int64, error) { return 42, nil }
+func (singleMember) Defragment(context.Context) error        { return nil }
+func (singleMember) Promote(context.Context, uint64) error {
 	return errors.New("there is no learner")
 }
-func (soleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
+func (singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }
-func (soleMember) MoveLeader(context.Context, uint64) error {
+func (singleMember) MoveLeader(context.Context, uint64) error {
 	return errors.New("there is no other member")
 }
 
-// withStore lets snapshots go to a directory of the node.
+// withStore sets a Local store.
 func withStore(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "some/prefix"}
 }
@@ -74,9 +74,9 @@ var _ = Describe("Etcd with a store", func() {
 		return s.read(ctx, g).Status.Conditions
 	}
 
-	It("should stop its member after a snapshot was verified, and record it until the member runs again", func(ctx SpecContext) {
+	It("should stop its member after a verified snapshot, and record the snapshot until the member runs again", func(ctx SpecContext) {
 		s := create(ctx, withStore)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		release := sidecars.Hold()
 		DeferCleanup(release)
@@ -84,10 +84,10 @@ var _ = Describe("Etcd with a store", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(conditionOf(ctx, g, s)).To(haveCondition("FinalSnapshotTaken", "Unknown", "SnapshotPending", "attempt 1 of 3"))
 		}).Should(Succeed())
-		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+		expectUnchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 
 		release()
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified", "full snapshot Full-00000000-00000042", "revision 42"))
 		Expect(fixture.Record(s.managedResource(ctx, Default)).FinalSnapshot).To(And(
@@ -99,14 +99,14 @@ var _ = Describe("Etcd with a store", func() {
 			etcd.Spec.Replicas = 1
 			setOperation("gardener.cloud/operation")(etcd)
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(conditionOf(ctx, Default, s)).NotTo(ContainElement(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken"))))
 		Expect(fixture.Record(s.managedResource(ctx, Default)).FinalSnapshot).To(BeNil())
 	})
 
-	It("should ask again where the operator went away in the middle", func(ctx SpecContext) {
+	It("should request the snapshot again if the operator restarted during the request", func(ctx SpecContext) {
 		s := create(ctx, withStore)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		before := sidecars.SnapshotRequests()
@@ -118,41 +118,41 @@ var _ = Describe("Etcd with a store", func() {
 		stopOperator = startOperator("v1", false)
 		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 2))
 		release()
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "True", "SnapshotVerified"))
 	})
 
-	It("should hibernate at once where an annotation skips the snapshot", func(ctx SpecContext) {
+	It("should hibernate immediately if an annotation skips the snapshot", func(ctx SpecContext) {
 		s := create(ctx, withStore)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
 			hibernate(etcd)
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(sidecars.SnapshotRequests()).To(Equal(before))
 		Expect(conditionOf(ctx, Default, s)).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotSkipped"))
 	})
 
-	It("should not delete volumes before a snapshot was verified", func(ctx SpecContext) {
+	It("should not delete volumes before a verified snapshot", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		release := sidecars.Hold()
 		DeferCleanup(release)
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		Eventually(sidecars.SnapshotRequests).Should(Equal(before + 1))
-		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+		expectUnchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 
 		release()
 		expectGone(ctx, s)
 		s.expectEvent(ctx, "Normal DeletingVolumes: The volumes are deleted with full snapshot Full-00000000-00000042")
 	})
 
-	It("should not delete volumes of long ago, whose claims carry other labels, before a snapshot was verified", func(ctx SpecContext) {
+	It("should not delete volumes whose claims have labels of old versions before a verified snapshot", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		claim := &corev1.PersistentVolumeClaim{}
 		s.get(ctx, Default, claim, "main-main-0")
 		former := claim.DeepCopy()
@@ -172,9 +172,9 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
-	It("should take the snapshot after its Jobs are gone, since members write meanwhile", func(ctx SpecContext) {
+	It("should take the snapshot after its Jobs are deleted", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		job := &batchv1.Job{
 			ObjectMeta: metav1.ObjectMeta{
@@ -192,7 +192,7 @@ var _ = Describe("Etcd with a store", func() {
 			g.Expect(s.read(ctx, g).Status.LastOperation).To(HaveField("Description", ContainSubstring("Jobs main-compactor to be gone")))
 		}).Should(Succeed())
 		Expect(sidecars.SnapshotRequests()).To(Equal(before))
-		unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+		expectUnchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 
 		Expect(env.Client.Patch(ctx, job, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))).To(Succeed())
 		expectGone(ctx, s)
@@ -201,7 +201,7 @@ var _ = Describe("Etcd with a store", func() {
 
 	It("should take another snapshot if the members were not stopped after the last one", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		stopOperator()
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
@@ -216,9 +216,9 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(sidecars.SnapshotRequests()).To(Equal(before + 1))
 	})
 
-	It("should report the running attempt, and the error of the previous one", func(ctx SpecContext) {
+	It("should report the running attempt and the error of the previous attempt", func(ctx SpecContext) {
 		s := create(ctx, withStore)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused))
 		s.update(ctx, hibernate)
@@ -234,13 +234,13 @@ var _ = Describe("Etcd with a store", func() {
 		Expect(env.Client.Patch(ctx, s.pod(ctx, Default), client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"network":"10.0.0.1"}}}`)))).To(Succeed())
 		Consistently(reportsAttempts).WithTimeout(2 * time.Second).Should(Succeed())
 		release()
-		s.ready(ctx)
+		s.awaitReady(ctx)
 	})
 
-	DescribeTable("should keep its volumes while",
+	DescribeTable("should keep its volumes if",
 		func(ctx SpecContext, change func(), message string) {
 			s := create(ctx, withStore, deleteAll)
-			s.ready(ctx)
+			s.awaitReady(ctx)
 			change()
 			Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 			Eventually(func(g Gomega) {
@@ -248,37 +248,37 @@ var _ = Describe("Etcd with a store", func() {
 				g.Expect(etcd.Status.Conditions).To(haveCondition("FinalSnapshotTaken", "False", "SnapshotFailed", message))
 				g.Expect(etcd.Status.LastOperation).To(And(HaveField("Type", BeEquivalentTo("Delete")), HaveField("State", BeEquivalentTo("Processing")), HaveField("Description", ContainSubstring("skip-final-snapshot"))))
 			}).Should(Succeed())
-			unchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
+			expectUnchanged(ctx, s.pod(ctx, Default), s.managedResource(ctx, Default))
 			s.expectEvent(ctx, "Warning FinalSnapshotFailed: Attempt 1: ")
 
-			By("continuing when the annotation is set")
+			By("continuing after the annotation is set")
 			s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/skip-final-snapshot", "")
 			})
 			expectGone(ctx, s)
 			s.expectEvent(ctx, "Normal DeletingVolumes: The volumes are deleted with no full snapshot: the annotation")
 		},
-		Entry("the store is down", func() { sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused)) }, "sidecar refuses: 500"),
-		Entry("a snapshot lacks what was acknowledged", func() { sidecars.SetRevision(41) }, "it ends with revision 41, and etcd was at 42 before"),
+		Entry("the store is unavailable", func() { sidecars.Fail(fmt.Errorf("%w: 500", sidecar.ErrRefused)) }, "sidecar refuses: 500"),
+		Entry("a snapshot lacks acknowledged revisions", func() { sidecars.SetRevision(41) }, "it ends with revision 41, and etcd was at 42 before"),
 	)
 
-	It("should delete volumes with the snapshot from before it hibernated", func(ctx SpecContext) {
+	It("should delete the volumes of a hibernated cluster with the snapshot from before the hibernation", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		s.update(ctx, hibernate)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		before := sidecars.SnapshotRequests()
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		expectGone(ctx, s)
 		Expect(sidecars.SnapshotRequests()).To(Equal(before))
 	})
 
-	It("should attempt no snapshot in a namespace that is being deleted, and say so", func(ctx SpecContext) {
+	It("should not attempt a snapshot in a terminating namespace, and report it", func(ctx SpecContext) {
 		s := create(ctx, withStore, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		sidecars.Fail(sidecar.ErrRefused)
 		before := sidecars.SnapshotRequests()
-		// No namespace controller runs here, so that the namespace stays.
+		// No namespace controller runs here, so the namespace stays in phase Terminating.
 		Expect(env.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})).To(Succeed())
 		Eventually(func(g Gomega) {
 			namespace := &corev1.Namespace{}

@@ -20,7 +20,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// newEtcd returns an Etcd of one member without TLS and store, with changes.
+// newEtcd returns an Etcd with one member, without TLS and without a store. The functions change it.
 func newEtcd(namespace string, mutate ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	etcd := &druidv1alpha1.Etcd{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "main"},
@@ -32,7 +32,7 @@ func newEtcd(namespace string, mutate ...func(*druidv1alpha1.Etcd)) *druidv1alph
 	return etcd
 }
 
-// testEtcd is an Etcd in a namespace of its own.
+// testEtcd is an Etcd in its own namespace.
 type testEtcd struct {
 	namespace string
 	etcd      *druidv1alpha1.Etcd
@@ -51,7 +51,7 @@ func (s *testEtcd) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etc
 	Expect(env.Client.Create(ctx, s.etcd)).To(Succeed())
 }
 
-// update changes the Etcd as its author would.
+// update updates the Etcd like a user, with retries on conflicts.
 func (s *testEtcd) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -92,8 +92,8 @@ func (s *testEtcd) pod(ctx context.Context, g Gomega) *corev1.Pod {
 	return pod
 }
 
-// ready waits until the newest generation is reconciled and all pods run, as gardenlet would.
-func (s *testEtcd) ready(ctx context.Context) {
+// awaitReady waits like gardenlet until the newest generation is reconciled and all members are ready.
+func (s *testEtcd) awaitReady(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		etcd := s.read(ctx, g)
@@ -101,7 +101,7 @@ func (s *testEtcd) ready(ctx context.Context) {
 		g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(Equal(etcd.Generation)))
 		g.Expect(etcd.Annotations).NotTo(HaveKey("gardener.cloud/operation"))
 		g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/operation"))
-		if etcd.Spec.Replicas > 0 { // while it hibernates the condition stays what it was
+		if etcd.Spec.Replicas > 0 { // during hibernation the condition does not change
 			g.Expect(etcd.Status.Conditions).To(haveCondition("AllMembersUpdated", "True", "AllMembersUpdated"))
 		}
 		g.Expect(etcd.Status.Ready).To(HaveValue(BeTrue()))
@@ -109,7 +109,7 @@ func (s *testEtcd) ready(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// haveCondition matches conditions that hold one of a type with a status and a reason.
+// haveCondition matches a list that contains a condition with the type, status, reason, and parts of its message.
 func haveCondition(conditionType, status, reason string, message ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("Type", BeEquivalentTo(conditionType)),
@@ -122,7 +122,7 @@ func haveCondition(conditionType, status, reason string, message ...string) gome
 	return ContainElement(And(matchers...))
 }
 
-// events are "reason: note" of all events about the Etcd.
+// events returns all events about the Etcd, each as "type reason: message".
 func (s *testEtcd) events(ctx context.Context, g Gomega) []string {
 	events := &corev1.EventList{}
 	g.Expect(env.Client.List(ctx, events, client.InNamespace(s.namespace))).To(Succeed())
@@ -135,31 +135,31 @@ func (s *testEtcd) events(ctx context.Context, g Gomega) []string {
 	return notes
 }
 
-// expectEvent waits for an event about the Etcd that begins with the text. Events are written after the action.
+// expectEvent waits for an event about the Etcd that begins with the text. The operator writes events after the action.
 func (s *testEtcd) expectEvent(ctx context.Context, beginning string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) { g.Expect(s.events(ctx, g)).To(ContainElement(HavePrefix(beginning))) }).Should(Succeed())
 }
 
-// unchanged expects an object not to be written while nothing happens.
-func unchanged(ctx context.Context, objects ...client.Object) {
+// expectUnchanged expects that the operator does not write the objects for two seconds.
+func expectUnchanged(ctx context.Context, objects ...client.Object) {
 	GinkgoHelper()
 	written := map[client.Object]any{}
 	for _, obj := range objects {
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-		written[obj] = writtenByUs(obj)
+		written[obj] = writtenByOperator(obj)
 	}
 	Consistently(func(g Gomega) {
 		for obj, before := range written {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)).To(Succeed())
-			g.Expect(writtenByUs(obj)).To(Equal(before), "%T %s was written", obj, obj.GetName())
+			g.Expect(writtenByOperator(obj)).To(Equal(before), "%T %s was written", obj, obj.GetName())
 		}
 	}, 2*time.Second, 100*time.Millisecond).Should(Succeed())
 }
 
-// writtenByUs is what moves when the operator writes an object. The status of a ManagedResource, and with it its resource
-// version, is gardener-resource-manager's.
-func writtenByUs(obj client.Object) any {
+// writtenByOperator returns a value that changes when the operator writes the object. This is not the resource version of a
+// ManagedResource, because gardener-resource-manager writes its status.
+func writtenByOperator(obj client.Object) any {
 	if mr, ok := obj.(*resourcesv1alpha1.ManagedResource); ok {
 		return []any{mr.UID, mr.Generation, mr.Annotations, mr.Labels}
 	}

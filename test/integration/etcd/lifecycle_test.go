@@ -32,19 +32,19 @@ func deleteAll(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicyDeleteAll)
 }
 
-var _ = Describe("The life of an Etcd", func() {
-	It("should create everything that it consists of, and report it", func(ctx SpecContext) {
+var _ = Describe("The lifecycle of an Etcd", func() {
+	It("should create all its objects and report its status", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
-		By("writing a ManagedResource with the origin of the operator that records its input")
+		By("writing a ManagedResource with the origin of the operator and the recorded state")
 		mr := s.managedResource(ctx, Default)
 		Expect(mr.Labels).To(HaveKeyWithValue("origin", "gardener-extension-etcd-druid"))
 		Expect(mr.Spec.Class).To(HaveValue(Equal("seed")))
 		Expect(fixture.Record(mr)).To(And(HaveField("Size", BeEquivalentTo(1)),
 			HaveField("Accepted.Generation", BeEquivalentTo(1)), HaveField("Accepted.Defaults.Images.EtcdWrapper", "registry.example.com/etcd-wrapper:v1")))
 
-		By("having it applied")
+		By("waiting for the applied objects")
 		for name, obj := range map[string]client.Object{
 			"main-config":                    &corev1.ConfigMap{},
 			"main-peer":                      &corev1.Service{},
@@ -59,12 +59,12 @@ var _ = Describe("The life of an Etcd", func() {
 		s.get(ctx, Default, &rbacv1.RoleBinding{}, "druid.gardener.cloud:etcd:main")
 		Expect(s.statefulSet(ctx, Default).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 
-		By("writing the leases itself")
+		By("writing the leases")
 		lease := &coordinationv1.Lease{}
 		s.get(ctx, Default, lease, "main-0")
 		Expect(metav1.IsControlledBy(lease, s.etcd)).To(BeTrue())
 
-		By("reporting it")
+		By("reporting the status")
 		etcd := s.read(ctx, Default)
 		Expect(etcd.Finalizers).To(ConsistOf("druid.gardener.cloud/etcd-druid"))
 		Expect(etcd.Status.Etcd).To(HaveValue(Equal(druidv1alpha1.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "main"})))
@@ -75,13 +75,13 @@ var _ = Describe("The life of an Etcd", func() {
 		Expect(etcd.Status.LastOperation.Type).To(BeEquivalentTo("Create"))
 		Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "False", "Reconciled"))
 
-		By("writing nothing while nothing happens")
-		unchanged(ctx, etcd, mr)
+		By("writing nothing without a change")
+		expectUnchanged(ctx, etcd, mr)
 	})
 
-	It("should say what it waits for while a pod does not get ready", func(ctx SpecContext) {
+	It("should report for which pod it waits", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
-		statefulSets.Hold(s.namespace, true)
+		statefulSets.SetReadinessBlocked(s.namespace, true)
 		s.create(ctx)
 		Eventually(func(g Gomega) {
 			etcd := s.read(ctx, g)
@@ -92,13 +92,13 @@ var _ = Describe("The life of an Etcd", func() {
 			g.Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "True", "Waiting", "main-0"))
 		}).Should(Succeed())
 
-		statefulSets.Hold(s.namespace, false)
-		s.ready(ctx)
+		statefulSets.SetReadinessBlocked(s.namespace, false)
+		s.awaitReady(ctx)
 	})
 
-	It("should hibernate to no pod and wake on the same volume", func(ctx SpecContext) {
+	It("should hibernate without pods and wake up with the same volume", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		claim := &corev1.PersistentVolumeClaim{}
 		s.get(ctx, Default, claim, "main-main-0")
 
@@ -106,7 +106,7 @@ var _ = Describe("The life of an Etcd", func() {
 			etcd.Spec.Replicas = 0
 			setOperation("gardener.cloud/operation")(etcd)
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.statefulSet(ctx, Default).Spec.Replicas).To(HaveValue(BeZero()))
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main-0"}, &corev1.Pod{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(s.read(ctx, Default).Status.Replicas).To(BeZero())
@@ -116,27 +116,27 @@ var _ = Describe("The life of an Etcd", func() {
 			etcd.Spec.Replicas = 1
 			setOperation("gardener.cloud/operation")(etcd)
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		awake := &corev1.PersistentVolumeClaim{}
 		s.get(ctx, Default, awake, "main-main-0")
 		Expect(awake.UID).To(Equal(claim.UID))
 	})
 
-	It("should delete everything, and keep the volume", func(ctx SpecContext) {
+	It("should delete all objects except the volume", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
-			// Older manifests have it; no other controller would remove it.
+			// Older manifests contain this finalizer. No other controller removes it.
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"}
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		expectGone(ctx, s)
 		s.get(ctx, Default, &corev1.PersistentVolumeClaim{}, "main-main-0")
 	})
 
-	It("should delete the volume too where the spec says so", func(ctx SpecContext) {
+	It("should delete the volume with the retention policy DeleteAll", func(ctx SpecContext) {
 		s := create(ctx, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		s.get(ctx, Default, &corev1.PersistentVolumeClaim{}, "main-main-0")
 
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
@@ -146,7 +146,7 @@ var _ = Describe("The life of an Etcd", func() {
 		Expect(claims.Items).To(BeEmpty())
 	})
 
-	It("should delete an Etcd that never came to anything", func(ctx SpecContext) {
+	It("should delete an Etcd that was never accepted", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			invalidResources(etcd)
 			etcd.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
@@ -175,12 +175,12 @@ var _ = Describe("The life of an Etcd", func() {
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).
 			Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(configMap), configMap)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed(), "an object of another owner stays")
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(foreign), foreign)).To(Succeed(), "an object of another owner is kept")
 	})
 
-	It("should report a blocked deletion, and what it waits for", func(ctx SpecContext) {
+	It("should report for which object a blocked deletion waits", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		pod := s.pod(ctx, Default)
 		before := pod.DeepCopy()
 		pod.Finalizers = []string{"example.com/hold"}
@@ -203,7 +203,7 @@ var _ = Describe("The life of an Etcd", func() {
 	})
 })
 
-// expectGone waits until the Etcd and all that was made for it is gone, but for its volume claims.
+// expectGone waits until the Etcd is deleted, and expects that all its objects except the PersistentVolumeClaims are deleted.
 func expectGone(ctx SpecContext, s *testEtcd) {
 	GinkgoHelper()
 	Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), &druidv1alpha1.Etcd{}) }).

@@ -21,12 +21,12 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-func named(name string) func(*druidv1alpha1.Etcd) {
+func withName(name string) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) { etcd.Name = name }
 }
 
-// expectRefused waits until an Etcd is refused with a message that has these parts.
-func expectRefused(ctx context.Context, s *testEtcd, parts ...string) {
+// expectRejected waits until the operator rejects the Etcd with a message that contains these parts.
+func expectRejected(ctx context.Context, s *testEtcd, parts ...string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", parts...))
@@ -40,8 +40,7 @@ func expectDeleted(ctx context.Context, s *testEtcd) {
 		Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 }
 
-// keepServiceAccount creates a ServiceAccount whenever it does not exist, as Kubernetes does with the one named default, until the test
-// ends.
+// keepServiceAccount recreates a ServiceAccount until the test ends, like Kubernetes does with the ServiceAccount default.
 func keepServiceAccount(namespace, name string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -62,8 +61,8 @@ func keepServiceAccount(namespace, name string) {
 	})
 }
 
-var _ = Describe("An object of others with a name that an Etcd needs", func() {
-	It("should be left alone where it is the ServiceAccount that Kubernetes creates in each namespace", func(ctx SpecContext) {
+var _ = Describe("An object of another owner with a name that an Etcd needs", func() {
+	It("should be neither changed nor deleted if it is the ServiceAccount default", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "etcd")
 		keepServiceAccount(namespace, "default")
 		account := &corev1.ServiceAccount{}
@@ -72,8 +71,8 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 		}).Should(Succeed())
 
 		s := &testEtcd{namespace: namespace}
-		s.create(ctx, named("default"))
-		expectRefused(ctx, s, "ServiceAccount default in namespace "+namespace+" exists and does not belong to this Etcd", "create the Etcd with another name")
+		s.create(ctx, withName("default"))
+		expectRejected(ctx, s, "ServiceAccount default in namespace "+namespace+" exists and does not belong to this Etcd", "create the Etcd with another name")
 		expectDeleted(ctx, s)
 
 		after := &corev1.ServiceAccount{}
@@ -82,20 +81,20 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 		Expect(after.ResourceVersion).To(Equal(account.ResourceVersion), "nor changed")
 	}, SpecTimeout(2*time.Minute))
 
-	It("should not keep an Etcd from being deleted whose object something else creates again and again", func(ctx SpecContext) {
+	It("should not block the deletion of an Etcd if another controller keeps recreating it", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
-		s.create(ctx, named("tenant"))
+		s.create(ctx, withName("tenant"))
 		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "tenant"}}
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(account), account) }).Should(Succeed())
 		keepServiceAccount(s.namespace, "tenant")
 		expectDeleted(ctx, s)
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
-			g.Expect(account.OwnerReferences).To(BeEmpty(), "it is not that of the Etcd")
+			g.Expect(account.OwnerReferences).To(BeEmpty(), "the ServiceAccount of the Etcd is deleted")
 		}).Should(Succeed())
 	}, SpecTimeout(2*time.Minute))
 
-	It("should be accepted once it is gone", func(ctx SpecContext) {
+	It("should no longer block the Etcd after its deletion", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-client"},
@@ -103,30 +102,30 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 		}
 		Expect(env.Client.Create(ctx, service)).To(Succeed())
 		s.create(ctx)
-		expectRefused(ctx, s, "Service main-client in namespace "+s.namespace)
+		expectRejected(ctx, s, "Service main-client in namespace "+s.namespace)
 		Expect(env.Client.Delete(ctx, service)).To(Succeed())
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "gardener.cloud/operation", "reconcile")
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 	}, SpecTimeout(2*time.Minute))
 
-	It("should be left alone where it is the Lease of an Etcd whose members have the same names", func(ctx SpecContext) {
-		first := create(ctx, named("a"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("p") })
-		first.ready(ctx)
+	It("should not be changed if it is the Lease of an Etcd whose members have the same names", func(ctx SpecContext) {
+		first := create(ctx, withName("a"), func(etcd *druidv1alpha1.Etcd) { etcd.Spec.MemberNamePrefix = new("p") })
+		first.awaitReady(ctx)
 		lease := &coordinationv1.Lease{}
 		first.get(ctx, Default, lease, "p-a-0")
 
 		second := &testEtcd{namespace: first.namespace}
-		second.create(ctx, named("p-a"))
-		expectRefused(ctx, second, "Lease p-a-0 in namespace "+first.namespace+" exists and does not belong to this Etcd")
-		unchanged(ctx, lease)
+		second.create(ctx, withName("p-a"))
+		expectRejected(ctx, second, "Lease p-a-0 in namespace "+first.namespace+" exists and does not belong to this Etcd")
+		expectUnchanged(ctx, lease)
 		expectDeleted(ctx, second)
-		unchanged(ctx, lease)
+		expectUnchanged(ctx, lease)
 		Expect(metav1.IsControlledBy(lease, first.etcd)).To(BeTrue())
 	}, SpecTimeout(2*time.Minute))
 
-	It("should be left alone where it is a claim", func(ctx SpecContext) {
+	It("should not be deleted if it is a PersistentVolumeClaim", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		claim := &corev1.PersistentVolumeClaim{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-main-0", Labels: map[string]string{"app": "something-else"}},
@@ -137,15 +136,15 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 		}
 		Expect(env.Client.Create(ctx, claim)).To(Succeed())
 		s.create(ctx, deleteAll)
-		expectRefused(ctx, s, "PersistentVolumeClaim main-main-0 in namespace "+s.namespace)
+		expectRejected(ctx, s, "PersistentVolumeClaim main-main-0 in namespace "+s.namespace)
 		expectDeleted(ctx, s)
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(claim), claim)).To(Succeed())
 		Expect(claim.DeletionTimestamp).To(BeNil())
 	}, SpecTimeout(2*time.Minute))
 
-	It("should stay where it is the claim of a member that the Etcd never had", func(ctx SpecContext) {
+	It("should not be deleted if it is the PersistentVolumeClaim of a member that the Etcd never had", func(ctx SpecContext) {
 		s := create(ctx, deleteAll)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		claim := &corev1.PersistentVolumeClaim{}
 		s.get(ctx, Default, claim, "main-main-0")
 		foreign := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-main-1", Labels: map[string]string{"app.kubernetes.io/part-of": "main"}}, Spec: *claim.Spec.DeepCopy()}
@@ -159,7 +158,7 @@ var _ = Describe("An object of others with a name that an Etcd needs", func() {
 })
 
 var _ = Describe("A Local store", func() {
-	It("should be refused in a directory that the operator's configuration does not list", func(ctx SpecContext) {
+	It("should be rejected in a directory that the configuration of the operator does not list", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup"}, Data: map[string][]byte{"hostPath": []byte("/var/lib")}}
 		Expect(env.Client.Create(ctx, secret)).To(Succeed())

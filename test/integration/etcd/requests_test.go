@@ -15,15 +15,15 @@ import (
 
 var inNamespace = regexp.MustCompile(`/namespaces/([^/]+)/`)
 
-// requests records the requests of the operator about objects of namespaces.
+// requests records the requests of the operator for namespaced objects.
 type requests struct {
 	mutex sync.Mutex
-	// sent are methods and paths, by namespace.
+	// sent maps a namespace to methods and paths, oldest first.
 	sent map[string][]string
 }
 
-// of returns the configuration of a client whose requests are recorded.
-func (r *requests) of(config *rest.Config) *rest.Config {
+// record returns a client configuration that records all requests.
+func (r *requests) record(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -45,7 +45,7 @@ func (r *requests) add(namespace, request string) {
 	r.sent[namespace] = append(r.sent[namespace], request)
 }
 
-// in returns the requests about a namespace, oldest first.
+// in returns the requests for objects of a namespace, oldest first.
 func (r *requests) in(namespace string) []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()

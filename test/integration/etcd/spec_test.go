@@ -20,12 +20,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// quota is a change that shows in the pod template.
+// quota sets the quota, which changes the pod template.
 func quota(value string) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse(value)) }
 }
 
-// invalidResources passes the CustomResourceDefinition and is refused by the validation of StatefulSets.
+// invalidResources sets resources that the CustomResourceDefinition accepts and the validation of StatefulSets rejects.
 func invalidResources(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Etcd.Resources = &corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")},
@@ -34,43 +34,43 @@ func invalidResources(etcd *druidv1alpha1.Etcd) {
 }
 
 var _ = Describe("A changed spec", func() {
-	DescribeTable("should wait for the operation annotation, and replace the pod when it comes",
+	DescribeTable("should wait for the operation annotation and then replace the pod",
 		func(ctx SpecContext, key string) {
 			s := create(ctx)
-			s.ready(ctx)
+			s.awaitReady(ctx)
 			mr, pod := s.managedResource(ctx, Default), s.pod(ctx, Default)
 
 			s.update(ctx, quota("4Gi"))
 			Eventually(func(g Gomega) {
 				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "OperationAnnotationMissing", "Generation 2"))
 			}).Should(Succeed())
-			unchanged(ctx, mr, pod)
+			expectUnchanged(ctx, mr, pod)
 			Expect(s.read(ctx, Default).Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
 
 			s.update(ctx, setOperation(key))
-			s.ready(ctx)
+			s.awaitReady(ctx)
 			Expect(s.pod(ctx, Default).UID).NotTo(Equal(pod.UID))
 			etcd := s.read(ctx, Default)
 			Expect(etcd.Status.LastOperation.Type).To(BeEquivalentTo("Reconcile"))
 			Expect(fixture.Record(s.managedResource(ctx, Default)).Accepted.Generation).To(BeEquivalentTo(2))
 		},
-		Entry("under the key of etcd-druid", "druid.gardener.cloud/operation"),
-		Entry("under Gardener's key", "gardener.cloud/operation"),
+		Entry("with the key of etcd-druid", "druid.gardener.cloud/operation"),
+		Entry("with the key of Gardener", "gardener.cloud/operation"),
 	)
 
-	It("should remove the operation annotation when nothing has to change", func(ctx SpecContext) {
+	It("should remove the operation annotation if nothing has changed", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		pod := s.pod(ctx, Default)
 		s.update(ctx, setOperation("gardener.cloud/operation"))
-		s.ready(ctx)
-		unchanged(ctx, pod)
+		s.awaitReady(ctx)
+		expectUnchanged(ctx, pod)
 	})
 
-	It("should remove the operation annotation when it is applied, not when the pods are done", func(ctx SpecContext) {
+	It("should remove the operation annotation when the change is applied, before the pods are replaced", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
-		statefulSets.Hold(s.namespace, true)
+		s.awaitReady(ctx)
+		statefulSets.SetReadinessBlocked(s.namespace, true)
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			quota("4Gi")(etcd)
 			setOperation("gardener.cloud/operation")(etcd)
@@ -83,17 +83,17 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(etcd.Status.LastOperation).To(HaveField("State", BeEquivalentTo("Requeue")))
 		}).Should(Succeed())
 
-		By("hibernating during a rolling update that does not end")
+		By("hibernating during a blocked rolling update")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Replicas = 0
 			setOperation("gardener.cloud/operation")(etcd)
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 	})
 
-	It("should leave the spec alone while it is suspended, and say so once", func(ctx SpecContext) {
+	It("should not be rolled out while the Etcd is suspended, which is reported once", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		mr := s.managedResource(ctx, Default)
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
@@ -107,27 +107,27 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "Suspended", "Generation 2"))
 		}).Should(Succeed())
 
-		By("keeping the status up to date")
+		By("updating the status")
 		Expect(env.Client.Delete(ctx, s.pod(ctx, Default), client.GracePeriodSeconds(0))).To(Succeed())
-		statefulSets.Hold(s.namespace, true)
+		statefulSets.SetReadinessBlocked(s.namespace, true)
 		Eventually(func(g Gomega) { g.Expect(s.pod(ctx, g).DeletionTimestamp).To(BeNil()) }).Should(Succeed())
-		statefulSets.Hold(s.namespace, false)
-		unchanged(ctx, mr)
+		statefulSets.SetReadinessBlocked(s.namespace, false)
+		expectUnchanged(ctx, mr)
 		Eventually(func(g Gomega) {
 			g.Expect(s.events(ctx, g)).To(ContainElement(ContainSubstring("SpecReconciliationSkipped: Generation 2 is not rolled out because of the annotation druid.gardener.cloud/suspend-etcd-spec-reconcile")))
 		}).Should(Succeed())
 		Expect(s.read(ctx, Default).Annotations).To(HaveKey("gardener.cloud/operation"))
 
-		By("continuing when it is resumed")
+		By("continuing after the annotation is removed")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			delete(etcd.Annotations, "druid.gardener.cloud/suspend-etcd-spec-reconcile")
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 	})
 
-	It("should name what the API server refuses, and never let it reach the ManagedResource", func(ctx SpecContext) {
+	It("should report which field the API server rejects, and not change the ManagedResource", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		mr := s.managedResource(ctx, Default)
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
@@ -144,15 +144,15 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(etcd.Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", "resources.requests"))
 			g.Expect(etcd.Status.ObservedGeneration).To(HaveValue(BeEquivalentTo(1)))
 		}).Should(Succeed())
-		unchanged(ctx, mr, s.etcd)
+		expectUnchanged(ctx, mr, s.etcd)
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Resources = nil })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 	})
 
-	It("should refuse a size below the one that the data knows, naming the field", func(ctx SpecContext) {
+	It("should be rejected with the name of the field if it reduces the number of members", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		mr := s.managedResource(ctx, Default)
 		patch := client.MergeFrom(mr.DeepCopy())
 		fixture.SetRecord(mr, func(s *state.State) { s.Size = 3 })
@@ -166,7 +166,7 @@ var _ = Describe("A changed spec", func() {
 		}).Should(Succeed())
 	})
 
-	It("should create the first of three members alone", func(ctx SpecContext) {
+	It("should create the first of three members before the others", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Replicas = 3 })
 		Eventually(func(g Gomega) {
 			mr := s.managedResource(ctx, g)
@@ -174,11 +174,11 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(s.statefulSet(ctx, g).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 			etcd := s.read(ctx, g)
 			g.Expect(etcd.Status.LastOperation.State).To(BeEquivalentTo("Requeue"))
-			g.Expect(etcd.Status.ObservedGeneration).To(BeNil(), "the last member is yet to come")
+			g.Expect(etcd.Status.ObservedGeneration).To(BeNil(), "two members do not exist yet")
 		}).Should(Succeed())
 	})
 
-	It("should refuse another store than the one that was first used", func(ctx SpecContext) {
+	It("should be rejected if it changes the store", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "backup"}})).To(Succeed())
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
@@ -187,7 +187,7 @@ var _ = Describe("A changed spec", func() {
 				SecretRef: &corev1.SecretReference{Name: "backup"},
 			}
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		for _, name := range []string{"main-full-snap", "main-delta-snap"} {
 			s.get(ctx, Default, &coordinationv1.Lease{}, name)
 		}
@@ -203,9 +203,9 @@ var _ = Describe("A changed spec", func() {
 			g.Expect(etcd.Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreChanged", "spec.backup.store", `"bucket"`, `"other"`))
 			g.Expect(etcd.Status.LastErrors).To(ConsistOf(HaveField("Code", BeEquivalentTo("ERR_RESOLVE_STORE"))))
 		}).Should(Succeed())
-		unchanged(ctx, mr)
+		expectUnchanged(ctx, mr)
 
-		By("moving to it when the record of the first is removed, and ignoring the snapshots in it")
+		By("using the new store after the record of the old store is removed, and ignoring the snapshots in the old store")
 		record := func(name, revision string) types.UID {
 			lease := &coordinationv1.Lease{}
 			s.get(ctx, Default, lease, name)
@@ -221,7 +221,7 @@ var _ = Describe("A changed spec", func() {
 		delete(mr.Annotations, "etcd-druid.extensions.gardener.cloud/store")
 		Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
 		s.update(ctx, setOperation("gardener.cloud/operation"))
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Eventually(func(g Gomega) {
 			for name, uid := range map[string]types.UID{"main-full-snap": full, "main-delta-snap": delta} {
 				lease := &coordinationv1.Lease{}
@@ -239,11 +239,11 @@ var _ = Describe("A changed spec", func() {
 		)))
 	})
 
-	It("should note the store on leases of before, and leave them alone", func(ctx SpecContext) {
+	It("should record the store on existing snapshot leases without recreating them", func(ctx SpecContext) {
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "p"}
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		lease := &coordinationv1.Lease{}
 		s.get(ctx, Default, lease, "main-full-snap")
 		before := lease.DeepCopy()
@@ -258,7 +258,7 @@ var _ = Describe("A changed spec", func() {
 	})
 })
 
-var _ = Describe("What an Etcd needs", func() {
+var _ = Describe("An object that an Etcd needs", func() {
 	tls := func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{
 			TLSCASecretRef:     druidv1alpha1.SecretReference{SecretReference: corev1.SecretReference{Name: "ca"}},
@@ -275,7 +275,7 @@ var _ = Describe("What an Etcd needs", func() {
 		Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Data: data})).To(Succeed())
 	}
 
-	It("should name the secrets that are missing, and continue when the last one is created", func(ctx SpecContext) {
+	It("should be reported if it is a missing Secret, until the last Secret is created", func(ctx SpecContext) {
 		s := create(ctx, tls)
 		waitsFor := func(parts ...string) {
 			GinkgoHelper()
@@ -298,18 +298,18 @@ var _ = Describe("What an Etcd needs", func() {
 		secret(ctx, s, "client", "tls.crt")
 		waitsFor("Secret client", "tls.key")
 
-		By("noticing a key that is added")
+		By("continuing after the missing key is added")
 		client0 := &corev1.Secret{}
 		s.get(ctx, Default, client0, "client")
 		client0.Data["tls.key"] = []byte("x")
 		Expect(env.Client.Update(ctx, client0)).To(Succeed())
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
-		By("using the key of the CA that there is, also when another appears later")
+		By("recording the existing key of the CA")
 		Expect(fixture.Record(s.managedResource(ctx, Default)).Accepted.CADataKeys).To(HaveKeyWithValue("ca", "bundle.crt"))
 	})
 
-	It("should remove the finalizer of etcd-druid from its secrets", func(ctx SpecContext) {
+	It("should lose the finalizer of etcd-druid if it is a Secret", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		for _, name := range []string{"ca", "server", "client"} {
 			Expect(env.Client.Create(ctx, &corev1.Secret{
@@ -318,7 +318,7 @@ var _ = Describe("What an Etcd needs", func() {
 			})).To(Succeed())
 		}
 		s.create(ctx, tls)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		for _, name := range []string{"ca", "server", "client"} {
 			secret := &corev1.Secret{}
 			s.get(ctx, Default, secret, name)
@@ -326,7 +326,7 @@ var _ = Describe("What an Etcd needs", func() {
 		}
 	})
 
-	It("should recreate the lease of a previous Etcd", func(ctx SpecContext) {
+	It("should be recreated if it is the Lease of a previous Etcd", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		stale := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{
@@ -337,14 +337,14 @@ var _ = Describe("What an Etcd needs", func() {
 		}
 		Expect(env.Client.Create(ctx, stale)).To(Succeed())
 		s.create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		lease := &coordinationv1.Lease{}
 		s.get(ctx, Default, lease, "main-0")
 		Expect(metav1.IsControlledBy(lease, s.etcd)).To(BeTrue())
 		Expect(lease.Spec.HolderIdentity).To(BeNil())
 	})
 
-	It("should not take a lease with another owner", func(ctx SpecContext) {
+	It("should not be changed if it is a Lease with another owner", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		foreign := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "main-0"}}
 		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
@@ -353,10 +353,10 @@ var _ = Describe("What an Etcd needs", func() {
 			g.Expect(s.read(ctx, g).Status.LastErrors).To(ConsistOf(And(
 				HaveField("Code", BeEquivalentTo("ERR_SYNC_MEMBER_LEASE")), HaveField("Description", ContainSubstring("Lease main-0")))))
 		}).Should(Succeed())
-		unchanged(ctx, foreign)
+		expectUnchanged(ctx, foreign)
 	})
 
-	It("should reject a ManagedResource of that name with another origin", func(ctx SpecContext) {
+	It("should be reported if it is a ManagedResource with another origin", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
 		foreign := newForeignManagedResource(s.namespace)
 		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
@@ -366,10 +366,10 @@ var _ = Describe("What an Etcd needs", func() {
 		}).Should(Succeed())
 	})
 
-	DescribeTable("should be recreated when a user deletes it",
+	DescribeTable("should be recreated if a user deletes it",
 		func(ctx SpecContext, obj client.Object, name string) {
 			s := create(ctx)
-			s.ready(ctx)
+			s.awaitReady(ctx)
 			s.get(ctx, Default, obj, name)
 			uid := obj.GetUID()
 			Expect(env.Client.Delete(ctx, obj, client.PropagationPolicy(metav1.DeletePropagationBackground))).To(Succeed())
@@ -377,16 +377,16 @@ var _ = Describe("What an Etcd needs", func() {
 				s.get(ctx, g, obj, name)
 				g.Expect(obj.GetUID()).NotTo(Equal(uid))
 			}).Should(Succeed())
-			s.ready(ctx)
+			s.awaitReady(ctx)
 		},
 		Entry("the StatefulSet", &appsv1.StatefulSet{}, "main"),
 		Entry("the client Service", &corev1.Service{}, "main-client"),
 		Entry("the ConfigMap", &corev1.ConfigMap{}, "main-config"),
 	)
 
-	It("should be scaled back when a user scales its StatefulSet", func(ctx SpecContext) {
+	It("should be scaled back if it is the StatefulSet and a user scales it", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		statefulSet := s.statefulSet(ctx, Default)
 		before := statefulSet.DeepCopy()
 		statefulSet.Spec.Replicas = new(int32(0))
@@ -394,18 +394,18 @@ var _ = Describe("What an Etcd needs", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(s.statefulSet(ctx, g).Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 		}).Should(Succeed())
-		s.ready(ctx)
+		s.awaitReady(ctx)
 	})
 
-	It("should get a new StatefulSet, and keep the pod until then, for what cannot be changed in place", func(ctx SpecContext) {
+	It("should be recreated if it is the StatefulSet and an immutable field changes", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		statefulSet, pod := s.statefulSet(ctx, Default), s.pod(ctx, Default)
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi"))
 			setOperation("gardener.cloud/operation")(etcd)
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		now := s.statefulSet(ctx, Default)
 		Expect(now.UID).NotTo(Equal(statefulSet.UID))
 		Expect(now.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("32Gi"))
@@ -414,32 +414,32 @@ var _ = Describe("What an Etcd needs", func() {
 })
 
 var _ = Describe("An operator of another version", Serial, func() {
-	It("should render what runs with what it was accepted with, until the next operation", func(ctx SpecContext) {
+	It("should use the images of the accepted generation until the next operation", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		mr, pod := s.managedResource(ctx, Default), s.pod(ctx, Default)
 
 		stopOperator()
 		stopOperator = startOperator("v2", false)
-		unchanged(ctx, mr, pod, s.etcd)
+		expectUnchanged(ctx, mr, pod, s.etcd)
 
-		By("rendering a new Etcd with its own")
+		By("rendering a new Etcd with the new images")
 		other := create(ctx)
-		other.ready(ctx)
+		other.awaitReady(ctx)
 		Expect(image(other.statefulSet(ctx, Default))).To(Equal("registry.example.com/etcd-wrapper:v2"))
 
 		By("not rolling out a change whose reconciliation is not requested")
 		s.update(ctx, quota("4Gi"))
-		unchanged(ctx, mr, pod)
+		expectUnchanged(ctx, mr, pod)
 
 		s.update(ctx, setOperation("druid.gardener.cloud/operation"))
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(image(s.statefulSet(ctx, Default))).To(Equal("registry.example.com/etcd-wrapper:v2"))
 	})
 
-	It("should reconcile each generation immediately with auto-reconcile, but change nothing by itself", func(ctx SpecContext) {
+	It("should reconcile each new generation immediately with auto-reconcile, but not change existing clusters", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		mr, pod := s.managedResource(ctx, Default), s.pod(ctx, Default)
 
 		stopOperator()
@@ -448,20 +448,20 @@ var _ = Describe("An operator of another version", Serial, func() {
 			stopOperator()
 			stopOperator = startOperator("v1", false)
 		})
-		unchanged(ctx, mr, pod)
+		expectUnchanged(ctx, mr, pod)
 
 		s.update(ctx, quota("4Gi"))
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(image(s.statefulSet(ctx, Default))).To(Equal("registry.example.com/etcd-wrapper:v3"))
 	})
 
-	It("should not replace a pod because a user changed the template", func(ctx SpecContext) {
+	It("should not replace a pod if a user changes the pod template", func(ctx SpecContext) {
 		s := create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		pod := s.pod(ctx, Default)
 		statefulSet := s.statefulSet(ctx, Default)
 		before := statefulSet.DeepCopy()
-		// As by kubectl rollout restart: gardener-resource-manager keeps this annotation.
+		// kubectl rollout restart sets this annotation, and gardener-resource-manager keeps it.
 		metav1.SetMetaDataAnnotation(&statefulSet.Spec.Template.ObjectMeta, "kubectl.kubernetes.io/restartedAt", "2000-01-01T00:00:00Z")
 		Expect(env.Client.Patch(ctx, statefulSet, client.MergeFrom(before))).To(Succeed())
 		Eventually(func(g Gomega) {
@@ -469,7 +469,7 @@ var _ = Describe("An operator of another version", Serial, func() {
 				haveCondition("AllMembersUpdated", "False", "NotAllMembersUpdated"),
 				haveCondition("Progressing", "False", "Reconciled", "next operation")))
 		}).Should(Succeed())
-		unchanged(ctx, pod)
+		expectUnchanged(ctx, pod)
 	})
 })
 

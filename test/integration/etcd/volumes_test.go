@@ -19,14 +19,14 @@ import (
 )
 
 var _ = Describe("The volumes of an Etcd", func() {
-	// createIn makes an Etcd with a bound claim of 16Gi in a new class.
+	// createIn creates an Etcd with a bound claim of 16Gi in a new StorageClass.
 	createIn := func(ctx context.Context, expandable bool) *testEtcd {
 		GinkgoHelper()
-		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "class-"}, Provisioner: "played", AllowVolumeExpansion: &expandable}
+		class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{GenerateName: "class-"}, Provisioner: "example.com/fake", AllowVolumeExpansion: &expandable}
 		Expect(env.Client.Create(ctx, class)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, class)).To(Succeed()) })
 		s := create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageClass = &class.Name })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		claim := &corev1.PersistentVolumeClaim{}
 		s.get(ctx, Default, claim, "main-main-0")
 		before := claim.DeepCopy()
@@ -55,13 +55,13 @@ var _ = Describe("The volumes of an Etcd", func() {
 		s := createIn(ctx, true)
 		statefulSet, pod := s.statefulSet(ctx, Default), s.pod(ctx, Default)
 		resize(ctx, s, "32Gi")
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(requested(ctx, s)).To(Equal("32Gi"))
 		Expect(s.statefulSet(ctx, Default).UID).NotTo(Equal(statefulSet.UID))
 		Expect(s.pod(ctx, Default).UID).To(Equal(pod.UID))
 	})
 
-	DescribeTable("should reject an invalid size once, with the remedy",
+	DescribeTable("should not be resized if the new size is invalid, which is reported with the remedy",
 		func(ctx SpecContext, expandable bool, size, message string) {
 			s := createIn(ctx, expandable)
 			statefulSet, mr := s.statefulSet(ctx, Default), s.managedResource(ctx, Default)
@@ -69,17 +69,17 @@ var _ = Describe("The volumes of an Etcd", func() {
 			Eventually(func(g Gomega) {
 				g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("Progressing", "False", "InvalidSpec", message))
 			}).Should(Succeed())
-			unchanged(ctx, mr, s.etcd, statefulSet)
+			expectUnchanged(ctx, mr, s.etcd, statefulSet)
 			Expect(requested(ctx, s)).To(Equal("16Gi"))
 
 			resize(ctx, s, "16Gi")
-			s.ready(ctx)
+			s.awaitReady(ctx)
 		},
-		Entry("larger, of a class that does not allow it", false, "32Gi", "does not allow it"),
+		Entry("larger, if the StorageClass does not allow expansion", false, "32Gi", "does not allow it"),
 		Entry("smaller", true, "8Gi", "no volume shrinks"),
 	)
 
-	It("should be reported if the API server rejects the resize although the class allows it", func(ctx SpecContext) {
+	It("should not be resized if the API server rejects the resize, which is reported", func(ctx SpecContext) {
 		s := createIn(ctx, true)
 		quota := &corev1.ResourceQuota{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "quota"},

@@ -15,12 +15,12 @@ import (
 )
 
 var _ = Describe("Certificates", func() {
-	It("should be issued for an Etcd that says nothing about TLS", func(ctx SpecContext) {
+	It("should be issued for an Etcd without TLS fields", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
-		By("mounting what was issued")
+		By("mounting the issued Secrets")
 		mounted := s.mounted(ctx, Default)
 		Expect(mounted).To(HaveKeyWithValue("etcd-ca", HavePrefix("main-client-ca-bundle-")))
 		Expect(mounted).To(HaveKeyWithValue("etcd-server-tls", HavePrefix("main-server-")))
@@ -31,7 +31,7 @@ var _ = Describe("Certificates", func() {
 		Expect(mounted).To(HaveKeyWithValue("backup-restore-server-tls", mounted["etcd-server-tls"]))
 		Expect(s.recorded(ctx, "tls")(Default)).To(MatchJSON(`{"client":"provisioned","peer":"provisioned"}`))
 
-		By("serving only clients with the Secret for applications")
+		By("accepting only clients with the connection Secret")
 		connection := &corev1.Secret{}
 		s.get(ctx, Default, connection, "main-connection")
 		Expect(string(connection.Data["endpoints"])).To(Equal("https://main-client." + s.namespace + ".svc:2379"))
@@ -39,17 +39,17 @@ var _ = Describe("Certificates", func() {
 
 		other := newTestEtcd(ctx)
 		other.create(ctx)
-		other.ready(ctx)
+		other.awaitReady(ctx)
 		Expect(other.connects(ctx, Default, s.connection(ctx, Default))).NotTo(Succeed())
 	})
 
-	It("should leave those of a second Etcd in the namespace alone when the first is deleted", func(ctx SpecContext) {
+	It("should be kept for a second Etcd in the namespace if the first Etcd is deleted", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx)
-		second := &testEtcd{namespace: s.namespace, etcd: newEtcd(s.namespace, "main-client")} // a name that is also the beginning of names of the first
+		second := &testEtcd{namespace: s.namespace, etcd: newEtcd(s.namespace, "main-client")} // this name is a prefix of Secret names of the first Etcd
 		second.create(ctx)
-		s.ready(ctx)
-		second.ready(ctx)
+		s.awaitReady(ctx)
+		second.awaitReady(ctx)
 		pod, names := second.pod(ctx, Default), issued(ctx, Default, s.namespace, "main-client")
 		Expect(names).To(HaveLen(7))
 		Expect(issued(ctx, Default, s.namespace, "main")).To(HaveLen(7))
@@ -64,46 +64,46 @@ var _ = Describe("Certificates", func() {
 		Expect(second.connects(ctx, Default, second.connection(ctx, Default))).To(Succeed())
 	})
 
-	It("should not be given up because a field is pruned", func(ctx SpecContext) {
+	It("should be kept if the field enableTLS is pruned", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		uid := s.pod(ctx, Default).UID
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = nil })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.mounted(ctx, Default)).To(HaveKey("etcd-ca"))
 		Expect(s.pod(ctx, Default).UID).To(Equal(uid), "nothing changed")
 	})
 
-	It("should not be forced upon a cluster that runs without", func(ctx SpecContext) {
+	It("should not be issued for a running cluster without TLS if the field enableTLS is pruned", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
 		Expect(issued(ctx, Default, s.namespace, "main")).To(BeEmpty())
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = nil })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
 	})
 
-	It("should not be waited for where they are switched off, though the field is pruned and the Secrets that are named are missing", func(ctx SpecContext) {
+	It("should not be required while TLS is disabled, even if the referenced Secrets are missing", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		tls := &druidv1alpha1.TLSConfig{}
 		tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name = "missing-ca", "missing-server", "missing-client"
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Etcd.EnableTLS, etcd.Spec.Etcd.ClientUrlTLS = new(false), tls
 		})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		uid := s.pod(ctx, Default).UID
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = nil })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
 		Expect(s.pod(ctx, Default).UID).To(Equal(uid), "nothing changed")
 
-		By("waiting for them when they are requested")
+		By("waiting for the Secrets when TLS is enabled")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.LastOperation.Description).To(ContainSubstring("missing-ca"))
@@ -111,33 +111,33 @@ var _ = Describe("Certificates", func() {
 		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
 	})
 
-	It("should be switched on and off on demand", func(ctx SpecContext) {
+	It("should be issued and deleted when TLS is enabled and disabled", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
-		By("switching them on")
-		statefulSets.Hold(s.namespace, true)
+		By("enabling TLS")
+		statefulSets.SetReadinessBlocked(s.namespace, true)
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
 		Eventually(func(g Gomega) { g.Expect(s.mounted(ctx, g)).To(HaveKey("etcd-ca")) }).Should(Succeed())
-		statefulSets.Hold(s.namespace, false)
-		s.ready(ctx)
+		statefulSets.SetReadinessBlocked(s.namespace, false)
+		s.awaitReady(ctx)
 		Eventually(func(g Gomega) {
 			g.Expect(s.connects(ctx, g, s.connection(ctx, g))).To(Succeed())
 		}).Should(Succeed())
 
-		By("switching them off")
+		By("disabling TLS")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.mounted(ctx, Default)).NotTo(HaveKey("etcd-ca"))
 		Eventually(func(g Gomega) { g.Expect(issued(ctx, g, s.namespace, "main")).To(BeEmpty()) }).Should(Succeed())
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main-connection"}, &corev1.Secret{})).To(MatchError(apierrors.IsNotFound, "is not found"))
 	})
 
-	It("should not be removed from the spec when they are provided by the user", func(ctx SpecContext) {
+	It("should not be removable from the spec if the user provides them", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(true) })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		mounted := s.mounted(ctx, Default)
 		tls := &druidv1alpha1.TLSConfig{}
 		tls.TLSCASecretRef.Name, tls.ServerTLSSecretRef.Name, tls.ClientTLSSecretRef.Name = "given-ca", "given-server", "given-client"
@@ -149,7 +149,7 @@ var _ = Describe("Certificates", func() {
 			Expect(env.Client.Create(ctx, copied)).To(Succeed())
 		}
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS, etcd.Spec.Etcd.ClientUrlTLS = nil, tls })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.mounted(ctx, Default)).To(HaveKeyWithValue("etcd-ca", "given-ca"))
 
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ClientUrlTLS = nil })

@@ -27,7 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-// testEtcd is an Etcd in a namespace of its own.
+// testEtcd is an Etcd in its own namespace.
 type testEtcd struct {
 	namespace string
 	etcd      *druidv1alpha1.Etcd
@@ -40,7 +40,7 @@ func newTestEtcd(ctx context.Context) *testEtcd {
 	return s
 }
 
-// newEtcd returns an Etcd of one member that says nothing about TLS and stores.
+// newEtcd returns an Etcd with one member, without TLS fields and without a store.
 func newEtcd(namespace, name string) *druidv1alpha1.Etcd {
 	return &druidv1alpha1.Etcd{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -56,7 +56,7 @@ func (s *testEtcd) create(ctx context.Context, mutate ...func(*druidv1alpha1.Etc
 	Expect(env.Client.Create(ctx, s.etcd)).To(Succeed())
 }
 
-// update changes the Etcd as its owner would, and requests its reconciliation.
+// update updates the Etcd like a user, and requests its reconciliation.
 func (s *testEtcd) update(ctx context.Context, mutate func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	Eventually(func() error {
@@ -98,7 +98,7 @@ func (s *testEtcd) managedResource(ctx context.Context, g Gomega) *resourcesv1al
 	return mr
 }
 
-// recorded returns a value of the record of the operator as JSON, or an annotation of the ManagedResource.
+// recorded returns a function that reads an annotation of the ManagedResource, or a key of its recorded state as JSON.
 func (s *testEtcd) recorded(ctx context.Context, key string) func(Gomega) string {
 	return func(g Gomega) string {
 		mr, record := s.managedResource(ctx, g), map[string]json.RawMessage{}
@@ -111,8 +111,8 @@ func (s *testEtcd) recorded(ctx context.Context, key string) func(Gomega) string
 	}
 }
 
-// ready waits until the newest generation is reconciled, as gardenlet would.
-func (s *testEtcd) ready(ctx context.Context) {
+// awaitReady waits like gardenlet until the newest generation is reconciled.
+func (s *testEtcd) awaitReady(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
 		etcd := s.read(ctx, g)
@@ -125,7 +125,7 @@ func (s *testEtcd) ready(ctx context.Context) {
 	}).Should(Succeed())
 }
 
-// mounted are the names of the Secrets that the pod mounts, by volume.
+// mounted returns the names of the Secrets that the pod mounts, by volume.
 func (s *testEtcd) mounted(ctx context.Context, g Gomega) map[string]string {
 	mounted := map[string]string{}
 	for _, volume := range s.pod(ctx, g).Spec.Volumes {
@@ -136,19 +136,19 @@ func (s *testEtcd) mounted(ctx context.Context, g Gomega) map[string]string {
 	return mounted
 }
 
-// connection is what an application reads.
+// connection returns the TLS credentials in the connection Secret, which applications read.
 func (s *testEtcd) connection(ctx context.Context, g Gomega) etcdclient.TLS {
 	secret := &corev1.Secret{}
 	s.get(ctx, g, secret, s.etcd.Name+"-connection")
 	return etcdclient.TLS{CA: secret.Data["ca.crt"], Certificate: secret.Data["tls.crt"], Key: secret.Data["tls.key"]}
 }
 
-// connects says whether a client with the credentials is served, under the name of the Service.
+// connects performs a TLS handshake with the credentials and the server name of the client Service. It returns the error.
 func (s *testEtcd) connects(ctx context.Context, g Gomega, credentials etcdclient.TLS) error {
-	return shakeHands(ctx, env.Client, s.pod(ctx, g), credentials, s.etcd.Name+"-client."+s.namespace+".svc")
+	return tlsHandshake(ctx, env.Client, s.pod(ctx, g), credentials, s.etcd.Name+"-client."+s.namespace+".svc")
 }
 
-// issued are the names of the Secrets that the secrets manager keeps for an Etcd, sorted.
+// issued returns the sorted names of the Secrets that the secrets manager has issued for an Etcd.
 func issued(ctx context.Context, g Gomega, namespace, etcdName string) []string {
 	list := &corev1.SecretList{}
 	g.Expect(env.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{"manager-identity": "etcd-druid-" + etcdName})).To(Succeed())
@@ -160,7 +160,7 @@ func issued(ctx context.Context, g Gomega, namespace, etcdName string) []string 
 	return names
 }
 
-// cas are the names of the CAs of clients among issued Secrets.
+// cas returns the names of the issued client CA Secrets.
 func (s *testEtcd) cas(ctx context.Context, g Gomega) []string {
 	var names []string
 	for _, name := range issued(ctx, g, s.namespace, s.etcd.Name) {
@@ -171,7 +171,7 @@ func (s *testEtcd) cas(ctx context.Context, g Gomega) []string {
 	return names
 }
 
-// writeCluster writes the Cluster of the namespace as gardenlet does, with the state of the rotation of CAs.
+// writeCluster writes the Cluster of the namespace like gardenlet, with the state of the CA rotation.
 func (s *testEtcd) writeCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 	shoot := &gardencorev1beta1.Shoot{TypeMeta: metav1.TypeMeta{APIVersion: "core.gardener.cloud/v1beta1", Kind: "Shoot"}}
@@ -191,7 +191,7 @@ func (s *testEtcd) writeCluster(ctx context.Context, phase gardencorev1beta1.Cre
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// writeEntry writes the BackupEntry of the namespace and what it needs, as gardenlet does, and returns its name.
+// writeEntry creates the BackupEntry of the namespace with its BackupBucket and Secret, like gardenlet. It returns the name of the entry.
 func (s *testEtcd) writeEntry(ctx context.Context) string {
 	GinkgoHelper()
 	name := s.namespace + "--" + string(uuid.NewUUID())
@@ -222,7 +222,7 @@ func createOrUpdate(ctx context.Context, obj client.Object, mutate func()) (bool
 	return true, env.Client.Create(ctx, obj)
 }
 
-// haveCondition matches conditions that hold one of a type with a status and a reason.
+// haveCondition matches a list that contains a condition with the type, status, reason, and parts of its message.
 func haveCondition(conditionType, status, reason string, message ...string) gomegatypes.GomegaMatcher {
 	matchers := []gomegatypes.GomegaMatcher{
 		HaveField("Type", BeEquivalentTo(conditionType)),

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeGarden writes the Garden of the runtime cluster, with the state of the rotation of CAs. It is deleted at the end
-// of the spec.
+// writeGarden writes the Garden of the runtime cluster, with the state of the CA rotation. It deletes the Garden at the
+// end of the spec.
 func (s *testEtcd) writeGarden(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 	garden := &operatorv1alpha1.Garden{ObjectMeta: metav1.ObjectMeta{Name: "garden"}}

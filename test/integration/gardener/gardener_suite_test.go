@@ -49,7 +49,7 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	// Small keys are quicker, and as good for a handshake.
+	// Small keys are faster and sufficient for a handshake.
 	secretsutils.GenerateKey = func(_ io.Reader, _ int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
 
 	env = environment.Start()
@@ -60,7 +60,7 @@ var _ = BeforeSuite(func() {
 	}})
 	Expect(err).NotTo(HaveOccurred())
 
-	By("playing the rest of the cluster")
+	By("starting the fake StatefulSet controller, the resource manager and the backup provider")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
 	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
@@ -93,7 +93,7 @@ func newManager(options manager.Options) manager.Manager {
 	return mgr
 }
 
-// start starts a manager and returns what stops it and waits for its end.
+// start starts a manager. The returned function stops it and waits until it has stopped.
 func start(mgr manager.Manager) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

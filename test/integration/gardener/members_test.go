@@ -20,7 +20,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// members connects to the played pods as to members: by a real handshake with the certificates that the pod mounts.
+// members simulates the members of all pods. Each call performs a real TLS handshake with the certificates that the pod mounts.
 type members struct{ client client.Client }
 
 // Connect implements etcdclient.Connector.
@@ -54,18 +54,18 @@ func (*memberClient) MemberList(context.Context) ([]etcdcluster.ListedMember, er
 func (*memberClient) Revision(context.Context) (int64, error) { return 1, nil }
 
 // MoveLeader implements etcdclient.Client.
-func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.New("not played") }
+func (*memberClient) MoveLeader(context.Context, uint64) error { return errors.New("not implemented") }
 
 // Promote implements etcdclient.Client.
-func (*memberClient) Promote(context.Context, uint64) error { return errors.New("not played") }
+func (*memberClient) Promote(context.Context, uint64) error { return errors.New("not implemented") }
 
 // UpdatePeerURLs implements etcdclient.Client.
 func (*memberClient) UpdatePeerURLs(context.Context, uint64, []string) error {
-	return errors.New("not played")
+	return errors.New("not implemented")
 }
 
 // Defragment implements etcdclient.Client.
-func (*memberClient) Defragment(context.Context) error { return errors.New("not played") }
+func (*memberClient) Defragment(context.Context) error { return errors.New("not implemented") }
 
 func (m *memberClient) handshake(ctx context.Context) error {
 	host, _, err := net.SplitHostPort(m.target.Address)
@@ -87,13 +87,13 @@ func (m *memberClient) handshake(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return shakeHands(ctx, m.client, &pod, credentials, m.target.ServerName)
+		return tlsHandshake(ctx, m.client, &pod, credentials, m.target.ServerName)
 	}
 	return fmt.Errorf("no pod has the address %s", host)
 }
 
-// shakeHands makes a handshake between the credentials of a client and what a pod mounts.
-func shakeHands(ctx context.Context, c client.Client, pod *corev1.Pod, credentials etcdclient.TLS, serverName string) error {
+// tlsHandshake performs a TLS handshake between a client with the credentials and a server with the Secrets that the pod mounts.
+func tlsHandshake(ctx context.Context, c client.Client, pod *corev1.Pod, credentials etcdclient.TLS, serverName string) error {
 	server, err := serverConfig(ctx, c, pod)
 	if err != nil {
 		return err
@@ -127,12 +127,12 @@ func shakeHands(ctx context.Context, c client.Client, pod *corev1.Pod, credentia
 		return err
 	}
 	if _, err := connection.Read(make([]byte, 1)); err != nil {
-		return fmt.Errorf("the member refuses the client: %w", err)
+		return fmt.Errorf("the member rejects the client: %w", err)
 	}
 	return <-served
 }
 
-// serverConfig is how etcd in the pod serves clients: it read its files when it started.
+// serverConfig returns the TLS configuration of the client port of etcd in the pod.
 func serverConfig(ctx context.Context, c client.Client, pod *corev1.Pod) (*tls.Config, error) {
 	mounted := map[string]*corev1.Secret{}
 	for _, volume := range pod.Spec.Volumes {

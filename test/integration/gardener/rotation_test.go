@@ -15,8 +15,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 )
 
-var _ = Describe("The rotation of CAs", func() {
-	// rotate tests both kinds of requests for a rotation, which are the same for clients.
+var _ = Describe("The CA rotation", func() {
+	// rotate tests a rotation from the view of clients. The functions begin and complete request its two phases.
 	rotate := func(ctx SpecContext, s *testEtcd, begin, complete func()) {
 		var oldOnly etcdclient.TLS
 		Eventually(func(g Gomega) { oldOnly = s.connection(ctx, g) }).Should(Succeed())
@@ -26,7 +26,7 @@ var _ = Describe("The rotation of CAs", func() {
 			return func(g Gomega) { g.Expect(s.connects(ctx, g, credentials)).To(Succeed()) }
 		}
 
-		By("preparing it, while a client that trusts the old CA alone is served")
+		By("preparing it, while the members accept a client that trusts only the old CA")
 		stop := make(chan struct{})
 		watched := make(chan error, 1)
 		go func() {
@@ -36,12 +36,12 @@ var _ = Describe("The rotation of CAs", func() {
 				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
 					return nil // it restarts
 				}
-				return shakeHands(ctx, env.Client, pod, oldOnly, "main-client")
+				return tlsHandshake(ctx, env.Client, pod, oldOnly, "main-client")
 			})
 		}()
 		begin()
 		Eventually(s.recorded(ctx, "rotation")).Should(ContainSubstring("\"stage\":\"Prepared\""))
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		close(stop)
 		Expect(<-watched).NotTo(HaveOccurred())
 		Expect(s.cas(ctx, Default)).To(HaveLen(2))
@@ -51,10 +51,10 @@ var _ = Describe("The rotation of CAs", func() {
 		Expect(s.connects(ctx, Default, bundle)).To(Succeed())
 		Expect(s.connects(ctx, Default, oldOnly)).To(Succeed())
 
-		By("not completing it by itself")
+		By("not completing it without a request")
 		Consistently(s.recorded(ctx, "rotation"), time.Second, 100*time.Millisecond).Should(ContainSubstring("\"stage\":\"Prepared\""))
 
-		By("completing it, while a client that trusts both is served")
+		By("completing it, while the members accept a client that trusts both CAs")
 		stop = make(chan struct{})
 		go func() {
 			defer GinkgoRecover()
@@ -63,12 +63,12 @@ var _ = Describe("The rotation of CAs", func() {
 				if err := env.Client.Get(ctx, keyOf(s.namespace, "main-0"), pod); err != nil {
 					return nil // it restarts
 				}
-				return shakeHands(ctx, env.Client, pod, bundle, "main-client")
+				return tlsHandshake(ctx, env.Client, pod, bundle, "main-client")
 			})
 		}()
 		complete()
 		Eventually(s.recorded(ctx, "rotation")).ShouldNot(ContainSubstring("stage"))
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		close(stop)
 		Expect(<-watched).NotTo(HaveOccurred())
 		Eventually(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(1)) }).Should(Succeed())
@@ -79,7 +79,7 @@ var _ = Describe("The rotation of CAs", func() {
 		Eventually(isAccepted(newOnly)).Should(Succeed())
 		Expect(s.connects(ctx, Default, oldOnly)).NotTo(Succeed())
 
-		By("leaving it at that")
+		By("changing nothing afterwards")
 		uid := s.pod(ctx, Default).UID
 		Consistently(func(g Gomega) {
 			g.Expect(s.pod(ctx, g).UID).To(Equal(uid))
@@ -87,33 +87,33 @@ var _ = Describe("The rotation of CAs", func() {
 		}, 3*time.Second, 100*time.Millisecond).Should(Succeed())
 	}
 
-	It("should follow that of the shoot, and drop the old CA only when members were seen to live without it", func(ctx SpecContext) {
+	It("should follow the rotation of the shoot, and remove the old CA only when no member needs it", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		s.create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		initiatedAt := time.Now().Add(-time.Second).Truncate(time.Second)
 		rotate(ctx, s,
 			func() { s.writeCluster(ctx, "Preparing", &initiatedAt) },
 			func() {
-				statefulSets.Hold(s.namespace, true)
+				statefulSets.SetReadinessBlocked(s.namespace, true)
 				s.writeCluster(ctx, "Completing", &initiatedAt)
 				Eventually(s.recorded(ctx, "rotation")).Should(ContainSubstring("\"stage\":\"CompleteLeaves\""))
 				s.writeCluster(ctx, "Completed", &initiatedAt)
-				By("keeping the old CA though the shoot is faster")
+				By("keeping the old CA although the rotation of the shoot is completed")
 				Consistently(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(2)) }, 2*time.Second, 100*time.Millisecond).Should(Succeed())
-				statefulSets.Hold(s.namespace, false)
+				statefulSets.SetReadinessBlocked(s.namespace, false)
 			})
 	})
 
-	It("should follow that of the Garden in its namespace", func(ctx SpecContext) {
+	It("should follow the rotation of the Garden in its namespace", func(ctx SpecContext) {
 		s := &testEtcd{namespace: "garden", etcd: newEtcd("garden", "main")}
 		s.writeGarden(ctx, "", nil)
 		DeferCleanup(s.delete)
 		s.create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 
-		By("not listening to annotations")
+		By("ignoring annotations")
 		s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start")
 		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())
 		Expect(s.cas(ctx, Default)).To(HaveLen(1))
@@ -128,23 +128,23 @@ var _ = Describe("The rotation of CAs", func() {
 		Expect(ca.Labels).To(HaveKeyWithValue("last-rotation-initiation-time", started))
 	})
 
-	It("should be requested by annotations outside of shoots", func(ctx SpecContext) {
+	It("should follow annotations outside of shoots", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.create(ctx)
-		s.ready(ctx)
-		taken := func() {
+		s.awaitReady(ctx)
+		awaitAnnotationRemoved := func() {
 			Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())
 		}
 		rotate(ctx, s,
-			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start"); taken() },
-			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "complete"); taken() })
+			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start"); awaitAnnotationRemoved() },
+			func() { s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "complete"); awaitAnnotationRemoved() })
 	})
 
-	It("should not be requested by annotations in shoots", func(ctx SpecContext) {
+	It("should ignore annotations in shoots", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		s.create(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		uid := s.pod(ctx, Default).UID
 		s.annotate(ctx, "druid.gardener.cloud/rotate-ca", "start")
 		Eventually(func(g Gomega) { g.Expect(s.read(ctx, g).Annotations).NotTo(HaveKey("druid.gardener.cloud/rotate-ca")) }).Should(Succeed())

@@ -21,7 +21,7 @@ func keyOf(namespace, name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}
 }
 
-// watch calls check until it fails or is stopped.
+// watch calls check repeatedly until check fails or stop is closed. It returns the error of check.
 func watch(stop <-chan struct{}, check func() error) error {
 	for {
 		select {
@@ -38,27 +38,27 @@ func watch(stop <-chan struct{}, check func() error) error {
 var _ = Describe("The store", func() {
 	withStore := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{} }
 
-	It("should be found along the chain from bucket to entry to Secret, in a namespace with a Cluster", func(ctx SpecContext) {
+	It("should be resolved from the BackupEntry in a namespace with a Cluster", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 
-		By("waiting for the entry")
+		By("waiting for the BackupEntry")
 		s.create(ctx, withStore)
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "BackupEntryNotFound", "has a Cluster, and no BackupEntry yet"))
 		}).Should(Succeed())
 		Expect(s.read(ctx, Default).Status.LastErrors).To(BeEmpty())
 
-		By("continuing when the entry has succeeded")
+		By("continuing when the BackupEntry is reconciled")
 		entry := s.writeEntry(ctx)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main", "Secret etcd-backup"))
 		Expect(s.recorded(ctx, "store")(Default)).To(MatchJSON(`{"provider":"Local","container":"bucket-of-` + s.namespace + `","prefix":"` + entry + `/main","hostPath":"/var/buckets","secretName":"etcd-backup"}`))
 		statefulSet := &appsv1.StatefulSet{}
 		s.get(ctx, Default, statefulSet, "main")
 		Expect(statefulSet.Spec.Template.Spec.Volumes).To(ContainElement(HaveField("HostPath", HaveValue(HaveField("Path", "/var/buckets/bucket-of-"+s.namespace)))))
 
-		By("not restarting etcd when the credentials of the bucket are rotated")
+		By("not restarting etcd if the credentials of the bucket are rotated")
 		uid := s.pod(ctx, Default).UID
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "entry-" + entry}}
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
@@ -71,10 +71,10 @@ var _ = Describe("The store", func() {
 			g.Expect(secret.Data).To(HaveKeyWithValue("password", []byte("new")))
 		}).Should(Succeed())
 		s.update(ctx, func(*druidv1alpha1.Etcd) {})
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
 
-		By("refusing a place other than the one that was first used")
+		By("rejecting another location")
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.Container = new(druidv1alpha1.StorageProvider("local")), new("elsewhere")
 			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "etcd-backup"}
@@ -85,29 +85,29 @@ var _ = Describe("The store", func() {
 		Expect(s.pod(ctx, Default).UID).To(Equal(uid))
 	})
 
-	It("should be that of the entry which is named, as soon as it is there", func(ctx SpecContext) {
+	It("should be resolved from a referenced BackupEntry", func(ctx SpecContext) {
 		s, other := newTestEtcd(ctx), newTestEtcd(ctx)
 		foreign := other.writeEntry(ctx)
 		s.create(ctx, withStore, func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.BackupEntryRef = &druidv1alpha1.BackupEntryReference{Name: foreign}
 		})
-		By("refusing that of another namespace")
+		By("rejecting a BackupEntry of another namespace")
 		Eventually(func(g Gomega) {
 			g.Expect(s.read(ctx, g).Status.Conditions).To(haveCondition("StoreResolved", "False", "StoreInvalid", "are in namespace "+other.namespace))
 		}).Should(Succeed())
 
 		entry := s.writeEntry(ctx)
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.BackupEntryRef.Name = entry })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/main"))
 	})
 
-	It("should be used with another Secret that the entry publishes, though the newest generation is refused", func(ctx SpecContext) {
+	It("should be used with a new Secret of the BackupEntry even if the newest generation is rejected", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		s.writeCluster(ctx, "", nil)
 		entry := s.writeEntry(ctx)
 		s.create(ctx, withStore)
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.recorded(ctx, "store")(Default)).To(ContainSubstring(`"secretName":"etcd-backup"`))
 		s.update(ctx, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.ImageVersion = new("v2") })
 		Eventually(func(g Gomega) {
@@ -128,11 +128,11 @@ var _ = Describe("The store", func() {
 		}).Should(Succeed())
 	})
 
-	It("should be found by the prefix that gardenlet writes", func(ctx SpecContext) {
+	It("should be resolved from the prefix that gardenlet sets", func(ctx SpecContext) {
 		s := newTestEtcd(ctx)
 		entry := s.writeEntry(ctx)
 		s.create(ctx, withStore, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store.Prefix = entry + "/etcd-main" })
-		s.ready(ctx)
+		s.awaitReady(ctx)
 		Expect(s.read(ctx, Default).Status.Conditions).To(haveCondition("StoreResolved", "True", "StoreResolved", entry+"/etcd-main"))
 	})
 })

@@ -22,12 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// controlPlane is a shoot's namespace with its BackupEntry.
+// controlPlane is the namespace of a shoot with its BackupEntry.
 type controlPlane struct {
 	namespace, entry string
 }
 
-// newControlPlane makes the namespace and, as gardenlet does, the entry, and waits for the Secret of the entry.
+// newControlPlane creates the namespace and the BackupEntry like gardenlet, and waits for the Secret of the BackupEntry.
 func newControlPlane(ctx context.Context) *controlPlane {
 	GinkgoHelper()
 	p := &controlPlane{namespace: env.Namespace(ctx, "shoot--foo")}
@@ -44,7 +44,7 @@ func newControlPlane(ctx context.Context) *controlPlane {
 	return p
 }
 
-// secrets is gardenlet's secrets manager, with its CAs generated. Zero time: they were never rotated.
+// secrets returns a secrets manager of gardenlet with generated CAs. The peer CA is rotated at rotatedAt. Zero: it is not rotated.
 func (p *controlPlane) secrets(ctx context.Context, rotatedAt time.Time) secretsmanager.Interface {
 	GinkgoHelper()
 	times := map[string]time.Time{}
@@ -64,7 +64,7 @@ func (p *controlPlane) get(ctx context.Context, g Gomega, obj client.Object, nam
 	g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, obj)).To(Succeed())
 }
 
-// mounted are the names of the Secrets that a pod mounts, by volume.
+// mounted returns the names of the Secrets that the pod mounts, by volume.
 func (p *controlPlane) mounted(ctx context.Context, g Gomega, podName string) map[string]string {
 	pod := &corev1.Pod{}
 	p.get(ctx, g, pod, podName)
@@ -77,8 +77,8 @@ func (p *controlPlane) mounted(ctx context.Context, g Gomega, podName string) ma
 	return mounted
 }
 
-// takeSnapshot simulates the sidecar, which records its snapshots in a lease. Without a snapshot a member is not
-// restarted.
+// takeSnapshot simulates the sidecar, which records a snapshot on the lease. Without a snapshot, the operator does not restart
+// a member.
 func (p *controlPlane) takeSnapshot(ctx context.Context, etcdName string) {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{}

@@ -52,9 +52,9 @@ func TestGardenlet(t *testing.T) {
 var (
 	env          *environment.Environment
 	statefulSets = &environment.StatefulSets{}
-	// seed is a client as gardenlet has it, with the Go types of etcd-druid.
+	// seed is a client like that of gardenlet, with the Go types of etcd-druid.
 	seed client.Client
-	// operator is what the operator wrote to Etcds.
+	// operator records the writes of the operator to Etcds.
 	operator = &writes{}
 )
 
@@ -62,7 +62,7 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(GinkgoWriter)))
 	SetDefaultEventuallyTimeout(60 * time.Second)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	// Small keys are quicker, and as good here.
+	// Small keys are faster and sufficient here.
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }
 	gardeneretcd.DefaultInterval, gardeneretcd.DefaultTimeout = 100*time.Millisecond, 3*time.Minute
 
@@ -80,16 +80,16 @@ var _ = BeforeSuite(func() {
 	seed, err = client.New(env.Config, client.Options{Scheme: kubernetes.SeedScheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	validateAsOnSeeds()
+	installSeedWebhooks()
 
-	By("playing the rest of the cluster")
+	By("starting the fake StatefulSet controller, the resource manager and the backup provider")
 	cluster := newManager(env.Config, manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
 	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
 	Expect(provider.AddToManager(cluster, provider.Options{HostPath: "/var/buckets"})).To(Succeed())
 	DeferCleanup(start(cluster))
 
-	By("starting the controller, as on seeds: a generation waits for the operation annotation")
+	By("starting the controller without auto-reconcile, as on a seed")
 	mgr := newManager(operator.recorded(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader()}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
@@ -103,8 +103,8 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(start(mgr))
 })
 
-// validateAsOnSeeds registers the webhooks of gardener-resource-manager for the kinds that the tests write.
-func validateAsOnSeeds() {
+// installSeedWebhooks registers the validating webhooks of gardener-resource-manager for the kinds that the tests write.
+func installSeedWebhooks() {
 	GinkgoHelper()
 	install := envtest.WebhookInstallOptions{ValidatingWebhooks: []*admissionregistrationv1.ValidatingWebhookConfiguration{{
 		ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager"},
@@ -125,7 +125,7 @@ func validateAsOnSeeds() {
 	Expect(install.Install(env.Config)).To(Succeed())
 }
 
-// validating is a webhook that validates one resource, in the form `<plural>.<group>`.
+// validating returns a webhook that validates one resource, in the form `<plural>.<group>`.
 func validating(resource, path string) admissionregistrationv1.ValidatingWebhook {
 	plural, group, _ := strings.Cut(resource, ".")
 	return admissionregistrationv1.ValidatingWebhook{
@@ -150,7 +150,7 @@ func newManager(config *rest.Config, options manager.Options) manager.Manager {
 	return mgr
 }
 
-// start starts a manager and returns what stops it and waits for its end.
+// start starts a manager. The returned function stops it and waits until it has stopped.
 func start(mgr manager.Manager) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -53,7 +53,7 @@ var _ = Describe("gardenlet as the client", func() {
 			}
 		}
 	}
-	// selects expects that the objects that gardenlet creates for an Etcd select existing objects.
+	// selects expects that the selectors of the objects of gardenlet match the objects of the Etcd.
 	selects := func(ctx context.Context, p *controlPlane, name string) {
 		GinkgoHelper()
 		var monitor *monitoringv1.ServiceMonitor
@@ -83,7 +83,7 @@ var _ = Describe("gardenlet as the client", func() {
 		p.get(ctx, Default, etcd, vpa.Spec.TargetRef.Name)
 		statefulSet := &appsv1.StatefulSet{}
 		p.get(ctx, Default, statefulSet, name)
-		Expect(metav1.IsControlledBy(statefulSet, etcd)).To(BeTrue(), "VPA finds the Etcd from the pod by controllers")
+		Expect(metav1.IsControlledBy(statefulSet, etcd)).To(BeTrue(), "VPA follows the owner references from the pod to the Etcd")
 		podSelector, err := labels.Parse(*etcd.Status.Selector)
 		Expect(err).NotTo(HaveOccurred())
 		pod := &corev1.Pod{}
@@ -97,7 +97,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(pod.Labels).To(HaveKeyWithValue("networking.gardener.cloud/to-runtime-apiserver", "allowed"))
 	}
 
-	// accepted expects that the webhook of the seed takes the Etcd as it is now, and took whatever the operator wrote to it.
+	// accepted expects that the webhook of the seed accepts the Etcd and has accepted every write of the operator to it.
 	accepted := func(ctx context.Context, p *controlPlane, name string) {
 		GinkgoHelper()
 		etcd := &upstreamv1alpha1.Etcd{}
@@ -108,7 +108,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(operator.in(p.namespace)).To(haveBeenAccepted())
 	}
 
-	DescribeTable("deploys, waits, scales and destroys",
+	DescribeTable("deploys, scales and destroys an Etcd",
 		func(ctx SpecContext, name string, mutate func(*controlPlane) func(*gardeneretcd.Values)) {
 			p := newControlPlane(ctx)
 			etcd := component(p, p.secrets(ctx, time.Time{}), mutate(p))
@@ -117,7 +117,7 @@ var _ = Describe("gardenlet as the client", func() {
 			Expect(etcd.Wait(ctx)).To(Succeed())
 			selects(ctx, p, name)
 			accepted(ctx, p, name)
-			Expect(p.mounted(ctx, Default, name+"-0")).To(HaveKeyWithValue("etcd-ca", HavePrefix("ca-etcd-bundle-")), "what is given is used as given")
+			Expect(p.mounted(ctx, Default, name+"-0")).To(HaveKeyWithValue("etcd-ca", HavePrefix("ca-etcd-bundle-")), "the operator uses the Secrets in the spec")
 
 			By("hibernating")
 			Eventually(func() error { return etcd.Scale(ctx, 0) }).Should(Succeed())
@@ -130,7 +130,7 @@ var _ = Describe("gardenlet as the client", func() {
 			Expect(etcd.Scale(ctx, 1)).To(Succeed())
 			Expect(etcd.Wait(ctx)).To(Succeed())
 
-			By("deploying once more without a change")
+			By("deploying again without a change")
 			pod := &corev1.Pod{}
 			p.get(ctx, Default, pod, name+"-0")
 			Expect(etcd.Deploy(ctx)).To(Succeed())
@@ -144,14 +144,14 @@ var _ = Describe("gardenlet as the client", func() {
 			Eventually(func() error {
 				return env.Client.Get(ctx, client.ObjectKey{Namespace: p.namespace, Name: name}, &druidv1alpha1.Etcd{})
 			}).Should(MatchError(apierrors.IsNotFound, "is not found"))
-			Expect(operator.in(p.namespace)).To(haveBeenAccepted(), "without the finalizer too")
+			Expect(operator.in(p.namespace)).To(haveBeenAccepted(), "the webhook also accepts the Etcd without the finalizer")
 		},
-		Entry("of the class normal", "etcd-events", func(*controlPlane) func(*gardeneretcd.Values) { return events }),
-		Entry("of the class important", "etcd-main", func(p *controlPlane) func(*gardeneretcd.Values) { return main(p, false) }),
-		Entry("of the class important with TLS between members", "etcd-main", func(p *controlPlane) func(*gardeneretcd.Values) { return main(p, true) }),
+		Entry("with the class normal", "etcd-events", func(*controlPlane) func(*gardeneretcd.Values) { return events }),
+		Entry("with the class important", "etcd-main", func(p *controlPlane) func(*gardeneretcd.Values) { return main(p, false) }),
+		Entry("with the class important and peer TLS", "etcd-main", func(p *controlPlane) func(*gardeneretcd.Values) { return main(p, true) }),
 	)
 
-	It("rolls out a new CA between members", func(ctx SpecContext) {
+	It("rolls out a new peer CA", func(ctx SpecContext) {
 		p := newControlPlane(ctx)
 		etcd := component(p, p.secrets(ctx, time.Time{}), main(p, true))
 		Expect(etcd.Deploy(ctx)).To(Succeed())
@@ -164,7 +164,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(rotated.Wait(ctx)).To(Succeed())
 		after := p.mounted(ctx, Default, "etcd-main-0")
 		Expect(after["etcd-peer-ca"]).NotTo(Equal(before["etcd-peer-ca"]))
-		Expect(after["etcd-peer-server-tls"]).To(Equal(before["etcd-peer-server-tls"]), "the bundle comes first")
+		Expect(after["etcd-peer-server-tls"]).To(Equal(before["etcd-peer-server-tls"]), "the certificates change after the bundle")
 
 		Expect(rotated.Deploy(ctx)).To(Succeed())
 		Expect(rotated.Wait(ctx)).To(Succeed())
@@ -172,7 +172,7 @@ var _ = Describe("gardenlet as the client", func() {
 		accepted(ctx, p, "etcd-main")
 	})
 
-	It("is validated by the webhook of the seed, which knows nothing of our fields", func(ctx SpecContext) {
+	It("is validated by the webhook of the seed, which does not know the additional fields", func(ctx SpecContext) {
 		p := newControlPlane(ctx)
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "validated"}}
 		etcd.Spec.Labels, etcd.Spec.Replicas = map[string]string{"role": "validated"}, 1
@@ -185,7 +185,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 	})
 
-	It("replaces the CustomResourceDefinitions without a loss of state", func(ctx SpecContext) {
+	It("replaces the CustomResourceDefinitions without an effect on the cluster", func(ctx SpecContext) {
 		p := newControlPlane(ctx)
 		etcd := &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "own"}}
 		etcd.Spec.Labels, etcd.Spec.Replicas = map[string]string{"role": "own"}, 1
@@ -215,7 +215,7 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(crds.Deploy(ctx)).To(Succeed())
 		Expect(crds.Wait(ctx)).To(Succeed())
 
-		By("rolling out a change under them, from which our fields are pruned")
+		By("rolling out a change from which the API server prunes the additional fields")
 		Eventually(func() error {
 			p.get(ctx, Default, etcd, "own")
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "gardener.cloud/operation", "reconcile")
@@ -227,21 +227,21 @@ var _ = Describe("gardenlet as the client", func() {
 		Expect(etcd.Spec.Backup.Store.BackupEntryRef).To(BeNil(), "it was pruned")
 
 		after := p.mounted(ctx, Default, "own-0")
-		Expect(after).To(Equal(before), "still encrypted, with the same certificates")
+		Expect(after).To(Equal(before), "TLS is still enabled with the same certificates")
 		statefulSet := &appsv1.StatefulSet{}
 		p.get(ctx, Default, statefulSet, "own")
 		Expect(statefulSet.Spec.Template.Spec.Containers[1].Args).To(ContainElements("--storage-provider=Local", "--store-prefix="+p.entry+"/own"))
 
 		Expect(operator.in(p.namespace)).To(haveBeenAccepted(), "the webhook of the seed")
 
-		By("reconciling for gardenlet nevertheless")
+		By("reconciling an Etcd of gardenlet")
 		main := component(p, p.secrets(ctx, time.Time{}), main(p, false))
 		Expect(main.Deploy(ctx)).To(Succeed())
 		Expect(main.Wait(ctx)).To(Succeed())
 	})
 })
 
-// haveBeenAccepted matches answers to writes of which some succeeded and none was refused. Those that come too late say nothing.
+// haveBeenAccepted matches HTTP status codes of writes if some succeeded and none was rejected. Conflicts and missing objects are ignored.
 func haveBeenAccepted() gomegatypes.GomegaMatcher {
 	return And(ContainElement(http.StatusOK), HaveEach(BeElementOf(http.StatusOK, http.StatusConflict, http.StatusNotFound)))
 }

@@ -13,24 +13,24 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// etcdPath is the path of an Etcd and of no subresource: the webhook is not asked about the status.
+// etcdPath matches the path of an Etcd, but not of a subresource. The API server does not call the webhook for the status.
 var etcdPath = regexp.MustCompile(`^/apis/druid\.gardener\.cloud/v1alpha1/namespaces/([^/]+)/etcds/[^/]+$`)
 
 // writes records the responses of the API server to patches and updates of Etcds.
 type writes struct {
 	mutex sync.Mutex
-	// responses are HTTP statuses by namespace.
+	// responses maps a namespace to HTTP status codes, oldest first.
 	responses map[string][]int
 }
 
-// recorded returns the configuration of a client whose writes are recorded.
+// recorded returns a client configuration that records all writes.
 func (w *writes) recorded(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return recorder{writes: w, next: next} })
 	return config
 }
 
-// in returns the answers to writes in a namespace, oldest first.
+// in returns the HTTP status codes of the writes in a namespace, oldest first.
 func (w *writes) in(namespace string) []int {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
