@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chart_test runs the operator's binary as its chart would, with the rights that the chart grants and no others.
+// Package chart_test runs the binary of the operator with the configuration of the chart and only the permissions that the chart grants.
 package chart_test
 
 import (

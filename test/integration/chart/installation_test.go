@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// registration are the objects that an administrator applies to the garden.
+// registration returns the objects that an administrator applies to the garden cluster.
 func registration() (*gardencorev1.ControllerDeployment, *gardencorev1beta1.ControllerRegistration) {
 	GinkgoHelper()
 
@@ -45,9 +45,8 @@ func registration() (*gardencorev1.ControllerDeployment, *gardencorev1beta1.Cont
 	return deployment, registration
 }
 
-// installAsGardenlet does what gardenlet does with a ControllerInstallation. It creates a namespace with its labels, and a
-// ManagedResource with the rendered chart in the namespace garden. The values that Gardener adds have precedence over those
-// of the ControllerDeployment.
+// installAsGardenlet installs the chart as gardenlet does for a ControllerInstallation. It creates a namespace with labels, and a
+// ManagedResource with the rendered chart in the namespace garden. The values of Gardener override those of the ControllerDeployment.
 func installAsGardenlet(ctx context.Context) string {
 	GinkgoHelper()
 
@@ -78,7 +77,7 @@ func installAsGardenlet(ctx context.Context) string {
 	Expect(err).NotTo(HaveOccurred())
 	Expect(managedresources.Create(ctx, env.Client, "garden", namespace.Name, nil, false, "seed", rendered.AsSecretData(), nil, nil, nil)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		// The next resource manager would apply it again, over what the next test installs.
+		// Otherwise the resource manager of the next test would apply the ManagedResource again.
 		Expect(managedresources.SetKeepObjects(ctx, env.Client, "garden", namespace.Name, true)).To(Succeed())
 		Expect(managedresources.DeleteForSeed(ctx, env.Client, "garden", namespace.Name)).To(Succeed())
 		Expect(managedresources.WaitUntilDeleted(ctx, env.Client, "garden", namespace.Name)).To(Succeed())
@@ -86,9 +85,9 @@ func installAsGardenlet(ctx context.Context) string {
 	return namespace.Name
 }
 
-var _ = Describe("the registration", func() {
+var _ = Describe("The registration", func() {
 	It("installs an operator that reconciles Etcds, in the same way as gardenlet", func(ctx SpecContext) {
-		play(true)
+		startFakeControllers(true)
 		namespace := installAsGardenlet(ctx)
 
 		By("waiting for gardener-resource-manager")
@@ -99,14 +98,14 @@ var _ = Describe("the registration", func() {
 		env.AwaitTrust(ctx, namespace, name)
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		Expect(deployment.Labels).To(HaveKey("high-availability-config.resources.gardener.cloud/type"))
-		Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(name), "as which the operator runs below")
+		Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(name), "the ServiceAccount with which the test runs the operator")
 
-		By("letting its pods in by the pod security of the namespace")
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "tried"}, Spec: deployment.Spec.Template.Spec}
-		pod.Spec.PriorityClassName, pod.Spec.ServiceAccountName = "", "" // which others provide
+		By("creating its pods under the Pod Security Standard of the namespace")
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "dry-run"}, Spec: deployment.Spec.Template.Spec}
+		pod.Spec.PriorityClassName, pod.Spec.ServiceAccountName = "", "" // other components create them
 		Expect(env.Client.Create(ctx, pod, client.DryRunAll)).To(Succeed())
 
-		By("carrying an Etcd out")
+		By("reconciling an Etcd")
 		config := &corev1.ConfigMap{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name + "-config"}, config)).To(Succeed())
 		operator := runOperator(namespace, config.Data["config.yaml"])
@@ -115,7 +114,7 @@ var _ = Describe("the registration", func() {
 
 		service := &corev1.Service{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: etcd.Name + "-client"}, service)).To(Succeed())
-		Expect(service.Annotations["networking.resources.gardener.cloud/namespace-selectors"]).To(ContainSubstring("controllerregistration.core.gardener.cloud/name"), "the operator may reach the members")
+		Expect(service.Annotations["networking.resources.gardener.cloud/namespace-selectors"]).To(ContainSubstring("controllerregistration.core.gardener.cloud/name"), "the operator can reach the members")
 		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
 
 		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())

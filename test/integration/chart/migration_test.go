@@ -42,7 +42,7 @@ import (
 
 var etcdDruid = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
 
-// bootstrap installs etcd-druid as gardenlet does, by gardenlet's own code, and returns its Deployment.
+// bootstrap installs etcd-druid with the code of gardenlet, and returns its Deployment.
 func bootstrap(ctx context.Context) *appsv1.Deployment {
 	GinkgoHelper()
 
@@ -62,7 +62,7 @@ func bootstrap(ctx context.Context) *appsv1.Deployment {
 	component := gardeneretcd.NewBootstrapper(seed, "garden", config, "registry.example.com/gardener-extension-etcd-druid:v1", nil, manager, "ca-seed", "system-cluster-critical", false, false)
 	Expect(component.Deploy(ctx)).To(Succeed())
 	DeferCleanup(func(ctx SpecContext) {
-		// No garbage collector runs here, which the resource manager would wait for.
+		// The resource manager would wait for the garbage collector, which does not run here.
 		Expect(managedresources.SetKeepObjects(ctx, env.Client, etcdDruid.Namespace, etcdDruid.Name, true)).To(Succeed())
 		Expect(managedresources.DeleteForSeed(ctx, env.Client, etcdDruid.Namespace, etcdDruid.Name)).To(Succeed())
 		Expect(managedresources.WaitUntilDeleted(ctx, env.Client, etcdDruid.Namespace, etcdDruid.Name)).To(Succeed())
@@ -85,8 +85,8 @@ func webhooks() *admissionregistrationv1.ValidatingWebhookConfiguration {
 	return &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: etcdDruid.Name}}
 }
 
-// runAsEtcdDruid starts the operator with what the Deployment says and nothing else: arguments, files, account. Only folders and
-// addresses are others, since this is no container.
+// runAsEtcdDruid starts the operator with the arguments, files and ServiceAccount of the Deployment. Folders and addresses differ,
+// because the operator does not run in a container. It returns the URL of the metrics server.
 func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.Session, string) {
 	GinkgoHelper()
 
@@ -117,11 +117,11 @@ func runAsEtcdDruid(ctx context.Context, deployment *appsv1.Deployment) (*gexec.
 	}
 
 	metrics := environment.FreePort()
-	elsewhere := strings.NewReplacer("port: 10250", fmt.Sprintf("port: %d", environment.FreePort()), "/etc/webhook-server-tls", filepath.Join(root, "/etc/webhook-server-tls"))
+	relocate := strings.NewReplacer("port: 10250", fmt.Sprintf("port: %d", environment.FreePort()), "/etc/webhook-server-tls", filepath.Join(root, "/etc/webhook-server-tls"))
 	for _, mount := range pod.Containers[0].VolumeMounts {
 		Expect(os.MkdirAll(filepath.Join(root, mount.MountPath), 0o700)).To(Succeed())
 		for name, content := range mounted(mount.Name) {
-			Expect(os.WriteFile(filepath.Join(root, mount.MountPath, name), []byte(elsewhere.Replace(string(content))), 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(root, mount.MountPath, name), []byte(relocate.Replace(string(content))), 0o600)).To(Succeed())
 		}
 	}
 	var args []string
@@ -162,24 +162,24 @@ func get(url string) string {
 	return string(body)
 }
 
-var _ = Describe("the etcd-druid of gardenlet", func() {
-	It("can be this operator, started as gardenlet starts etcd-druid, with the rights that the chart adds", func(ctx SpecContext) {
-		play(true)
+var _ = Describe("The etcd-druid of gardenlet", func() {
+	It("can be this operator in the Deployment of gardenlet, with the permissions that the chart adds", func(ctx SpecContext) {
+		startFakeControllers(true)
 		env.InstallChart(ctx, env.Namespace(ctx, "rights"), map[string]any{
 			"replicaCount": 0, "additionalServiceAccounts": []any{map[string]any{"name": "etcd-druid", "namespace": "garden"}},
 		})
 		env.AwaitTrust(ctx, "garden", "etcd-druid")
 		deployment := bootstrap(ctx)
-		// It calls a Service, which leads nowhere here.
+		// The webhook calls a Service, which has no endpoints here.
 		Expect(env.Client.Delete(ctx, webhooks())).To(Succeed())
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Labels: deployment.Spec.Template.Labels}, Spec: deployment.Spec.Template.Spec}
 		hostname, err := os.Hostname()
 		Expect(err).NotTo(HaveOccurred())
 		pod.Name, pod.Spec.ServiceAccountName, pod.Spec.PriorityClassName = hostname, "", ""
-		Expect(env.Client.Create(ctx, pod)).To(Succeed(), "the operator's own pod")
+		Expect(env.Client.Create(ctx, pod)).To(Succeed(), "the pod of the operator")
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed()) })
 
-		By("finding it by the Service that Prometheus scrapes")
+		By("matching the Service that Prometheus scrapes")
 		service := &corev1.Service{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: "garden", Name: "gardener-extension-etcd-druid"}, service)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, service)).To(Succeed()) })
@@ -198,13 +198,13 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd) }).Should(MatchError(apierrors.IsNotFound, "is not found"))
 	}, SpecTimeout(4*time.Minute))
 
-	It("has a standby operator, which takes over and hands back without a restart of a pod", func(ctx SpecContext) {
-		play(true)
+	It("can be taken over by a standby operator, which hands back without a restart of a pod", func(ctx SpecContext) {
+		startFakeControllers(true)
 		bootstrap(ctx)
 		namespace := env.Namespace(ctx, "operator")
 		values := func(policy string) map[string]any { return map[string]any{"predecessor": policy} }
 
-		By("being standby while it runs")
+		By("staying standby while etcd-druid runs")
 		operator, address := runOperatorAt(namespace, env.InstallChart(ctx, namespace, values("StandBy")))
 		etcd := newEtcd(ctx)
 		Eventually(func() string { return get(address + "/ownership") }).Should(HavePrefix("standby: Deployment garden/etcd-druid"))
@@ -212,7 +212,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 		Consistently(func() error {
 			return env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-test"}, &resourcesv1alpha1.ManagedResource{})
 		}, 3*time.Second).Should(MatchError(apierrors.IsNotFound, "is not found"))
-		Expect(operator).NotTo(gexec.Exit(), "it takes no part in the election")
+		Expect(operator).NotTo(gexec.Exit(), "a standby operator does not take part in the leader election")
 		lease := &coordinationv1.Lease{}
 		Expect(client.IgnoreNotFound(env.Client.Get(ctx, client.ObjectKey{Namespace: "garden", Name: "druid-leader-election"}, lease))).To(Succeed())
 		Expect(lease.Spec.HolderIdentity).To(Or(BeNil(), HaveValue(BeEmpty())))
@@ -240,7 +240,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 			g.Expect(env.Client.Get(ctx, etcdDruid, deployment)).To(Succeed())
 			g.Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(1)))
 			g.Expect(env.Client.Get(ctx, client.ObjectKey{Name: etcdDruid.Name}, webhooks())).To(Succeed())
-		}).Should(Succeed(), "the etcd-druid runs again")
+		}).Should(Succeed(), "etcd-druid runs again")
 
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		mounted := map[string]string{}
@@ -250,7 +250,7 @@ var _ = Describe("the etcd-druid of gardenlet", func() {
 			}
 		}
 		Expect(etcd.Spec.Etcd.ClientUrlTLS).NotTo(BeNil())
-		Expect(mounted).To(HaveKeyWithValue("etcd-ca", etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.Name), "TLS is still on")
+		Expect(mounted).To(HaveKeyWithValue("etcd-ca", etcd.Spec.Etcd.ClientUrlTLS.TLSCASecretRef.Name), "TLS is still enabled")
 		Expect(mounted).To(HaveKeyWithValue("etcd-server-tls", etcd.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name))
 		released := &corev1.Secret{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: mounted["etcd-server-tls"]}, released)).To(Succeed())

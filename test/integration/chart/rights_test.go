@@ -38,7 +38,7 @@ import (
 
 const name = "gardener-extension-etcd-druid"
 
-// runOperator starts the operator as the chart's ServiceAccount. It is stopped at the end of the test.
+// runOperator starts the operator with the ServiceAccount of the chart. The cleanup of the test stops it.
 func runOperator(namespace, config string) *gexec.Session {
 	GinkgoHelper()
 
@@ -47,7 +47,7 @@ func runOperator(namespace, config string) *gexec.Session {
 	return session
 }
 
-// runOperatorAt also returns where the operator serves its metrics.
+// runOperatorAt starts the operator like runOperator. It also returns the URL of the metrics server.
 func runOperatorAt(namespace, config string) (*gexec.Session, string) {
 	GinkgoHelper()
 
@@ -83,9 +83,8 @@ func runOperatorAt(namespace, config string) (*gexec.Session, string) {
 	return session, fmt.Sprintf("http://127.0.0.1:%d", metrics)
 }
 
-// play runs what the API server alone does not have: the controller of StatefulSets, and gardener-resource-manager where
-// the seed has one.
-func play(withResourceManager bool) {
+// startFakeControllers starts the fake StatefulSet controller and optionally gardener-resource-manager.
+func startFakeControllers(withResourceManager bool) {
 	GinkgoHelper()
 
 	options := manager.Options{Scheme: app.NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}}
@@ -158,12 +157,12 @@ func awaitReconciled(ctx context.Context, etcd *druidv1alpha1.Etcd) {
 	}).Should(Succeed())
 }
 
-var _ = Describe("the rights that the chart grants", func() {
-	DescribeTable("suffice for the whole life of an Etcd, and nothing that the operator tries is refused",
+var _ = Describe("The permissions that the chart grants", func() {
+	DescribeTable("are sufficient for the whole life of an Etcd, without a forbidden request",
 		func(ctx SpecContext, gardener bool) {
 			namespace := env.Namespace(ctx, "operator")
 			config := env.InstallChart(ctx, namespace, map[string]any{"gardener": map[string]any{"enabled": gardener}})
-			play(gardener)
+			startFakeControllers(gardener)
 			operator := runOperator(namespace, config)
 
 			By("creating a cluster")
@@ -186,7 +185,7 @@ var _ = Describe("the rights that the chart grants", func() {
 				g.Expect(replaced.UID).NotTo(Equal(pod.UID))
 			}).Should(Succeed())
 
-			By("changing what a StatefulSet cannot change in place")
+			By("changing an immutable field of the StatefulSet")
 			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.StorageCapacity = new(resource.MustParse("32Gi")) })
 			awaitReconciled(ctx, etcd)
 
@@ -204,7 +203,7 @@ var _ = Describe("the rights that the chart grants", func() {
 			Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
 			Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
 		},
-		Entry("in a Gardener seed with its resource manager", true, SpecTimeout(3*time.Minute)),
-		Entry("elsewhere, with the embedded resource manager", false, SpecTimeout(3*time.Minute)),
+		Entry("in a Gardener seed with gardener-resource-manager", true, SpecTimeout(3*time.Minute)),
+		Entry("outside of Gardener, with the embedded resource manager", false, SpecTimeout(3*time.Minute)),
 	)
 })

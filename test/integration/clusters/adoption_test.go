@@ -27,12 +27,12 @@ import (
 
 const etcdDruidFinalizer = "druid.gardener.cloud/etcd-druid"
 
-// etcdDruidSecrets are those that the spec refers to, and one to which it does not refer any more.
+// etcdDruidSecrets are the Secrets that the spec references, and one that the spec no longer references.
 var etcdDruidSecrets = []string{
 	"client-ca", "client-server", "client-client", "peer-ca", "peer-server", "backup-ca", "backup-server", "backup-client", "former",
 }
 
-// createWithEtcdDruid creates a cluster with TLS as etcd-druid runs it, and waits until it runs.
+// createWithEtcdDruid creates a cluster with TLS and the objects of etcd-druid, and waits until all members are ready.
 func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	for _, name := range etcdDruidSecrets {
@@ -42,7 +42,7 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) 
 	}
 	etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace), fixture.WithReplicas(replicas), fixture.WithTLS())
 	etcd.UID, etcd.Generation, etcd.Finalizers = "", 0, []string{etcdDruidFinalizer}
-	etcd.Spec.VolumeClaimTemplate = new("main-etcd") // as gardenlet names it
+	etcd.Spec.VolumeClaimTemplate = new("main-etcd") // the name that gardenlet sets
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 	druid := fixture.EtcdDruid{Etcd: etcd, WrapperImage: "registry.example.com/etcd-wrapper:v0", SidecarImage: "registry.example.com/etcdbrctl:v0"}
 	for _, obj := range druid.Objects() {
@@ -58,7 +58,7 @@ func createWithEtcdDruid(ctx context.Context, namespace string, replicas int32) 
 	return etcd
 }
 
-// identities are the UIDs of the objects of a list, by name.
+// identities returns the UIDs of the objects in the namespace by name.
 func identities(ctx context.Context, namespace string, list client.ObjectList) map[string]types.UID {
 	GinkgoHelper()
 	Expect(env.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
@@ -71,44 +71,44 @@ func identities(ctx context.Context, namespace string, list client.ObjectList) m
 	return uids
 }
 
-// podsMade counts the pods that are in a namespace now and those that are made later, until it is asked.
-func podsMade(ctx context.Context, namespace string) func() int {
+// countCreatedPods counts the existing pods of a namespace and the pods that are created until the returned function is called.
+func countCreatedPods(ctx context.Context, namespace string) func() int {
 	GinkgoHelper()
 	c, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Client.Scheme()})
 	Expect(err).NotTo(HaveOccurred())
 	watch, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	Expect(err).NotTo(HaveOccurred())
-	made := map[types.UID]bool{}
+	created := map[types.UID]bool{}
 	var group sync.WaitGroup
 	group.Go(func() {
 		for event := range watch.ResultChan() {
 			if pod, is := event.Object.(*corev1.Pod); is {
-				made[pod.UID] = true
+				created[pod.UID] = true
 			}
 		}
 	})
 	return func() int {
 		watch.Stop()
 		group.Wait()
-		return len(made)
+		return len(created)
 	}
 }
 
 var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
-	DescribeTable("should take one rolling update, and keep all persistent objects", func(ctx SpecContext, replicas int) {
+	DescribeTable("should need one rolling update, and keep all persistent objects", func(ctx SpecContext, replicas int) {
 		namespace := env.Namespace(ctx, "adoption")
-		createWithEtcdDruid(ctx, namespace, int32(replicas)) // #nosec G115 -- a handful
+		createWithEtcdDruid(ctx, namespace, int32(replicas)) // #nosec G115 -- 1 or 3
 		pods, claims := identities(ctx, namespace, &corev1.PodList{}), identities(ctx, namespace, &corev1.PersistentVolumeClaimList{})
 		statefulSets, services := identities(ctx, namespace, &appsv1.StatefulSetList{}), identities(ctx, namespace, &corev1.ServiceList{})
 		leases := identities(ctx, namespace, &coordinationv1.LeaseList{})
 		Expect(pods).To(HaveLen(replicas))
-		made := podsMade(ctx, namespace)
+		created := countCreatedPods(ctx, namespace)
 
-		DeferCleanup((&life{}).begin(namespace, &members{namespace: namespace}))
+		DeferCleanup((&process{}).start(namespace, &members{namespace: namespace}))
 		etcd := &druidv1alpha1.Etcd{}
 		key := client.ObjectKey{Namespace: namespace, Name: "main"}
 
-		By("touching nothing before it is asked to")
+		By("changing nothing before its reconciliation is requested")
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, key, etcd)).To(Succeed())
 			g.Expect(etcd.Status.Conditions).To(ContainElement(HaveField("Reason", "OperationAnnotationMissing")))
@@ -122,7 +122,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
 		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 
-		Expect(made()).To(Equal(2*replicas), "each pod is replaced once")
+		Expect(created()).To(Equal(2*replicas), "each pod is replaced once")
 		for name, uid := range identities(ctx, namespace, &corev1.PodList{}) {
 			Expect(uid).NotTo(Equal(pods[name]), name)
 		}
@@ -146,13 +146,13 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 	DescribeTable("should not block the deletion of a namespace", func(ctx SpecContext, isAdopted bool) {
 		namespace := env.Namespace(ctx, "adoption")
 		etcd := createWithEtcdDruid(ctx, namespace, 1)
-		DeferCleanup((&life{}).begin(namespace, &members{namespace: namespace}))
+		DeferCleanup((&process{}).start(namespace, &members{namespace: namespace}))
 		if isAdopted {
 			update(func(*druidv1alpha1.Etcd) {})(ctx, namespace)
 			Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 		}
 
-		By("being the controller of namespaces")
+		By("deleting the objects of the namespace like the namespace controller")
 		Expect(env.Client.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 		Expect(env.Client.DeleteAllOf(ctx, &corev1.Secret{}, client.InNamespace(namespace))).To(Succeed())
 		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
@@ -163,7 +163,7 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 			Eventually(func() map[string]types.UID { return identities(ctx, namespace, list) }).Should(BeEmpty(), "%T", list)
 		}
 	},
-		Entry("before it was adopted", false),
-		Entry("after it was adopted", true),
+		Entry("before its adoption", false),
+		Entry("after its adoption", true),
 	)
 })

@@ -40,12 +40,12 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(zap.New(zap.WriteTo(io.Discard)))
 	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
-	// No TLS handshake happens in this suite: one key is sufficient for all certificates.
+	// This suite performs no TLS handshakes. One key is sufficient for all certificates.
 	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
 
 	env = environment.Start()
-	By("playing the rest of the cluster")
+	By("starting the fake StatefulSet controller and the resource manager")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
 	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
@@ -61,7 +61,7 @@ func newManager(options manager.Options) manager.Manager {
 	return mgr
 }
 
-// start starts a manager and returns what stops it and waits for its end.
+// start starts a manager. The returned function stops it and waits until it has stopped.
 func start(mgr manager.Manager) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

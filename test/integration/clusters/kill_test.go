@@ -32,18 +32,18 @@ import (
 )
 
 const (
-	// sample is how many kills are tried. All of them are tried in memory: pkg/controller/etcd/crash_test.go.
+	// sample is the number of tested kills. pkg/controller/etcd/crash_test.go tests every kill in memory.
 	sample = 30
-	// atOnce is how many runs share the API server.
-	atOnce = 6
+	// parallelRuns is the number of runs that share the API server.
+	parallelRuns = 6
 )
 
 // scenario is a change of an Etcd.
 type scenario struct {
 	name string
-	// given creates the initial state. An operator without interruption reconciles each step.
+	// given are the steps that create the initial state. An uninterrupted operator reconciles each step.
 	given []func(context.Context, string)
-	// when is what happens.
+	// when is the tested change.
 	when func(context.Context, string)
 }
 
@@ -86,7 +86,7 @@ func scenarios() []scenario {
 		{name: "scaling up from one to three members", given: one, when: resize(3)},
 		{name: "replacing the pods of three members", given: three, when: update(func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["role"] = "other" })},
 		{name: "hibernating three members", given: three, when: resize(0)},
-		{name: "waking three members", given: append(three[:1:1], resize(0)), when: resize(3)},
+		{name: "waking up three members", given: append(three[:1:1], resize(0)), when: resize(3)},
 		{name: "rotating the CAs of one member", given: one, when: update(func(etcd *druidv1alpha1.Etcd) {
 			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/rotate-ca", "start")
 		})},
@@ -94,32 +94,32 @@ func scenarios() []scenario {
 	}
 }
 
-// play runs a scenario in its own namespace, with an operator that is killed at the write of life. It returns the
-// namespace when no object changes any more.
-func play(ctx context.Context, s scenario, l *life) string {
+// runScenario runs a scenario in its own namespace. The test kills the process p at one write, and another process completes the
+// scenario. runScenario returns the namespace when the Etcd is reconciled or deleted.
+func runScenario(ctx context.Context, s scenario, p *process) string {
 	namespace := env.Namespace(ctx, "clusters")
 	etcds := &members{namespace: namespace}
 	if len(s.given) > 0 {
-		stop := (&life{}).begin(namespace, etcds)
-		for _, happen := range s.given {
-			happen(ctx, namespace)
+		stop := (&process{}).start(namespace, etcds)
+		for _, step := range s.given {
+			step(ctx, namespace)
 			Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue())
 		}
 		stop()
 	}
 	s.when(ctx, namespace)
-	stop := l.begin(namespace, etcds)
-	Eventually(func() bool { return l.isDead() || isReconciled(ctx, namespace) }).Should(BeTrue(), s.name)
+	stop := p.start(namespace, etcds)
+	Eventually(func() bool { return p.isKilled() || isReconciled(ctx, namespace) }).Should(BeTrue(), s.name)
 	stop()
-	if l.isDead() {
-		stop := (&life{}).begin(namespace, etcds)
+	if p.isKilled() {
+		stop := (&process{}).start(namespace, etcds)
 		defer stop()
-		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue(), "%s, killed at write %d", s.name, l.killAt)
+		Eventually(isReconciled).WithArguments(ctx, namespace).Should(BeTrue(), "%s, killed at write %d", s.name, p.killAt)
 	}
 	return namespace
 }
 
-// isReconciled is true if the Etcd is reconciled or deleted.
+// isReconciled returns true if the Etcd is reconciled or deleted.
 func isReconciled(ctx context.Context, namespace string) bool {
 	etcd := &druidv1alpha1.Etcd{}
 	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd); err != nil {
@@ -130,7 +130,7 @@ func isReconciled(ctx context.Context, namespace string) bool {
 	return !isRequested && last != nil && last.State == "Succeeded" && observed != nil && *observed == etcd.Generation && etcd.DeletionTimestamp == nil
 }
 
-// snapshot is everything in a namespace that a run came to.
+// snapshot returns the state of all objects in a namespace without nondeterministic values.
 func snapshot(ctx context.Context, namespace string) []string {
 	var objects []client.Object
 	for _, list := range []client.ObjectList{
@@ -141,7 +141,7 @@ func snapshot(ctx context.Context, namespace string) []string {
 		Expect(env.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 		Expect(meta.EachListItem(list, func(item runtime.Object) error {
 			if mr, is := item.(*resourcesv1alpha1.ManagedResource); is {
-				mr.Status = resourcesv1alpha1.ManagedResourceStatus{} // the time of its health check is not deterministic
+				mr.Status = resourcesv1alpha1.ManagedResourceStatus{} // the time of the health check is not deterministic
 			}
 			objects = append(objects, item.(client.Object))
 			return nil
@@ -150,10 +150,10 @@ func snapshot(ctx context.Context, namespace string) []string {
 	return kube.SnapshotOf(env.Client.Scheme(), objects)
 }
 
-// allAtOnce does things, some at the same time.
-func allAtOnce(count int, do func(int)) {
+// runParallel calls do with 0 to count-1, at most parallelRuns calls at a time.
+func runParallel(count int, do func(int)) {
 	var group sync.WaitGroup
-	slots := make(chan struct{}, atOnce)
+	slots := make(chan struct{}, parallelRuns)
 	for i := range count {
 		slots <- struct{}{}
 		group.Go(func() {
@@ -165,22 +165,22 @@ func allAtOnce(count int, do func(int)) {
 	group.Wait()
 }
 
-var _ = Describe("An operator that is killed at some of its writes, with the real resource manager", func() {
-	It("comes to what it would have come to", func(ctx SpecContext) {
+var _ = Describe("An operator that is killed at some of its writes, with the real gardener-resource-manager", func() {
+	It("comes to the same result as an uninterrupted operator", func(ctx SpecContext) {
 		seed := crashSeed()
 		random := rand.New(rand.NewPCG(seed, seed)) // #nosec G404 -- a sample, no secret
 		fmt.Printf("\nCRASH_SEED=%d\n", seed)
 
 		all := scenarios()
 		references, writes := make([][]string, len(all)), make([]int, len(all))
-		allAtOnce(len(all), func(i int) {
-			undisturbed := &life{}
-			references[i] = snapshot(ctx, play(ctx, all[i], undisturbed))
+		runParallel(len(all), func(i int) {
+			undisturbed := &process{}
+			references[i] = snapshot(ctx, runScenario(ctx, all[i], undisturbed))
 			writes[i] = undisturbed.writes
 		})
 		Expect(writes).NotTo(ContainElement(0))
 
-		var kills []int // the scenario, once for each write at which the operator can be killed
+		var kills []int // the index of the scenario, once for each point at which the operator can be killed
 		for i, count := range writes {
 			for range 2 * count {
 				kills = append(kills, i)
@@ -189,39 +189,39 @@ var _ = Describe("An operator that is killed at some of its writes, with the rea
 		total := len(kills)
 		random.Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
 		kills = kills[:sample]
-		lives := make([]*life, sample)
+		processes := make([]*process, sample)
 		for i, kill := range kills {
-			lives[i] = &life{killAt: 1 + random.IntN(writes[kill]), after: random.IntN(2) == 1}
+			processes[i] = &process{killAt: 1 + random.IntN(writes[kill]), after: random.IntN(2) == 1}
 		}
 
 		reached := 0
 		var lock sync.Mutex
-		allAtOnce(sample, func(i int) {
-			s, l := all[kills[i]], lives[i]
-			namespace := play(ctx, s, l)
-			for range 2 { // this run of the scenario needed fewer writes
-				if !l.isDead() {
-					l = &life{killAt: 1 + l.killAt%l.writes, after: l.after}
-					namespace = play(ctx, s, l)
+		runParallel(sample, func(i int) {
+			s, p := all[kills[i]], processes[i]
+			namespace := runScenario(ctx, s, p)
+			for range 2 { // if this run of the scenario needed fewer writes
+				if !p.isKilled() {
+					p = &process{killAt: 1 + p.killAt%p.writes, after: p.after}
+					namespace = runScenario(ctx, s, p)
 				}
 			}
-			what := fmt.Sprintf("%s, killed at write %d of %d, after it: %t", s.name, l.killAt, writes[kills[i]], l.after)
+			what := fmt.Sprintf("%s, killed at write %d of %d, after it: %t", s.name, p.killAt, writes[kills[i]], p.after)
 			Eventually(func() string {
 				return strings.Join(kube.Differences(references[kills[i]], snapshot(ctx, namespace)), "\n")
 			}).Should(BeEmpty(), what)
 			lock.Lock()
 			defer lock.Unlock()
-			if l.isDead() {
+			if p.isKilled() {
 				reached++
 			}
 		})
-		fmt.Printf("The operator was killed %d times of %d possible ones in %d scenarios with the real resource manager; %d were reached\n", sample, total, len(all), reached)
-		Expect(reached).To(BeNumerically(">=", sample-2), "runs differ a little in what they write, and no more than that")
+		fmt.Printf("Tested %d of %d possible kills of the operator in %d scenarios with the real gardener-resource-manager, %d of them were reached\n", sample, total, len(all), reached)
+		Expect(reached).To(BeNumerically(">=", sample-2), "the number of writes differs only slightly between runs")
 	}, SpecTimeout(15*time.Minute))
 })
 
-// crashSeed is the seed in the environment: a number, or `random` for another one each time. By default it is always the same, so
-// that a failure is caused by the change of the code.
+// crashSeed returns the seed in the environment variable CRASH_SEED: a number, or `random` for a new seed in each run. The default is
+// always the same seed, so that only a code change can cause a new failure.
 func crashSeed() uint64 {
 	switch text := os.Getenv("CRASH_SEED"); text {
 	case "":

@@ -20,12 +20,12 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// members plays the etcd of a namespace: each pod that gets ready becomes a voter at once, and stays one.
+// members simulates the etcd cluster of a namespace. Each pod becomes a voting member as soon as it is ready.
 type members struct {
 	namespace string
 
 	lock   sync.Mutex
-	names  []string // of voters; the index is the id less 1
+	names  []string // of voting members. The member ID is the index plus 1.
 	leader uint64
 }
 
@@ -40,8 +40,8 @@ func (m *members) Connect(_ context.Context, target etcdclient.Target) (etcdclie
 // Disconnect implements etcdclient.Connector.
 func (*members) Disconnect(etcdclient.Target) {}
 
-// see lists the pods, and returns the ready ones by name.
-func (m *members) see(ctx context.Context) (map[string]*corev1.Pod, error) {
+// observe adds ready pods as members, elects a leader, and returns the ready pods by name.
+func (m *members) observe(ctx context.Context) (map[string]*corev1.Pod, error) {
 	list := &corev1.PodList{}
 	if err := env.Client.List(ctx, list, client.InNamespace(m.namespace)); err != nil {
 		return nil, err
@@ -74,15 +74,15 @@ func (m *members) see(ctx context.Context) (map[string]*corev1.Pod, error) {
 }
 
 type memberClient struct {
-	etcdclient.Client // nil: what is not here is not played
+	etcdclient.Client // nil: unsupported methods panic
 
 	*members
 	host string
 }
 
-// self is the id of the member that is asked; 0: it does not answer.
+// self returns the ID of the member at the address of the client, and the ready pods. It fails if no ready pod has the address.
 func (c *memberClient) self(ctx context.Context) (uint64, map[string]*corev1.Pod, error) {
-	ready, err := c.see(ctx)
+	ready, err := c.observe(ctx)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -130,7 +130,7 @@ func (c *memberClient) MoveLeader(ctx context.Context, to uint64) error {
 	defer c.lock.Unlock()
 	id, ready, err := c.self(ctx)
 	if err != nil || id != c.leader || ready[c.names[to-1]] == nil {
-		return errors.Join(err, errors.New("the leader does not move"))
+		return errors.Join(err, errors.New("moving the leader: the member is not the leader, or the target is not ready"))
 	}
 	c.leader = to
 	return nil

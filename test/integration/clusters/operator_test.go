@@ -26,48 +26,49 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
-// life is one life of the operator's process, with caches and watches of its own.
-type life struct {
-	// killAt is the number of the write, from 1, at which it ends: before it or, with after, just after it. 0: never.
+// process simulates one process of the operator with its own caches and watches.
+type process struct {
+	// killAt is the number of the write at which the process is killed, starting with 1. 0: the process is not killed.
 	killAt int
-	after  bool
+	// after is true if the process is killed after the write instead of before it.
+	after bool
 
 	lock   sync.Mutex
 	writes int
-	dead   chan struct{}
+	killed chan struct{}
 }
 
-var errDead = errors.New("the process is dead")
+var errKilled = errors.New("the process was killed")
 
-// write counts a write, and ends the life around it.
-func (l *life) write(do func() error) error {
-	l.lock.Lock()
-	defer l.lock.Unlock()
-	if l.isDead() {
-		return errDead
+// write counts a write and performs it. At the write killAt it kills the process.
+func (p *process) write(do func() error) error {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	if p.isKilled() {
+		return errKilled
 	}
-	l.writes++
-	if l.writes != l.killAt {
+	p.writes++
+	if p.writes != p.killAt {
 		return do()
 	}
-	defer close(l.dead) // only after the write: the test then stops the process, which would cancel the write
-	if l.after {
-		_ = do() // the process has no use for the error
+	defer close(p.killed) // after the write, because the test then stops the process and cancels pending requests
+	if p.after {
+		_ = do() // the killed process cannot handle the error
 	}
-	return errDead
+	return errKilled
 }
 
-func (l *life) isDead() bool {
+func (p *process) isKilled() bool {
 	select {
-	case <-l.dead:
+	case <-p.killed:
 		return true
 	default:
 		return false
 	}
 }
 
-// newClient makes the manager's client write through the life.
-func (l *life) newClient(config *rest.Config, options client.Options) (client.Client, error) {
+// newClient returns a client for the manager that passes each write through p.write.
+func (p *process) newClient(config *rest.Config, options client.Options) (client.Client, error) {
 	c, err := client.NewWithWatch(config, options)
 	if err != nil {
 		return nil, err
@@ -77,36 +78,36 @@ func (l *life) newClient(config *rest.Config, options client.Options) (client.Cl
 			if slices.Contains(opts, client.CreateOption(client.DryRunAll)) {
 				return c.Create(ctx, obj, opts...)
 			}
-			return l.write(func() error { return c.Create(ctx, obj, opts...) })
+			return p.write(func() error { return c.Create(ctx, obj, opts...) })
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			return l.write(func() error { return c.Delete(ctx, obj, opts...) })
+			return p.write(func() error { return c.Delete(ctx, obj, opts...) })
 		},
 		Update: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.UpdateOption) error {
-			return l.write(func() error { return c.Update(ctx, obj, opts...) })
+			return p.write(func() error { return c.Update(ctx, obj, opts...) })
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			return l.write(func() error { return c.Patch(ctx, obj, patch, opts...) })
+			return p.write(func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 		SubResourceCreate: func(ctx context.Context, c client.Client, name string, obj, sub client.Object, opts ...client.SubResourceCreateOption) error {
-			return l.write(func() error { return c.SubResource(name).Create(ctx, obj, sub, opts...) })
+			return p.write(func() error { return c.SubResource(name).Create(ctx, obj, sub, opts...) })
 		},
 		SubResourceUpdate: func(ctx context.Context, c client.Client, name string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			return l.write(func() error { return c.SubResource(name).Update(ctx, obj, opts...) })
+			return p.write(func() error { return c.SubResource(name).Update(ctx, obj, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-			return l.write(func() error { return c.SubResource(name).Patch(ctx, obj, patch, opts...) })
+			return p.write(func() error { return c.SubResource(name).Patch(ctx, obj, patch, opts...) })
 		},
 	}), nil
 }
 
-// begin starts the operator for one namespace, and returns what ends it.
-func (l *life) begin(namespace string, etcds *members) func() {
+// start starts the operator for one namespace. The returned function stops it.
+func (p *process) start(namespace string, etcds *members) func() {
 	GinkgoHelper()
-	l.dead = make(chan struct{})
+	p.killed = make(chan struct{})
 	caches := app.CacheOptions()
 	caches.DefaultNamespaces = map[string]cache.Config{namespace: {}}
-	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: caches, Client: app.ClientOptions(), NewClient: l.newClient})
+	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: caches, Client: app.ClientOptions(), NewClient: p.newClient})
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",

@@ -18,7 +18,7 @@ func TestOperator(t *testing.T) {
 	RunSpecs(t, "Test Integration Operator Suite")
 }
 
-// env is a cluster in which gardenlet has installed nothing: the suites of the chart and of gardenlet have the other ones.
+// env is a cluster without Gardener. The suites chart and gardenlet test clusters with Gardener.
 var env *environment.Environment
 
 var _ = BeforeSuite(func() {

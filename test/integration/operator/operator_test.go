@@ -34,7 +34,7 @@ func configFile(content string) string {
 	return path
 }
 
-// run runs the command with arguments until the context ends and returns what it ended with.
+// run runs the command with the arguments until it ends or the context is cancelled, and returns its error.
 func run(ctx context.Context, args ...string) error {
 	cmd := app.NewCommand(ctx)
 	cmd.SetArgs(append([]string{"--kubeconfig=" + env.KubeconfigFile()}, args...))
@@ -57,7 +57,7 @@ func get(url string) (int, string) {
 }
 
 var _ = Describe("The operator's command", func() {
-	It("should lead, beat, serve its health, and stop cleanly", func(ctx SpecContext) {
+	It("should become the leader, renew its heartbeat, serve health and metrics, and stop cleanly", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "operator")
 		metrics, health := environment.FreePort(), environment.FreePort()
 		config := configFile(fmt.Sprintf("server: {metrics: {bindAddress: 127.0.0.1, port: %d}, healthProbes: {bindAddress: 127.0.0.1, port: 1}}\n", metrics))
@@ -67,7 +67,7 @@ var _ = Describe("The operator's command", func() {
 		go func() {
 			defer GinkgoRecover()
 			ended <- run(runCtx, "--config="+config,
-				fmt.Sprintf("--health-bind-address=127.0.0.1:%d", health), // wins over the file
+				fmt.Sprintf("--health-bind-address=127.0.0.1:%d", health), // overrides the file
 				"--leader-election-namespace="+namespace,
 				"--heartbeat-namespace="+namespace,
 				"--heartbeat-renew-interval-seconds=1",
@@ -76,7 +76,7 @@ var _ = Describe("The operator's command", func() {
 		}()
 		DeferCleanup(stop)
 
-		By("serving its health")
+		By("serving health probes")
 		for _, path := range []string{"healthz", "readyz"} {
 			Eventually(func() int {
 				code, _ := get(fmt.Sprintf("http://127.0.0.1:%d/%s", health, path))
@@ -94,7 +94,7 @@ var _ = Describe("The operator's command", func() {
 		code, _ := get(fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", metrics))
 		Expect(code).To(Equal(http.StatusNotFound))
 
-		By("holding the election and its heartbeat")
+		By("holding the leader election Lease and the heartbeat Lease")
 		for name, holder := range map[string]string{"druid-leader-election": "", "gardener-extension-heartbeat": "gardener-extension-etcd-druid"} {
 			Eventually(func(g Gomega) {
 				lease := &coordinationv1.Lease{}
@@ -104,7 +104,7 @@ var _ = Describe("The operator's command", func() {
 			}, time.Minute).Should(Succeed(), name)
 		}
 
-		By("renewing its heartbeat")
+		By("renewing the heartbeat Lease")
 		renewed := func() time.Time {
 			lease := &coordinationv1.Lease{}
 			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "gardener-extension-heartbeat"}, lease)).To(Succeed())
@@ -113,7 +113,7 @@ var _ = Describe("The operator's command", func() {
 		first := renewed()
 		Eventually(renewed, time.Minute, 200*time.Millisecond).Should(BeTemporally(">", first))
 
-		By("giving the election up when it stops, so that its successor need not wait")
+		By("releasing the leader election Lease when it stops, so that the next leader does not wait for its expiry")
 		stop()
 		Eventually(ended, time.Minute).Should(Receive(Succeed()))
 		lease := &coordinationv1.Lease{}
@@ -121,31 +121,31 @@ var _ = Describe("The operator's command", func() {
 		Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 	}, SpecTimeout(5*time.Minute))
 
-	DescribeTable("starts that are refused",
+	DescribeTable("rejects at its start",
 		func(ctx SpecContext, message string, args func() []string) {
 			Expect(run(ctx, args()...)).To(MatchError(ContainSubstring(message)))
 		},
-		Entry("a configuration file with an unknown key names the key", "controllers.etcd.wrokers", func() []string {
+		Entry("a configuration file with an unknown key, with the name of the key", "controllers.etcd.wrokers", func() []string {
 			return []string{"--config=" + configFile("controllers: {etcd: {wrokers: 3}}\n")}
 		}),
-		Entry("a configuration file that is not there names the flag", "--config", func() []string {
+		Entry("a missing configuration file, with the name of the flag", "--config", func() []string {
 			return []string{"--config=/does/not/exist"}
 		}),
-		Entry("a flag that contradicts what is valid names the field", "controllers.etcd.concurrentSyncs", func() []string {
+		Entry("a flag with an invalid value, with the name of the field", "controllers.etcd.concurrentSyncs", func() []string {
 			return []string{"--etcd-workers=0"}
 		}),
-		Entry("an unknown flag is named", "--etcd-wrokers", func() []string {
+		Entry("an unknown flag, with its name", "--etcd-wrokers", func() []string {
 			return []string{"--etcd-wrokers=3"}
 		}),
-		Entry("an unknown controller is named", "nosuch", func() []string {
+		Entry("an unknown controller, with its name", "nosuch", func() []string {
 			return []string{"--disable-controllers=nosuch"}
 		}),
-		Entry("a heartbeat without a namespace names the ways out", "--heartbeat-namespace", func() []string {
+		Entry("a heartbeat without a namespace, with the flags that solve it", "--heartbeat-namespace", func() []string {
 			return nil
 		}),
 	)
 
-	It("should refuse to run the embedded resource manager if a gardener-resource-manager is installed", func(ctx SpecContext) {
+	It("should reject the embedded resource manager if a gardener-resource-manager is installed", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "garden")
 		deployment := &appsv1.Deployment{
 			ObjectMeta: metav1.ObjectMeta{Name: "gardener-resource-manager", Namespace: namespace},
