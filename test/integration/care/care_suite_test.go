@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package care_test shows the care controller against a real kube-apiserver: the test plays pods, leases and volumes, and
-// the members are a cluster in memory.
+// Package care_test tests the care controller against a real kube-apiserver. The test creates the pods, leases and volume claims.
+// The members are an in-memory etcd cluster.
 package care_test
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
-// period is the interval in which an Etcd is observed without an event.
+// period is the interval at which the controller observes an Etcd without an event.
 const period = 300 * time.Millisecond
 
 func TestCare(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// lastMember makes ids and addresses of members unique over all specs.
+// lastMember is the last used member ID. IDs and addresses of members are unique across all specs.
 var lastMember atomic.Uint64
 
 var _ = Describe("Care", func() {
@@ -71,8 +71,8 @@ var _ = Describe("Care", func() {
 			return "absent"
 		}
 	}
-	// serving creates the Etcd of the spec with one healthy member, and waits until the operator has observed it.
-	serving := func(options ...func(*druidv1alpha1.Etcd)) {
+	// createHealthyEtcd creates an Etcd with one healthy member and waits until the operator has observed it.
+	createHealthyEtcd := func(options ...func(*druidv1alpha1.Etcd)) {
 		GinkgoHelper()
 		etcd = fixture.Etcd(append([]func(*druidv1alpha1.Etcd){fixture.WithNamespace(env.Namespace(ctx, "care"))}, options...)...)
 		etcd.UID, etcd.Generation = "", 0
@@ -93,7 +93,7 @@ var _ = Describe("Care", func() {
 	})
 
 	It("reports the status of a healthy member", func() {
-		serving()
+		createHealthyEtcd()
 		Expect(condition("AllMembersReady")(NewGomega(Fail))).To(Equal("True AllMembersReady"))
 		Expect(condition("ClusterIDMismatch")(NewGomega(Fail))).To(Equal("False NoClusterIDMismatchDetected"))
 		Expect(condition("SecretsAvailable")(NewGomega(Fail))).To(Equal("True SecretsAvailable"))
@@ -103,8 +103,8 @@ var _ = Describe("Care", func() {
 		Expect(*etcd.Status.Members[0].ID).To(Equal(fmt.Sprintf("%x", memberID)))
 	})
 
-	It("writes nothing while nothing changes, though leases are renewed", func() {
-		serving()
+	It("writes nothing while only leases are renewed", func() {
+		createHealthyEtcd()
 		heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
 		before := etcd.ResourceVersion
 		calls := members.Calls()
@@ -120,8 +120,8 @@ var _ = Describe("Care", func() {
 		Expect(etcd.ResourceVersion).To(Equal(before))
 	})
 
-	It("reports immediately when containers stop, with an event, and when they run again", func() {
-		serving()
+	It("reports stopped containers immediately, with an event, and reports when they run again", func() {
+		createHealthyEtcd()
 		heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
 		members.Stop(memberID)
 		setReady(false)
@@ -144,8 +144,8 @@ var _ = Describe("Care", func() {
 		Eventually(condition("Ready")).Should(Equal("True Quorate"))
 	})
 
-	It("falls back to the lease if no member responds, and reports without an event that it expired", func() {
-		serving()
+	It("evaluates the lease if no member responds, and reports an expired lease without an event", func() {
+		createHealthyEtcd()
 		heartbeat(fmt.Sprintf("%x:7:Leader", memberID))
 		members.Stop(memberID)
 		Eventually(func(g Gomega) string {
@@ -164,8 +164,8 @@ var _ = Describe("Care", func() {
 		Eventually(condition("Ready")).Should(Equal("True Quorate"))
 	})
 
-	It("notices the arrival of a Secret", func() {
-		serving(func(etcd *druidv1alpha1.Etcd) {
+	It("updates the condition when a missing Secret is created", func() {
+		createHealthyEtcd(func(etcd *druidv1alpha1.Etcd) {
 			fixture.WithStore("S3")(etcd)
 		})
 		Eventually(condition("SecretsAvailable")).Should(Equal("False SecretsMissing"))
@@ -173,8 +173,8 @@ var _ = Describe("Care", func() {
 		Eventually(condition("SecretsAvailable")).Should(Equal("True SecretsAvailable"))
 	})
 
-	It("evaluates snapshots by the leases of the sidecar", func() {
-		serving(fixture.WithLocalStore())
+	It("evaluates snapshots with the leases of the sidecar", func() {
+		createHealthyEtcd(fixture.WithLocalStore())
 		Eventually(condition("BackupReady")).Should(Equal("Unknown Unknown"))
 		for _, name := range []string{"test-full-snap", "test-delta-snap"} {
 			Expect(env.Client.Create(ctx, &coordinationv1.Lease{ObjectMeta: meta(name, "etcd-snapshot-lease"), Spec: coordinationv1.LeaseSpec{
@@ -184,8 +184,8 @@ var _ = Describe("Care", func() {
 		Eventually(condition("BackupReady")).Should(Equal("True BackupSucceeded"))
 	})
 
-	It("names the warnings of a volume claim that gets no volume", func() {
-		serving()
+	It("reports warnings about an unbound PersistentVolumeClaim", func() {
+		createHealthyEtcd()
 		Expect(env.Client.Create(ctx, statefulSet(etcd.Namespace, labels("etcd-statefulset")))).To(Succeed())
 		Eventually(condition("DataVolumesReady")).Should(Equal("True NoWarningsFoundForDataVolumes"))
 		claim := &corev1.PersistentVolumeClaim{ObjectMeta: meta("test-test-0", ""), Spec: corev1.PersistentVolumeClaimSpec{
@@ -201,8 +201,8 @@ var _ = Describe("Care", func() {
 		Eventually(condition("DataVolumesReady")).Should(Equal("False FoundWarningsForDataVolumes"))
 	})
 
-	It("leaves the conditions of others alone", func() {
-		serving()
+	It("does not modify conditions of other controllers", func() {
+		createHealthyEtcd()
 		before := etcd.DeepCopy()
 		etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{
 			Type: "LastSnapshotCompactionSucceeded", Status: "True", Reason: "None", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now(),
@@ -215,8 +215,8 @@ var _ = Describe("Care", func() {
 		Expect(condition("LastSnapshotCompactionSucceeded")(NewGomega(Fail))).To(Equal("True None"))
 	})
 
-	It("keeps what was known while the cluster hibernates", func() {
-		serving()
+	It("keeps the last status of the condition while the cluster hibernates", func() {
+		createHealthyEtcd()
 		before := etcd.DeepCopy()
 		etcd.Spec.Replicas = 0
 		Expect(env.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
@@ -225,5 +225,5 @@ var _ = Describe("Care", func() {
 	})
 })
 
-// address is a pod's address that belongs to one member of the suite.
+// address returns the pod IP of a member.
 func address(memberID uint64) string { return fmt.Sprintf("10.0.0.%d", memberID) }

@@ -34,7 +34,7 @@ var (
 	ctx   = context.Background()
 	env   *environment.Environment
 	clock *testclock.FakeClock
-	// members are behind the Etcd of the one spec that needs some.
+	// members is the etcd cluster of the only spec that needs members.
 	members = fakeetcd.NewCluster(7)
 )
 

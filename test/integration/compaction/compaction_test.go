@@ -20,20 +20,20 @@ import (
 )
 
 var _ = Describe("Compaction", func() {
-	It("runs a Job from the threshold on, with the image that the cluster was rolled out with, and deletes it when it is done", func() {
+	It("runs a Job when the threshold is reached, with the accepted image, and deletes the completed Job", func() {
 		c := newCluster()
-		c.records(c.delta, 1099)
+		c.recordRevision(c.delta, 1099)
 		Consistently(c.jobNames).Should(BeEmpty())
-		c.records(c.delta, 1100)
+		c.recordRevision(c.delta, 1100)
 
-		job := c.job("1")
+		job := c.waitForJob("1")
 		Expect(job.Spec.Template.Spec.Containers[0].Image).To(Equal("example.com/pinned:v1"))
 		Expect(job.Spec.ActiveDeadlineSeconds).To(HaveValue(BeEquivalentTo(3600)))
 		Eventually(c.metric).WithArguments("etcddruid_compaction_jobs_current").Should(Equal(1.0))
 		Expect(c.metric("etcddruid_compaction_num_delta_events")).To(Equal(100.0))
 
-		c.records(c.full, 1100)
-		c.ends(job, batchv1.JobComplete, "CompletionsReached")
+		c.recordRevision(c.full, 1100)
+		c.endJob(job, batchv1.JobComplete, "CompletionsReached")
 		Eventually(func(g Gomega) {
 			status, reason, message := c.condition(g)
 			g.Expect(status).To(Equal("True"))
@@ -48,11 +48,11 @@ var _ = Describe("Compaction", func() {
 		}).Should(Succeed())
 	})
 
-	It("takes a Job that has compacted nothing for one that has failed, and has a full snapshot taken after three", func() {
+	It("treats a Job that has compacted nothing as failed, and requests a full snapshot after three Jobs", func() {
 		c := newCluster()
-		c.records(c.delta, 1150)
-		first := c.job("1")
-		c.ends(first, batchv1.JobComplete, "CompletionsReached")
+		c.recordRevision(c.delta, 1150)
+		first := c.waitForJob("1")
+		c.endJob(first, batchv1.JobComplete, "CompletionsReached")
 		Eventually(func(g Gomega) {
 			status, reason, message := c.condition(g)
 			g.Expect(status).To(Equal("False"))
@@ -63,39 +63,39 @@ var _ = Describe("Compaction", func() {
 		Consistently(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(first), first)).To(Succeed())
 			g.Expect(first.DeletionTimestamp).To(BeNil())
-		}).Should(Succeed(), "the pause is not over")
+		}).Should(Succeed(), "the backoff has not ended")
 
 		clock.Step(61 * time.Second)
-		c.records(c.delta, 1151)
-		c.ends(c.job("2"), batchv1.JobComplete, "CompletionsReached")
+		c.recordRevision(c.delta, 1151)
+		c.endJob(c.waitForJob("2"), batchv1.JobComplete, "CompletionsReached")
 		Eventually(func() float64 {
 			return c.metric("etcddruid_compaction_jobs_total", "succeeded=false", "failureReason=processFailure")
 		}).Should(Equal(2.0))
 		clock.Step(121 * time.Second)
-		c.records(c.delta, 1152)
-		c.ends(c.job("3"), batchv1.JobComplete, "CompletionsReached")
-		c.snapshotTask()
+		c.recordRevision(c.delta, 1152)
+		c.endJob(c.waitForJob("3"), batchv1.JobComplete, "CompletionsReached")
+		c.waitForSnapshotTask()
 	})
 
 	It("compacts nothing while the recorded snapshots are in the previous store", func() {
 		c := newCluster()
-		c.usesStore("S3", "test-bucket", c.etcd.Namespace+"/test")
-		c.recordsStore(c.full, `S3 container "old-bucket" prefix "old"`)
-		c.records(c.delta, 1200)
+		c.recordStore("S3", "test-bucket", c.etcd.Namespace+"/test")
+		c.recordStoreOnLease(c.full, `S3 container "old-bucket" prefix "old"`)
+		c.recordRevision(c.delta, 1200)
 		Consistently(c.jobNames).Should(BeEmpty())
-		c.recordsStore(c.full, fmt.Sprintf("S3 container %q prefix %q", "test-bucket", c.etcd.Namespace+"/test"))
-		c.records(c.delta, 1201)
-		c.job("1")
+		c.recordStoreOnLease(c.full, fmt.Sprintf("S3 container %q prefix %q", "test-bucket", c.etcd.Namespace+"/test"))
+		c.recordRevision(c.delta, 1201)
+		c.waitForJob("1")
 	})
 
-	It("takes the thresholds of the Etcd, and needs no Secret", func() {
+	It("uses the thresholds of the Etcd, and needs no Secret", func() {
 		c := newCluster(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.SecretRef = nil
 			etcd.Spec.Backup.Store.Prefix = "elsewhere"
 			etcd.Spec.Backup.SnapshotCompaction = &druidv1alpha1.SnapshotCompactionSpec{EventsThreshold: new(int64(10))}
 		})
-		c.records(c.delta, 1010)
-		for _, variable := range c.job("1").Spec.Template.Spec.Containers[0].Env {
+		c.recordRevision(c.delta, 1010)
+		for _, variable := range c.waitForJob("1").Spec.Template.Spec.Containers[0].Env {
 			Expect(variable.Name).NotTo(ContainSubstring("CREDENTIALS"))
 		}
 	})
@@ -105,7 +105,7 @@ var _ = Describe("Compaction", func() {
 			etcd.Spec.Replicas = 3
 			etcd.Spec.Backup.Store.Provider, etcd.Spec.Backup.Store.SecretRef = new(druidv1alpha1.StorageProvider("Local")), nil
 		})
-		c.records(c.delta, 1100)
+		c.recordRevision(c.delta, 1100)
 		Eventually(func(g Gomega) {
 			events := &corev1.EventList{}
 			g.Expect(env.Client.List(ctx, events, client.InNamespace(c.etcd.Namespace))).To(Succeed())
@@ -114,26 +114,26 @@ var _ = Describe("Compaction", func() {
 		Expect(c.jobNames()).To(BeEmpty())
 
 		for id := range uint64(3) {
-			c.member(id)
+			c.createMember(id)
 		}
 		members.Stop(1)
 		members.Start(1)
 		Expect(members.Leader()).To(BeEquivalentTo(2))
-		c.records(c.delta, 1101)
-		Expect(c.job("1").Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(ConsistOf(
+		c.recordRevision(c.delta, 1101)
+		Expect(c.waitForJob("1").Spec.Template.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms).To(ConsistOf(
 			HaveField("MatchFields", ConsistOf(corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: "In", Values: []string{"node-1"}})),
 		))
 	})
 
-	DescribeTable("says why a Job has failed, in the condition and in the metrics",
+	DescribeTable("reports the cause of a failed Job in the condition and the metrics",
 		func(pod *corev1.PodStatus, jobReason, reason, metric string) {
 			c := newCluster()
-			c.records(c.delta, 1200)
-			job := c.job("1")
+			c.recordRevision(c.delta, 1200)
+			job := c.waitForJob("1")
 			if pod != nil {
-				c.pod(job, *pod)
+				c.createJobPod(job, *pod)
 			}
-			c.ends(job, batchv1.JobFailed, jobReason)
+			c.endJob(job, batchv1.JobFailed, jobReason)
 			Eventually(func(g Gomega) {
 				status, is, message := c.condition(g)
 				g.Expect(status).To(Equal("False"))
@@ -152,50 +152,50 @@ var _ = Describe("Compaction", func() {
 		Entry("Unknown", nil, "BackoffLimitExceeded", "Unknown", "unknown"),
 	)
 
-	It("knows why the pod was ended also when the pod is gone", func() {
+	It("reports the cause of a terminated pod even if the pod no longer exists", func() {
 		c := newCluster()
-		c.records(c.delta, 1200)
-		job := c.job("1")
-		pod := c.pod(job, disrupted("PreemptionByScheduler"))
+		c.recordRevision(c.delta, 1200)
+		job := c.waitForJob("1")
+		pod := c.createJobPod(job, disrupted("PreemptionByScheduler"))
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			g.Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/disruption", "PreemptionByScheduler"))
 		}).Should(Succeed())
 		Expect(env.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))).To(Succeed())
-		c.ends(job, batchv1.JobFailed, "BackoffLimitExceeded")
+		c.endJob(job, batchv1.JobFailed, "BackoffLimitExceeded")
 		Eventually(func(g Gomega) {
 			_, reason, _ := c.condition(g)
 			g.Expect(reason).To(Equal("PreemptionByScheduler"))
 		}).Should(Succeed())
 	})
 
-	It("repeats a Job that has failed after pauses, three times, and then has a full snapshot taken", func() {
+	It("retries a failed Job with a backoff, and requests a full snapshot after three attempts", func() {
 		c := newCluster()
-		c.records(c.delta, 1150)
-		first := c.job("1")
-		c.fails(first)
-		c.records(c.delta, 1151)
+		c.recordRevision(c.delta, 1150)
+		first := c.waitForJob("1")
+		c.failJob(first)
+		c.recordRevision(c.delta, 1151)
 		Consistently(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(first), first)).To(Succeed())
-		}).Should(Succeed(), "the pause is not over")
+		}).Should(Succeed(), "the backoff has not ended")
 
 		clock.Step(61 * time.Second)
-		c.records(c.delta, 1152)
-		second := c.job("2")
+		c.recordRevision(c.delta, 1152)
+		second := c.waitForJob("2")
 		Expect(second.UID).NotTo(Equal(first.UID))
-		c.fails(second)
+		c.failJob(second)
 		clock.Step(121 * time.Second)
-		c.records(c.delta, 1153)
-		c.fails(c.job("3"))
-		c.records(c.delta, 1154)
+		c.recordRevision(c.delta, 1153)
+		c.failJob(c.waitForJob("3"))
+		c.recordRevision(c.delta, 1154)
 
-		task := c.snapshotTask()
+		task := c.waitForSnapshotTask()
 		Expect(task.Spec.EtcdName).To(HaveValue(Equal("test")))
 		Expect(task.Spec.Config.OnDemandSnapshot.Type).To(BeEquivalentTo("full"))
 		Expect(task.Spec.Config.OnDemandSnapshot.IsFinal).To(BeNil())
 		Expect(c.metric("etcddruid_compaction_jobs_total", "succeeded=false", "failureReason=processFailure")).To(Equal(3.0))
 
-		c.taskEnds(task, "Succeeded")
+		c.setTaskState(task, "Succeeded")
 		Eventually(func(g Gomega) {
 			status, reason, message := c.condition(g)
 			g.Expect(status).To(Equal("True"))
@@ -204,18 +204,18 @@ var _ = Describe("Compaction", func() {
 			g.Expect(c.metric("etcddruid_compaction_full_snapshot_triggered_total", "succeeded=true")).To(Equal(1.0))
 		}).Should(Succeed())
 
-		c.records(c.full, 1154)
+		c.recordRevision(c.full, 1154)
 		Eventually(func(g Gomega) {
 			job := &batchv1.Job{}
 			g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: c.etcd.Namespace, Name: "test-compactor"}, job)).To(Succeed())
 			g.Expect(job.DeletionTimestamp).NotTo(BeNil())
-		}).Should(Succeed(), "the Job that has failed is of no use any more")
+		}).Should(Succeed(), "the failed Job is no longer needed")
 	})
 
-	It("has a full snapshot taken at once where there are too many events, and says when that has failed", func() {
+	It("requests a full snapshot immediately if there are too many events, and reports its failure", func() {
 		c := newCluster()
-		c.records(c.delta, 1300)
-		c.taskEnds(c.snapshotTask(), "Failed", druidv1alpha1.LastError{Code: "ERR_CREATE_SNAPSHOT", Description: "the store is full", ObservedAt: metav1.Now()})
+		c.recordRevision(c.delta, 1300)
+		c.setTaskState(c.waitForSnapshotTask(), "Failed", druidv1alpha1.LastError{Code: "ERR_CREATE_SNAPSHOT", Description: "the store is full", ObservedAt: metav1.Now()})
 		Eventually(func(g Gomega) {
 			status, reason, message := c.condition(g)
 			g.Expect(status).To(Equal("False"))
@@ -226,24 +226,24 @@ var _ = Describe("Compaction", func() {
 		Expect(c.jobNames()).To(BeEmpty())
 	})
 
-	It("has a full snapshot taken after a Job that took too long", func() {
+	It("requests a full snapshot after a Job that exceeded its deadline", func() {
 		c := newCluster()
-		c.records(c.delta, 1100)
-		c.ends(c.job("1"), batchv1.JobFailed, "DeadlineExceeded")
-		c.snapshotTask()
+		c.recordRevision(c.delta, 1100)
+		c.endJob(c.waitForJob("1"), batchv1.JobFailed, "DeadlineExceeded")
+		c.waitForSnapshotTask()
 	})
 
 	It("starts nothing while the Etcd is suspended, and continues afterwards", func() {
 		c := newCluster(fixture.WithAnnotation("druid.gardener.cloud/suspend-etcd-spec-reconcile", ""))
-		c.records(c.delta, 1100)
+		c.recordRevision(c.delta, 1100)
 		Consistently(c.jobNames).Should(BeEmpty())
 		before := c.etcd.DeepCopy()
 		c.etcd.Annotations = nil
 		Expect(env.Client.Patch(ctx, c.etcd, client.MergeFrom(before))).To(Succeed())
-		c.job("1")
+		c.waitForJob("1")
 	})
 
-	It("runs a Job for a task, and keeps it until the task has ended", func() {
+	It("runs a Job for a task, and keeps the Job until the task has ended", func() {
 		c := newCluster()
 		task := &druidv1alpha1.EtcdOpsTask{
 			ObjectMeta: metav1.ObjectMeta{Namespace: c.etcd.Namespace, Name: "compact"},
@@ -251,11 +251,11 @@ var _ = Describe("Compaction", func() {
 		}
 		Expect(env.Client.Create(ctx, task)).To(Succeed())
 		Consistently(c.jobNames).Should(BeEmpty(), "it waits in the queue")
-		c.taskEnds(task, "InProgress")
-		job := c.job("1")
+		c.setTaskState(task, "InProgress")
+		job := c.waitForJob("1")
 		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/task", string(task.UID)))
 
-		c.ends(job, batchv1.JobComplete, "CompletionsReached")
+		c.endJob(job, batchv1.JobComplete, "CompletionsReached")
 		Eventually(func(g Gomega) {
 			_, reason, _ := c.condition(g)
 			g.Expect(reason).To(Equal("None"))
@@ -264,27 +264,27 @@ var _ = Describe("Compaction", func() {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			g.Expect(job.DeletionTimestamp).To(BeNil())
 		}).Should(Succeed())
-		c.taskEnds(task, "Succeeded")
+		c.setTaskState(task, "Succeeded")
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 			g.Expect(job.DeletionTimestamp).NotTo(BeNil())
 		}).Should(Succeed())
 	})
 
-	It("ends a Job when the store is gone, and the metrics with the Etcd", func() {
+	It("deletes the Job if the store is removed from the spec, and the metrics with the Etcd", func() {
 		c := newCluster()
-		c.records(c.delta, 1100)
-		job := c.job("1")
+		c.recordRevision(c.delta, 1100)
+		job := c.waitForJob("1")
 		Eventually(c.metrics).Should(ContainElements("etcddruid_compaction_jobs_current", "etcddruid_compaction_num_delta_events"))
 
-		c.fails(job)
+		c.failJob(job)
 		Expect(c.metrics()).To(ContainElement("etcddruid_compaction_jobs_total"))
 		Expect(env.Client.Delete(ctx, c.etcd)).To(Succeed())
 		Eventually(c.metrics).Should(BeEmpty())
 
 		other := newCluster()
-		other.records(other.delta, 1100)
-		job = other.job("1")
+		other.recordRevision(other.delta, 1100)
+		job = other.waitForJob("1")
 		before := other.etcd.DeepCopy()
 		other.etcd.Spec.Backup.Store = nil
 		Expect(env.Client.Patch(ctx, other.etcd, client.MergeFrom(before))).To(Succeed())

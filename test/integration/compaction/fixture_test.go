@@ -24,7 +24,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
-// cluster is an Etcd that was rolled out and has a full snapshot of revision 1000.
+// cluster is an accepted Etcd with a full snapshot at revision 1000.
 type cluster struct {
 	etcd        *druidv1alpha1.Etcd
 	full, delta *coordinationv1.Lease
@@ -47,12 +47,12 @@ func newCluster(options ...func(*druidv1alpha1.Etcd)) *cluster {
 	})).To(Succeed())
 	Expect(env.Client.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-backup"}})).To(Succeed())
 	c := &cluster{etcd: etcd}
-	c.full, c.delta = c.lease("test-full-snap", "1000"), c.lease("test-delta-snap", "1000")
+	c.full, c.delta = c.createLease("test-full-snap", "1000"), c.createLease("test-delta-snap", "1000")
 
 	return c
 }
 
-func (c *cluster) lease(name, revision string) *coordinationv1.Lease {
+func (c *cluster) createLease(name, revision string) *coordinationv1.Lease {
 	GinkgoHelper()
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: c.etcd.Namespace, Name: name, Labels: map[string]string{
@@ -65,8 +65,8 @@ func (c *cluster) lease(name, revision string) *coordinationv1.Lease {
 	return lease
 }
 
-// member creates the pod of a healthy member on its own node. Its id is one more than its ordinal.
-func (c *cluster) member(ordinal uint64) {
+// createMember creates a healthy member with its pod on its own node. The member ID is the ordinal plus 1.
+func (c *cluster) createMember(ordinal uint64) {
 	GinkgoHelper()
 	name, address := fmt.Sprintf("test-%d", ordinal), fmt.Sprintf("10.1.0.%d", ordinal+1)
 	pod := &corev1.Pod{
@@ -82,16 +82,16 @@ func (c *cluster) member(ordinal uint64) {
 	members.AddMember(ordinal+1, name, address+":2379")
 }
 
-// records lets the sidecar record a revision.
-func (c *cluster) records(lease *coordinationv1.Lease, revision int) {
+// recordRevision records a revision on a snapshot lease, like the sidecar.
+func (c *cluster) recordRevision(lease *coordinationv1.Lease, revision int) {
 	GinkgoHelper()
 	before := lease.DeepCopy()
 	lease.Spec.HolderIdentity = new(fmt.Sprint(revision))
 	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }
 
-// usesStore records the used store as the operator does.
-func (c *cluster) usesStore(provider, container, prefix string) {
+// recordStore records the store of the cluster on the ManagedResource, like the operator.
+func (c *cluster) recordStore(provider, container, prefix string) {
 	GinkgoHelper()
 	mr := &resourcesv1alpha1.ManagedResource{}
 	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: c.etcd.Namespace, Name: "druid-test"}, mr)).To(Succeed())
@@ -100,16 +100,16 @@ func (c *cluster) usesStore(provider, container, prefix string) {
 	Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
 }
 
-// recordsStore records on a lease that its snapshots are in this store.
-func (c *cluster) recordsStore(lease *coordinationv1.Lease, location string) {
+// recordStoreOnLease records on a snapshot lease the store of its snapshots.
+func (c *cluster) recordStoreOnLease(lease *coordinationv1.Lease, location string) {
 	GinkgoHelper()
 	before := lease.DeepCopy()
 	metav1.SetMetaDataAnnotation(&lease.ObjectMeta, "etcd-druid.extensions.gardener.cloud/store", location)
 	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }
 
-// job waits for the Job of an attempt.
-func (c *cluster) job(attempt string) *batchv1.Job {
+// waitForJob waits for the Job of an attempt.
+func (c *cluster) waitForJob(attempt string) *batchv1.Job {
 	GinkgoHelper()
 	job := &batchv1.Job{}
 	Eventually(func(g Gomega) {
@@ -121,7 +121,7 @@ func (c *cluster) job(attempt string) *batchv1.Job {
 	return job
 }
 
-// jobNames are the names of all Jobs.
+// jobNames returns the names of all Jobs.
 func (c *cluster) jobNames() []string {
 	list := &batchv1.JobList{}
 	Expect(env.Client.List(ctx, list, client.InNamespace(c.etcd.Namespace))).To(Succeed())
@@ -133,8 +133,8 @@ func (c *cluster) jobNames() []string {
 	return names
 }
 
-// pod plays the Job's controller: the Job's pod.
-func (c *cluster) pod(job *batchv1.Job, status corev1.PodStatus) *corev1.Pod {
+// createJobPod simulates the Job controller, which creates the pod.
+func (c *cluster) createJobPod(job *batchv1.Job, status corev1.PodStatus) *corev1.Pod {
 	GinkgoHelper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -150,8 +150,8 @@ func (c *cluster) pod(job *batchv1.Job, status corev1.PodStatus) *corev1.Pod {
 	return pod
 }
 
-// ends plays the Job's controller: the Job ends ten minutes after it began.
-func (c *cluster) ends(job *batchv1.Job, conditionType batchv1.JobConditionType, reason string) {
+// endJob simulates the Job controller. It ends the Job with a run time of ten minutes.
+func (c *cluster) endJob(job *batchv1.Job, conditionType batchv1.JobConditionType, reason string) {
 	GinkgoHelper()
 	end := metav1.NewTime(clock.Now())
 	before := job.DeepCopy()
@@ -167,11 +167,11 @@ func (c *cluster) ends(job *batchv1.Job, conditionType batchv1.JobConditionType,
 	Expect(env.Client.Status().Patch(ctx, job, client.MergeFrom(before))).To(Succeed())
 }
 
-// fails plays the Job's controller: the Job fails by its process.
-func (c *cluster) fails(job *batchv1.Job) {
+// failJob simulates the Job controller. It ends the Job as failed because its container exited with an error.
+func (c *cluster) failJob(job *batchv1.Job) {
 	GinkgoHelper()
-	c.pod(job, exited)
-	c.ends(job, batchv1.JobFailed, "BackoffLimitExceeded")
+	c.createJobPod(job, exited)
+	c.endJob(job, batchv1.JobFailed, "BackoffLimitExceeded")
 	Eventually(func(g Gomega) {
 		g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Succeed())
 		g.Expect(job.Annotations).To(HaveKey("etcd-druid.extensions.gardener.cloud/recorded"))
@@ -186,8 +186,8 @@ func disrupted(reason string) corev1.PodStatus {
 	return corev1.PodStatus{Phase: corev1.PodFailed, Conditions: []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason}}}
 }
 
-// snapshotTask waits for the task that takes a full snapshot instead.
-func (c *cluster) snapshotTask() *druidv1alpha1.EtcdOpsTask {
+// waitForSnapshotTask waits for the EtcdOpsTask that takes a full snapshot instead of the compaction.
+func (c *cluster) waitForSnapshotTask() *druidv1alpha1.EtcdOpsTask {
 	GinkgoHelper()
 	task := &druidv1alpha1.EtcdOpsTask{}
 	Eventually(func() error {
@@ -197,14 +197,14 @@ func (c *cluster) snapshotTask() *druidv1alpha1.EtcdOpsTask {
 	return task
 }
 
-// taskEnds plays the controller of tasks.
-func (c *cluster) taskEnds(task *druidv1alpha1.EtcdOpsTask, state druidv1alpha1.TaskState, errs ...druidv1alpha1.LastError) {
+// setTaskState simulates the EtcdOpsTask controller.
+func (c *cluster) setTaskState(task *druidv1alpha1.EtcdOpsTask, state druidv1alpha1.TaskState, errs ...druidv1alpha1.LastError) {
 	GinkgoHelper()
 	task.Status.State, task.Status.LastErrors = &state, errs
 	Expect(env.Client.Status().Update(ctx, task)).To(Succeed())
 }
 
-// condition is status and reason of LastSnapshotCompactionSucceeded.
+// condition returns status, reason and message of the condition LastSnapshotCompactionSucceeded.
 func (c *cluster) condition(g Gomega) (string, string, string) {
 	etcd := &druidv1alpha1.Etcd{}
 	g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(c.etcd), etcd)).To(Succeed())
@@ -217,14 +217,14 @@ func (c *cluster) condition(g Gomega) (string, string, string) {
 	return "", "", ""
 }
 
-// metric is the value of a counter or gauge with these labels, in any order, and those of the Etcd. -1: there is none.
+// metric returns the value of the metric with these labels and the labels of the Etcd, in any order. It returns -1 if there is none.
 func (c *cluster) metric(name string, labels ...string) float64 {
 	GinkgoHelper()
 
 	return environment.Metric(name, append(labels, "etcd_namespace="+c.etcd.Namespace, "etcd=test")...)
 }
 
-// metrics are the names of all metrics of the Etcd.
+// metrics returns the names of all compaction metrics of the Etcd.
 func (c *cluster) metrics() []string {
 	families, err := metrics.Registry.Gather()
 	Expect(err).NotTo(HaveOccurred())

@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package copybackups_test shows the controller of EtcdCopyBackupsTasks against a real kube-apiserver. The test plays the Job
-// controller; Gardener's own component is the client.
+// Package copybackups_test tests the EtcdCopyBackupsTask controller against a real kube-apiserver. The test simulates the Job
+// controller. The client is the component of Gardener.
 package copybackups_test
 
 import (
@@ -39,7 +39,7 @@ func TestCopyBackups(t *testing.T) {
 
 var (
 	env *environment.Environment
-	// seed is a client as gardenlet has it, with the Go types of etcd-druid.
+	// seed is a client like that of gardenlet, with the Go types of etcd-druid.
 	seed client.Client
 )
 
@@ -54,9 +54,9 @@ var _ = BeforeSuite(func() {
 	seed, err = client.New(env.Config, client.Options{Scheme: kubernetes.SeedScheme})
 	Expect(err).NotTo(HaveOccurred())
 
-	By("playing the garbage collector")
+	By("starting the fake garbage collector")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
-	Expect(builder.ControllerManagedBy(cluster).Named("played-collector").For(&batchv1.Job{}).Complete(collector{})).To(Succeed())
+	Expect(builder.ControllerManagedBy(cluster).Named("fake-garbage-collector").For(&batchv1.Job{}).Complete(garbageCollector{})).To(Succeed())
 	DeferCleanup(start(cluster))
 
 	By("starting the controller")
@@ -73,11 +73,11 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(start(mgr))
 })
 
-// collector lets Jobs go that are being deleted, after their pods.
-type collector struct{}
+// garbageCollector deletes the pods of Jobs that are being deleted, and then removes the finalizers of the Jobs.
+type garbageCollector struct{}
 
 // Reconcile reconciles one Job.
-func (collector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (garbageCollector) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	job := &batchv1.Job{}
 	if err := env.Client.Get(ctx, req.NamespacedName, job); err != nil || job.DeletionTimestamp == nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -98,7 +98,7 @@ func newManager(options manager.Options) manager.Manager {
 	return mgr
 }
 
-// start starts a manager and returns what stops it and waits for its end.
+// start starts a manager. The returned function stops it and waits until it has stopped.
 func start(mgr manager.Manager) func() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -27,7 +27,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
 
-var _ = Describe("Gardener's component as the client", func() {
+var _ = Describe("The component of Gardener as the client", func() {
 	component := func(namespace string) copybackupstask.Interface {
 		store := func(container, secret string) upstreamv1alpha1.StoreSpec {
 			return upstreamv1alpha1.StoreSpec{Provider: new(upstreamv1alpha1.StorageProvider("aws")), Container: &container, Prefix: "shoot--p--s--uid/etcd-main", SecretRef: &corev1.SecretReference{Name: secret}}
@@ -39,11 +39,11 @@ var _ = Describe("Gardener's component as the client", func() {
 		}, 100*time.Millisecond, 10*time.Second, 20*time.Second)
 	}
 
-	It("deploys, waits, and destroys", func(ctx SpecContext) {
+	It("deploys the task, waits for it, and destroys it", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "copy")
 		task := &druidv1alpha1.EtcdCopyBackupsTask{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-main"}}
 
-		By("deploying before the Secrets are there")
+		By("deploying the task before its Secrets exist")
 		Expect(component(namespace).Deploy(ctx)).To(Succeed())
 		eventuallyProgressing(ctx, task, "True", "Waiting", "Waiting for Secret source-etcd-backup, which spec.sourceStore needs, to exist")
 		createSecret(ctx, namespace, "source-etcd-backup")
@@ -63,7 +63,7 @@ var _ = Describe("Gardener's component as the client", func() {
 		setJob(ctx, job, func(status *batchv1.JobStatus) { status.Failed = 1 })
 		eventuallyProgressing(ctx, task, "True", "Copying", "Attempt 2 of 7 is about to start; pod main-worker-1 ended at 2026-01-01T12:00:00Z with code 1: 403: SignatureDoesNotMatch")
 
-		By("waiting for its end as gardenlet does")
+		By("waiting for the end of the task like gardenlet")
 		done := make(chan error, 1)
 		go func() { done <- component(namespace).Wait(ctx) }()
 		Consistently(done, time.Second).ShouldNot(Receive())
@@ -77,7 +77,7 @@ var _ = Describe("Gardener's component as the client", func() {
 		Eventually(metric).WithArguments("etcd_druid_copy_tasks_total").Should(Equal(1.0))
 		Eventually(metric).WithArguments("etcd_druid_copy_task_duration_seconds").Should(Equal(1.0))
 
-		By("destroying it, with its Job and pods")
+		By("destroying the task with its Job and pods")
 		Expect(component(namespace).Destroy(ctx)).To(Succeed())
 		Expect(component(namespace).WaitCleanup(ctx)).To(Succeed())
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(job), job)).To(Satisfy(apierrors.IsNotFound))
@@ -113,7 +113,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 		return task
 	}
 
-	DescribeTable("says what its author has to change",
+	DescribeTable("reports which field the user has to change",
 		func(ctx SpecContext, change func(*druidv1alpha1.EtcdCopyBackupsTask), message string) {
 			task := task(env.Namespace(ctx, "copy"), change)
 			Expect(env.Client.Create(ctx, task)).To(Succeed())
@@ -123,7 +123,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 				g.Expect(conditions.Find(task.Status.Conditions, "Progressing")).To(HaveValue(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "InvalidSpec"))))
 			}).Should(Succeed())
 
-			By("continuing when it has")
+			By("continuing after the change")
 			patched := task.DeepCopy()
 			patched.Spec = taskSpec()
 			Expect(env.Client.Patch(ctx, patched, client.MergeFrom(task))).To(Succeed())
@@ -133,12 +133,12 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 		Entry("an unknown provider", func(t *druidv1alpha1.EtcdCopyBackupsTask) {
 			t.Spec.TargetStore.Provider = new(druidv1alpha1.StorageProvider("ftp"))
 		}, "spec.targetStore.provider: Invalid value"),
-		Entry("no container, with which etcd-druid crashed", func(t *druidv1alpha1.EtcdCopyBackupsTask) { t.Spec.SourceStore.Container = nil }, "spec.sourceStore.container: Required value"),
+		Entry("no container, which crashes etcd-druid", func(t *druidv1alpha1.EtcdCopyBackupsTask) { t.Spec.SourceStore.Container = nil }, "spec.sourceStore.container: Required value"),
 		Entry("no prefix", func(t *druidv1alpha1.EtcdCopyBackupsTask) { t.Spec.TargetStore.Prefix = "" }, "spec.targetStore.prefix: set the prefix"),
 		Entry("the source as the target", func(t *druidv1alpha1.EtcdCopyBackupsTask) { t.Spec.TargetStore.Container = new("old") }, "is the source itself"),
 	)
 
-	It("takes credentials from the BackupEntry that a store names", func(ctx SpecContext) {
+	It("uses the credentials of the BackupEntry that a store references", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "copy")
 		entry := &extensionsv1alpha1.BackupEntry{ObjectMeta: metav1.ObjectMeta{Name: "source-" + namespace + "--a1b2"}, Spec: extensionsv1alpha1.BackupEntrySpec{
 			DefaultSpec: extensionsv1alpha1.DefaultSpec{Type: "aws"}, BucketName: "bucket-of-the-entry", Region: "r", SecretRef: corev1.SecretReference{Name: "s", Namespace: "garden"},
@@ -183,7 +183,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 		}).Should(Succeed())
 	}, SpecTimeout(time.Minute))
 
-	It("replaces the Job of another generation, and of an earlier task of its name", func(ctx SpecContext) {
+	It("replaces the Job of an earlier generation", func(ctx SpecContext) {
 		task := task(env.Namespace(ctx, "copy"))
 		Expect(env.Client.Create(ctx, task)).To(Succeed())
 		job := eventuallyJob(ctx, task)
@@ -199,7 +199,7 @@ var _ = Describe("EtcdCopyBackupsTask", func() {
 		}).Should(Succeed())
 	}, SpecTimeout(time.Minute))
 
-	It("leaves a Job alone that is not of a task", func(ctx SpecContext) {
+	It("does not modify a Job that does not belong to the task", func(ctx SpecContext) {
 		task := task(env.Namespace(ctx, "copy"))
 		foreign := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: task.Namespace, Name: "main-worker"}}
 		foreign.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever

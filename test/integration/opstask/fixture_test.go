@@ -17,10 +17,10 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// lastMember makes ids and addresses of members unique in a spec.
+// lastMember is the last used member ID. IDs and addresses of members are unique in a spec.
 var lastMember uint64
 
-// newEtcd creates an Etcd with as many healthy members.
+// newEtcd creates an Etcd with the number of healthy members.
 func newEtcd(replicas int32, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "opstask")
@@ -48,15 +48,15 @@ func newEtcd(replicas int32, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha
 	return etcd
 }
 
-// setReady plays the care controller.
+// setReady simulates the care controller, which sets the condition Ready.
 func setReady(etcd *druidv1alpha1.Etcd, status druidv1alpha1.ConditionStatus) {
 	GinkgoHelper()
 	before := etcd.DeepCopy()
-	etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: status, Reason: "Played", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now()}}
+	etcd.Status.Conditions = []druidv1alpha1.Condition{{Type: "Ready", Status: status, Reason: "Simulated", LastTransitionTime: metav1.Now(), LastUpdateTime: metav1.Now()}}
 	Expect(env.Client.Status().Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
 }
 
-// newTask makes a task on the Etcd.
+// newTask creates a task for the Etcd.
 func newTask(etcd *druidv1alpha1.Etcd, name string, config druidv1alpha1.EtcdOpsTaskConfig, options ...func(*druidv1alpha1.EtcdOpsTask)) *druidv1alpha1.EtcdOpsTask {
 	GinkgoHelper()
 	task := &druidv1alpha1.EtcdOpsTask{
@@ -94,7 +94,7 @@ func stateOf(task *druidv1alpha1.EtcdOpsTask) func() string {
 	}
 }
 
-// operationOf reads the task and returns what is being done.
+// operationOf reads the task and returns the description of its last operation.
 func operationOf(task *druidv1alpha1.EtcdOpsTask) func() string {
 	return func() string {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(task), task); err != nil {

@@ -35,10 +35,10 @@ func TestOpsTask(t *testing.T) {
 var (
 	ctx = context.Background()
 	env *environment.Environment
-	// members and store are behind every Etcd of the spec.
+	// members and store are the members and the store of every Etcd in the spec.
 	members *fakeetcd.Cluster
 	store   *fakesidecar.Store
-	// locks are the ClusterLocks of the process.
+	// locks are the ClusterLocks of the operator.
 	locks = calls.NewClusterLocks(clock.RealClock{})
 )
 

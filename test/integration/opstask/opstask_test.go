@@ -35,7 +35,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		members, store, lastMember = fakeetcd.NewCluster(7), fakesidecar.NewStore(time.Now), 0
 	})
 
-	It("takes a full snapshot and says what it is", func() {
+	It("takes a full snapshot and reports it", func() {
 		etcd := newEtcd(1)
 		store.SetRevision(42)
 		startOperator()
@@ -52,7 +52,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(task.Finalizers).To(ContainElement("druid.gardener.cloud/etcd-ops-task"))
 	})
 
-	It("takes a final one, and a delta snapshot, or none where nothing has changed", func() {
+	It("takes a final snapshot, a delta snapshot, and no delta snapshot if nothing has changed", func() {
 		etcd := newEtcd(1)
 		startOperator()
 		final := newTask(etcd, "final", druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: "full", IsFinal: new(true)}})
@@ -75,7 +75,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(some.Status.Snapshot.Revision).To(BeEquivalentTo(9))
 	})
 
-	It("does one after the other, oldest first, through a restart in the middle, and takes each snapshot once", func() {
+	It("is executed after older tasks across a restart of the operator, and takes its snapshot once", func() {
 		etcd := newEtcd(1)
 		release := store.Hold()
 		stop := startOperator()
@@ -96,10 +96,10 @@ var _ = Describe("EtcdOpsTask", func() {
 		for _, task := range tasks {
 			Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		}
-		Expect(tasks[0].Status.LastErrors).To(BeEmpty(), "a restart is no failure")
+		Expect(tasks[0].Status.LastErrors).To(BeEmpty(), "a restart is not a failure")
 		Expect(tasks[0].Status.StartedAt.Time).To(BeTemporally("<=", tasks[1].Status.StartedAt.Time))
 		Expect(tasks[1].Status.StartedAt.Time).To(BeTemporally("<=", tasks[2].Status.StartedAt.Time))
-		Expect(store.SnapshotRequests()).To(Equal(4), "the call that was cut off, and one for each task")
+		Expect(store.SnapshotRequests()).To(Equal(4), "the interrupted request, and one request for each task")
 	})
 
 	It("adopts a snapshot whose response was lost", func() {
@@ -121,10 +121,10 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(task.Status.Snapshot.Name).To(Equal(taken.Name))
 		Expect(task.Status.Snapshot.SizeBytes).To(HaveValue(BeEquivalentTo(4096)))
-		Expect(store.SnapshotRequests()).To(Equal(2), "the one that was cut off, and ours")
+		Expect(store.SnapshotRequests()).To(Equal(2), "the interrupted request, and the request of the test")
 	})
 
-	It("does not let tasks of one Etcd wait for those of another", func() {
+	It("does not wait for tasks of another Etcd", func() {
 		etcd, other := newEtcd(1), newEtcd(1)
 		release := store.Hold()
 		defer release()
@@ -134,7 +134,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(store.SnapshotRequests).Should(Equal(2))
 	})
 
-	It("repeats what has failed after a pause, and ends well", func() {
+	It("retries a failed attempt after a backoff, and succeeds", func() {
 		etcd := newEtcd(1)
 		store.Fail(fmt.Errorf("taking a full snapshot: %w: the store is full", sidecar.ErrRefused))
 		startOperator()
@@ -148,7 +148,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(store.SnapshotRequests()).To(Equal(2))
 	})
 
-	It("gives up after three attempts", func() {
+	It("fails after three attempts", func() {
 		etcd := newEtcd(1)
 		store.Fail(fmt.Errorf("%w: refused", sidecar.ErrUnreachable))
 		startOperator()
@@ -159,7 +159,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(task.Status.LastOperation.State).To(BeEquivalentTo("Failed"))
 	})
 
-	It("waits for an Etcd that is not ready, and is not rejected for it", func() {
+	It("waits for an Etcd that is not ready", func() {
 		etcd := newEtcd(1)
 		setReady(etcd, druidv1alpha1.ConditionFalse)
 		startOperator()
@@ -170,7 +170,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 	})
 
-	It("rejects what can never be done, and says why", func() {
+	It("is rejected if it can never succeed, and reports the reason", func() {
 		etcd := newEtcd(1, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Backup.Store = nil })
 		startOperator()
 		task := newTask(etcd, "full", full())
@@ -181,7 +181,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Eventually(stateOf(orphan)).Should(Equal("Rejected"))
 	})
 
-	It("is deleted after its time, and ends its call when it is deleted before", func() {
+	It("is deleted after its time to live, and cancels its request if a user deletes it earlier", func() {
 		etcd := newEtcd(1)
 		startOperator()
 		short := newTask(etcd, "short", delta(), func(task *druidv1alpha1.EtcdOpsTask) { task.Spec.TTLSecondsAfterFinished = new(int32(1)) })
@@ -206,7 +206,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		var order []uint64
 		members.OnDefragment(func(id uint64) error {
 			order = append(order, id)
-			Expect(locks.TryLock(etcd.UID, "etcd")).To(BeFalse(), "no member is replaced meanwhile")
+			Expect(locks.TryLock(etcd.UID, "etcd")).To(BeFalse(), "the operator replaces no member meanwhile")
 
 			return nil
 		})
@@ -218,7 +218,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		locks.Unlock(etcd.UID, 0)
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(order).To(Equal([]uint64{2, 3, 1}))
-		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has transferred its leadership before")
+		Expect(members.Leader()).To(BeEquivalentTo(2), "the leader has transferred its leadership before its defragmentation")
 		Expect(task.Status.Members).To(HaveLen(3))
 		Expect(task.Status.Members[2].Name).To(Equal("test-0"))
 		Expect(task.Status.Members[2].SizeBytesBefore).To(BeEquivalentTo(8192))
@@ -226,7 +226,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(task.Status.LastOperation.Description).To(ContainSubstring("test-0 stalled for "))
 	})
 
-	It("stops at the first member that cannot be defragmented, and tries again", func() {
+	It("stops at the first member that cannot be defragmented, and retries", func() {
 		etcd := newEtcd(1)
 		failures := 1
 		members.OnDefragment(func(uint64) error {
@@ -241,7 +241,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_DEFRAGMENT"))))
 	})
 
-	DescribeTable("ends with the Job that compacts snapshots",
+	DescribeTable("ends when its compaction Job ends",
 		func(recorded, state string, conditionType batchv1.JobConditionType) {
 			etcd := newEtcd(1)
 			other, err := store.Connect(sidecar.Target{})
@@ -251,7 +251,7 @@ var _ = Describe("EtcdOpsTask", func() {
 			startOperator()
 			task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
 			Eventually(stateOf(task)).Should(Equal("InProgress"))
-			playJob(etcd, task, recorded, conditionType)
+			simulateJob(etcd, task, recorded, conditionType)
 			Eventually(stateOf(task)).Should(Equal(state))
 			if state == "Succeeded" {
 				Expect(task.Status.Snapshot.Name).To(HavePrefix("Full-"))
@@ -259,11 +259,11 @@ var _ = Describe("EtcdOpsTask", func() {
 				Expect(task.Status.LastErrors).To(ConsistOf(HaveField("Code", druidv1alpha1.ErrorCode("ERR_COMPACT_SNAPSHOTS"))))
 			}
 		},
-		Entry("well", "None", "Succeeded", batchv1.JobComplete),
-		Entry("badly", "DeadlineExceeded", "Failed", batchv1.JobFailed),
+		Entry("successfully", "None", "Succeeded", batchv1.JobComplete),
+		Entry("with an error", "DeadlineExceeded", "Failed", batchv1.JobFailed),
 	)
 
-	It("says what a Job that compacts cannot be made without", func() {
+	It("reports what is missing for a compaction Job", func() {
 		etcd := newEtcd(1)
 		startOperator()
 		task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
@@ -273,12 +273,12 @@ var _ = Describe("EtcdOpsTask", func() {
 		}).Should(Succeed())
 	})
 
-	It("fails where a Job has ended well, and the store holds no full snapshot", func() {
+	It("fails if its Job has succeeded but the store contains no full snapshot", func() {
 		etcd := newEtcd(1)
 		startOperator()
 		task := newTask(etcd, "compact", druidv1alpha1.EtcdOpsTaskConfig{Compaction: &druidv1alpha1.CompactionConfig{}})
 		Eventually(stateOf(task)).Should(Equal("InProgress"))
-		playJob(etcd, task, "None", batchv1.JobComplete)
+		simulateJob(etcd, task, "None", batchv1.JobComplete)
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(task), task)).To(Succeed())
 			g.Expect(task.Status.LastErrors).To(ContainElement(And(
@@ -287,7 +287,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		}).Should(Succeed())
 	})
 
-	DescribeTable("is made of an annotation, which is removed",
+	DescribeTable("is created for an annotation, which the operator then removes",
 		func(kind string, has func(druidv1alpha1.EtcdOpsTaskConfig) bool) {
 			etcd := newEtcd(1, fixture.WithAnnotation("druid.gardener.cloud/run-task", kind))
 			startOperator()
@@ -311,7 +311,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("for a defragmentation", "defragmentation", func(c druidv1alpha1.EtcdOpsTaskConfig) bool { return c.Defragmentation != nil }),
 	)
 
-	It("is created for an annotation also if the CustomResourceDefinition of etcd-druid prunes unknown fields, and has its result in the message", func() {
+	It("is created for an annotation even if the CustomResourceDefinition of etcd-druid prunes fields, and reports its result in the message", func() {
 		older, err := upstreamcrds.GetAll("1.34")
 		Expect(err).NotTo(HaveOccurred())
 		install(older["etcdopstasks.druid.gardener.cloud"])
@@ -334,11 +334,11 @@ var _ = Describe("EtcdOpsTask", func() {
 		task := &tasks.Items[0]
 		Eventually(stateOf(task)).Should(Equal("Succeeded"))
 		Expect(task.Status.LastOperation.Description).To(And(HavePrefix("Defragmented: test-0 stalled for "), HaveSuffix("from 8192 to 4096 bytes")))
-		Expect(task.Status.Members).To(BeEmpty(), "pruned")
-		Expect(store.SnapshotRequests()).To(BeZero(), "no snapshot is meant")
+		Expect(task.Status.Members).To(BeEmpty(), "the API server prunes the field")
+		Expect(store.SnapshotRequests()).To(BeZero(), "the task takes no snapshot")
 	})
 
-	It("is counted by its kind and its end, and its metrics are removed with its Etcd", func() {
+	It("is counted by its kind and its final state, and its metrics are removed with its Etcd", func() {
 		etcd := newEtcd(1)
 		startOperator()
 		metric := func(name, kind, state string) func() float64 {
@@ -355,13 +355,13 @@ var _ = Describe("EtcdOpsTask", func() {
 		before := etcd.DeepCopy()
 		etcd.Spec.Backup.Store = nil
 		Expect(env.Client.Patch(ctx, etcd, client.MergeFrom(before))).To(Succeed())
-		Eventually(stateOf(newTask(etcd, "refused", delta()))).Should(Equal("Rejected"))
+		Eventually(stateOf(newTask(etcd, "rejected", delta()))).Should(Equal("Rejected"))
 
 		Eventually(metric("etcd_druid_tasks_total", "full-snapshot", "Succeeded")).Should(Equal(2.0))
 		Expect(metric("etcd_druid_task_duration_seconds", "full-snapshot", "Succeeded")()).To(Equal(2.0))
 		Eventually(metric("etcd_druid_tasks_total", "delta-snapshot", "Rejected")).Should(Equal(1.0))
-		Expect(metric("etcd_druid_task_duration_seconds", "delta-snapshot", "Rejected")()).To(Equal(-1.0), "it never started")
-		Expect(environment.Metric("etcd_druid_tasks_total", "etcd_namespace="+etcd.Namespace, "etcd=other", "kind=full-snapshot", "state=Rejected")).To(Equal(-1.0), "nothing would ever remove it")
+		Expect(metric("etcd_druid_task_duration_seconds", "delta-snapshot", "Rejected")()).To(Equal(-1.0), "the task never started")
+		Expect(environment.Metric("etcd_druid_tasks_total", "etcd_namespace="+etcd.Namespace, "etcd=other", "kind=full-snapshot", "state=Rejected")).To(Equal(-1.0), "a metric of a missing Etcd would never be removed")
 
 		Expect(env.Client.Delete(ctx, etcd)).To(Succeed())
 		Eventually(metric("etcd_druid_tasks_total", "full-snapshot", "Succeeded")).Should(Equal(-1.0))
@@ -382,7 +382,7 @@ var _ = Describe("EtcdOpsTask", func() {
 	})
 })
 
-// install replaces the version of a CustomResourceDefinition.
+// install updates a CustomResourceDefinition.
 func install(content string) {
 	GinkgoHelper()
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -391,8 +391,8 @@ func install(content string) {
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// playJob plays the controller of compaction: the Job for the task, and how it ended.
-func playJob(etcd *druidv1alpha1.Etcd, task *druidv1alpha1.EtcdOpsTask, recorded string, conditionType batchv1.JobConditionType) {
+// simulateJob simulates the compaction controller. It creates the Job of the task, ends it, and records its result.
+func simulateJob(etcd *druidv1alpha1.Etcd, task *druidv1alpha1.EtcdOpsTask, recorded string, conditionType batchv1.JobConditionType) {
 	GinkgoHelper()
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{
@@ -415,7 +415,7 @@ func playJob(etcd *druidv1alpha1.Etcd, task *druidv1alpha1.EtcdOpsTask, recorded
 		job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: one, Status: corev1.ConditionTrue, Reason: recorded, LastTransitionTime: now, LastProbeTime: now})
 	}
 	Expect(env.Client.Status().Update(ctx, job)).To(Succeed())
-	Consistently(stateOf(task)).Should(Equal("InProgress"), "how it ended is not recorded yet")
+	Consistently(stateOf(task)).Should(Equal("InProgress"), "the result of the Job is not recorded yet")
 	job.Annotations["etcd-druid.extensions.gardener.cloud/recorded"] = recorded
 	Expect(env.Client.Update(ctx, job)).To(Succeed())
 }

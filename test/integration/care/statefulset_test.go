@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// statefulSet is a StatefulSet that no controller reconciles.
+// statefulSet returns a StatefulSet. No controller reconciles it.
 func statefulSet(namespace string, labels map[string]string) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "test", Namespace: namespace, Labels: labels},
