@@ -3,10 +3,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package crdvalidation_test verifies with a real kube-apiserver that the CustomResourceDefinitions and their policy
-// are accepted and have the intended effect. There is one file for each group of rules. KUBEBUILDER_ASSETS names the
-// directory with the binaries kube-apiserver and etcd.
+// are valid and effective. There is one file for each group of rules. KUBEBUILDER_ASSETS is the directory with the
+// binaries kube-apiserver and etcd.
 //
-// What may not live here: whole tables of values, which the unit tests of pkg/apis/druid/v1alpha1 cover.
+// What may not live here: complete tables of values, which the unit tests of pkg/apis/druid/v1alpha1 cover.
 package crdvalidation_test
 
 import (
@@ -37,7 +37,7 @@ import (
 
 func TestCRDValidation(t *testing.T) {
 	RegisterFailHandler(Fail)
-	SetDefaultEventuallyTimeout(time.Minute) // on a busy machine a second is short
+	SetDefaultEventuallyTimeout(time.Minute) // a second is too short on a busy machine
 	RunSpecs(t, "Integration CRD Validation Suite")
 }
 
@@ -49,7 +49,7 @@ var (
 )
 
 var _ = BeforeSuite(func() {
-	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must name a folder with etcd and kube-apiserver: run the suite through make")
+	Expect(os.Getenv("KUBEBUILDER_ASSETS")).NotTo(BeEmpty(), "KUBEBUILDER_ASSETS must be a folder with etcd and kube-apiserver: run the suite through make")
 	testEnvironment := &envtest.Environment{CRDInstallOptions: envtest.CRDInstallOptions{CRDs: currentCRDs()}}
 	restConfig, err := testEnvironment.Start()
 	Expect(err).NotTo(HaveOccurred())
@@ -96,7 +96,7 @@ func installPolicy() {
 	Expect(c.Create(ctx, binding)).To(Succeed())
 }
 
-// recorder keeps the warnings that the API server sends.
+// recorder records the warnings that the API server sends.
 type recorder struct {
 	mutex    sync.Mutex
 	messages []string
@@ -131,7 +131,7 @@ func (r *recorder) all() []string {
 
 type override = func(*druidv1alpha1.Etcd)
 
-// etcd is a valid Etcd in the namespace of the spec.
+// etcd returns a valid Etcd in the namespace of the spec. The options change it.
 func etcd(options ...override) *druidv1alpha1.Etcd {
 	object := fixture.Etcd(append([]override{fixture.WithNamespace(namespace)}, options...)...)
 	object.UID, object.Generation = "", 0
@@ -139,7 +139,7 @@ func etcd(options ...override) *druidv1alpha1.Etcd {
 	return object
 }
 
-// create makes an Etcd and returns it as it was stored.
+// create creates an Etcd and returns the stored object.
 func create(options ...override) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	object := etcd(options...)
@@ -156,6 +156,6 @@ func change(object *druidv1alpha1.Etcd, mutate override) error {
 	return c.Patch(ctx, object, client.MergeFrom(before))
 }
 
-func beRefused(message string) OmegaMatcher {
+func beRejected(message string) OmegaMatcher {
 	return MatchError(And(ContainSubstring("is invalid"), ContainSubstring(message)))
 }

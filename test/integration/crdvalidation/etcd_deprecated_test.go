@@ -20,7 +20,7 @@ import (
 )
 
 var _ = Describe("A manifest with deprecated fields", func() {
-	It("applies as it is, loses nothing, and draws a warning about each of its fields", func() {
+	It("is accepted, keeps all fields, and causes a warning for each deprecated field", func() {
 		manifest := readManifest("../../../example/40-etcd-deprecated-fields.yaml")
 		manifest.SetNamespace(namespace)
 		applied := manifest.DeepCopy()
@@ -29,7 +29,7 @@ var _ = Describe("A manifest with deprecated fields", func() {
 			warnings.reset()
 			Expect(c.Create(ctx, manifest.DeepCopy(), client.DryRunAll, client.FieldValidation("Strict"))).To(Succeed())
 			return warnings.all()
-		}, "30s", "200ms").ShouldNot(BeEmpty(), "the policy is in force some time after it is stored")
+		}, "30s", "200ms").ShouldNot(BeEmpty(), "the API server enforces the policy some time after it is stored")
 		warnings.reset()
 		Expect(c.Create(ctx, applied, client.FieldValidation("Strict"))).To(Succeed())
 
@@ -52,39 +52,39 @@ var _ = Describe("A manifest with deprecated fields", func() {
 			ContainSubstring("spec.backup.snapstoreTempDir is deprecated: leave it out"),
 		))
 
-		By("reading it through our types and bringing it into the canonical form")
+		By("decoding it with the Go types and converting it to the canonical form")
 		object := &druidv1alpha1.Etcd{}
 		Expect(c.Get(ctx, client.ObjectKeyFromObject(applied), object)).To(Succeed())
 		canonical, errs := helper.Canonical(object)
 		Expect(errs).To(BeEmpty())
 		Expect(validation.ValidateEtcd(canonical)).To(BeEmpty())
 
-		By("accepting the status that it carries")
+		By("accepting the status of the manifest")
 		before := applied.DeepCopy()
 		applied.Object["status"] = manifest.Object["status"]
 		Expect(c.Status().Patch(ctx, applied, client.MergeFrom(before))).To(Succeed())
 		Expect(applied.Object["status"]).To(Equal(manifest.Object["status"]))
 	})
 
-	It("draws no warning where the current form is used", func() {
+	It("causes no warning if it uses the current fields", func() {
 		Expect(create(func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("fast") })).NotTo(BeNil())
 		Expect(warnings.all()).To(BeEmpty())
 	})
 
-	It("keeps the storage class when a manifest moves to the current form, and refuses another", func() {
+	It("can move the storage class to the current field, but not change it", func() {
 		object := create(func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.StorageClass = new("fast") })
 		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.StorageClass = new("slow") })).
-			To(beRefused("spec.storageClass is immutable"))
+			To(beRejected("spec.storageClass is immutable"))
 		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.StorageClass = nil })).
-			To(beRefused("spec.storageClass is immutable"))
+			To(beRejected("spec.storageClass is immutable"))
 		Expect(change(object, func(e *druidv1alpha1.Etcd) {
 			e.Spec.Etcd.StorageClass, e.Spec.StorageClass = nil, new("fast")
 		})).To(Succeed())
 	})
 
-	It("knows the pull policies of Kubernetes alone", func() {
+	It("accepts only the pull policies of Kubernetes", func() {
 		Expect(c.Create(ctx, etcd(func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.PullPolicy = new(corev1.PullPolicy("Sometimes")) }))).
-			To(beRefused("spec.etcd.pullPolicy"))
+			To(beRejected("spec.etcd.pullPolicy"))
 	})
 })
 

@@ -12,25 +12,25 @@ import (
 )
 
 var _ = Describe("An immutable field of an Etcd", func() {
-	DescribeTable("is neither changed, nor added, nor removed",
+	DescribeTable("cannot be changed, added, or removed",
 		func(set func(*druidv1alpha1.EtcdSpec, *string), message string) {
 			with := func(value *string) override { return func(e *druidv1alpha1.Etcd) { set(&e.Spec, value) } }
 
 			object := create(with(new("a")))
-			Expect(change(object.DeepCopy(), with(new("b")))).To(beRefused(message))
-			Expect(change(object.DeepCopy(), with(nil))).To(beRefused(message))
+			Expect(change(object.DeepCopy(), with(new("b")))).To(beRejected(message))
+			Expect(change(object.DeepCopy(), with(nil))).To(beRejected(message))
 			Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.RunAsRoot = new(true) })).To(Succeed())
 
 			without := create(func(e *druidv1alpha1.Etcd) { e.Name = "without" })
-			Expect(change(without, with(new("a")))).To(beRefused(message))
+			Expect(change(without, with(new("a")))).To(beRejected(message))
 		},
 		Entry("spec.memberNamePrefix", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.MemberNamePrefix = v }, "spec.memberNamePrefix"),
 		Entry("spec.storageClass", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.StorageClass = v }, "spec.storageClass"),
 		Entry("spec.volumeClaimTemplate", func(spec *druidv1alpha1.EtcdSpec, v *string) { spec.VolumeClaimTemplate = v }, "spec.volumeClaimTemplate"),
 	)
 
-	It("differs from an empty one: an empty class is not the default class", func() {
+	It("differs from an empty field: an empty storage class is not the default storage class", func() {
 		object := create(func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = new("") })
-		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = nil })).To(beRefused("spec.storageClass"))
+		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.StorageClass = nil })).To(beRejected("spec.storageClass"))
 	})
 })

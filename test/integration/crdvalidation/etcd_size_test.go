@@ -15,9 +15,9 @@ import (
 )
 
 var _ = Describe("The size of an Etcd", func() {
-	DescribeTable("is refused on creation",
+	DescribeTable("is rejected on creation",
 		func(size int32, message string) {
-			Expect(c.Create(ctx, etcd(fixture.WithReplicas(size)))).To(beRefused(message))
+			Expect(c.Create(ctx, etcd(fixture.WithReplicas(size)))).To(beRejected(message))
 		},
 		Entry("below 0", int32(-1), "spec.replicas"),
 		Entry("when even", int32(2), "spec.replicas must be 0, 1, 3, 5 or 7"),
@@ -31,13 +31,13 @@ var _ = Describe("The size of an Etcd", func() {
 		}
 	})
 
-	It("does not shrink but to 0, and does not become even", func() {
+	It("cannot be decreased except to 0, and cannot become even", func() {
 		object := create(fixture.WithReplicas(5))
-		Expect(change(object.DeepCopy(), fixture.WithReplicas(3))).To(beRefused("can be increased, or set to 0"))
-		Expect(change(object.DeepCopy(), fixture.WithReplicas(6))).To(beRefused("spec.replicas must be 0, 1, 3, 5 or 7"))
+		Expect(change(object.DeepCopy(), fixture.WithReplicas(3))).To(beRejected("can be increased, or set to 0"))
+		Expect(change(object.DeepCopy(), fixture.WithReplicas(6))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
 	})
 
-	It("is scaled through the scale subresource by the same rules", func() {
+	It("follows the same rules through the scale subresource", func() {
 		object := create(fixture.WithReplicas(1))
 		scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 3}}
 		Expect(c.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale))).To(Succeed())
@@ -45,31 +45,31 @@ var _ = Describe("The size of an Etcd", func() {
 		Expect(object.Spec.Replicas).To(BeEquivalentTo(3))
 
 		scale.Spec.Replicas, scale.ResourceVersion = 4, ""
-		Expect(c.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale))).To(beRefused("spec.replicas must be 0, 1, 3, 5 or 7"))
+		Expect(c.SubResource("scale").Update(ctx, object, client.WithSubResourceBody(scale))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
 	})
 
-	It("is the number of addresses where members are managed externally, even when that is even", func() {
-		object := create(fixture.WithReplicas(2), externally("10.0.0.1", "10.0.0.2"))
-		Expect(change(object.DeepCopy(), externally("10.0.0.1", "10.0.0.3"))).To(Succeed())
-		Expect(change(object.DeepCopy(), externally("10.0.0.1"))).To(beRefused("as many entries"))
+	It("equals the number of addresses of externally managed members, which can be even", func() {
+		object := create(fixture.WithReplicas(2), externallyManaged("10.0.0.1", "10.0.0.2"))
+		Expect(change(object.DeepCopy(), externallyManaged("10.0.0.1", "10.0.0.3"))).To(Succeed())
+		Expect(change(object.DeepCopy(), externallyManaged("10.0.0.1"))).To(beRejected("as many entries"))
 		Expect(change(object.DeepCopy(), func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = nil })).
-			To(beRefused("can only be set on creation"))
-		Expect(change(create(fixture.WithName("managed")), externally("10.0.0.1"))).To(beRefused("can only be set on creation"))
+			To(beRejected("can only be set on creation"))
+		Expect(change(create(fixture.WithName("managed")), externallyManaged("10.0.0.1"))).To(beRejected("can only be set on creation"))
 	})
 
-	It("that an older CustomResourceDefinition accepted does not block other changes", func() {
-		object := storedUnderOlderDefinition(fixture.WithReplicas(2))
+	It("does not block other changes if an older CustomResourceDefinition accepted it", func() {
+		object := createWithOlderCRD(fixture.WithReplicas(2))
 		Expect(change(object, func(e *druidv1alpha1.Etcd) { e.Spec.Labels["a"] = "b" })).To(Succeed())
 
 		before := object.DeepCopy()
 		object.Status.Ready = new(true)
 		Expect(c.Status().Patch(ctx, object, client.MergeFrom(before))).To(Succeed())
 
-		Expect(change(object.DeepCopy(), fixture.WithReplicas(4))).To(beRefused("spec.replicas must be 0, 1, 3, 5 or 7"))
+		Expect(change(object.DeepCopy(), fixture.WithReplicas(4))).To(beRejected("spec.replicas must be 0, 1, 3, 5 or 7"))
 		Expect(change(object, fixture.WithReplicas(3))).To(Succeed())
 	})
 })
 
-func externally(addresses ...string) override {
+func externallyManaged(addresses ...string) override {
 	return func(e *druidv1alpha1.Etcd) { e.Spec.ExternallyManagedMemberAddresses = addresses }
 }

@@ -19,9 +19,9 @@ import (
 
 const etcdCRD = "etcds.druid.gardener.cloud"
 
-// storedUnderOlderDefinition creates an Etcd while the CustomResourceDefinition of the etcd-druid API module is
-// installed, and then installs that of this module again.
-func storedUnderOlderDefinition(options ...override) *druidv1alpha1.Etcd {
+// createWithOlderCRD creates an Etcd while the CustomResourceDefinition of the etcd-druid API module is installed. It
+// then installs the CustomResourceDefinition of this module again.
+func createWithOlderCRD(options ...override) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	upstream, err := upstreamcrds.GetAll("1.34")
 	Expect(err).NotTo(HaveOccurred())
@@ -34,7 +34,7 @@ func storedUnderOlderDefinition(options ...override) *druidv1alpha1.Etcd {
 	install(crds.All()[etcdCRD])
 	probe := etcd(func(e *druidv1alpha1.Etcd) { e.Name, e.Spec.Replicas = "probe", 2 })
 	Eventually(func() error { return client.IgnoreNotFound(c.Create(ctx, probe.DeepCopy(), client.DryRunAll)) }).
-		Should(beRefused("spec.replicas must be"), "the CustomResourceDefinition of this module is effective again")
+		Should(beRejected("spec.replicas must be"), "the CustomResourceDefinition of this module is effective again")
 	Expect(c.Get(ctx, client.ObjectKeyFromObject(object), object)).To(Succeed())
 
 	return object

@@ -39,9 +39,9 @@ var _ = Describe("EtcdOpsTask", func() {
 		Expect(object.Spec.Config.OnDemandSnapshot.TimeoutSecondsDelta).To(HaveValue(BeEquivalentTo(60)))
 	})
 
-	DescribeTable("is refused",
+	DescribeTable("is rejected",
 		func(message string, option func(*druidv1alpha1.EtcdOpsTask)) {
-			Expect(c.Create(ctx, task(option))).To(beRefused(message))
+			Expect(c.Create(ctx, task(option))).To(beRejected(message))
 		},
 		Entry("without the name of an Etcd", "must name the Etcd", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = nil }),
 		Entry("with an empty name", "must name the Etcd", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = new("") }),
@@ -49,19 +49,19 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("with a final delta snapshot", "isFinal can only be true with type full", func(t *druidv1alpha1.EtcdOpsTask) {
 			t.Spec.Config.OnDemandSnapshot.Type, t.Spec.Config.OnDemandSnapshot.IsFinal = "delta", new(true)
 		}),
-		Entry("with too little time", "should be greater than or equal to 120", func(t *druidv1alpha1.EtcdOpsTask) {
+		Entry("with a timeout below the minimum", "should be greater than or equal to 120", func(t *druidv1alpha1.EtcdOpsTask) {
 			t.Spec.Config.OnDemandSnapshot.TimeoutSecondsFull = new(int32(119))
 		}),
 		Entry("with no time to live", "should be greater than or equal to 1", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.TTLSecondsAfterFinished = new(int32(0)) }),
 	)
 
-	DescribeTable("does not change",
+	DescribeTable("cannot change",
 		func(message string, mutate func(*druidv1alpha1.EtcdOpsTask)) {
 			object := task()
 			Expect(c.Create(ctx, object)).To(Succeed())
 			before := object.DeepCopy()
 			mutate(object)
-			Expect(c.Patch(ctx, object, client.MergeFrom(before))).To(beRefused(message))
+			Expect(c.Patch(ctx, object, client.MergeFrom(before))).To(beRejected(message))
 		},
 		Entry("its operation", "spec.config is immutable", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.Config.OnDemandSnapshot.IsFinal = new(true) }),
 		Entry("its time to live", "spec.ttlSecondsAfterFinished is immutable", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.TTLSecondsAfterFinished = new(int32(1)) }),
@@ -71,7 +71,7 @@ var _ = Describe("EtcdOpsTask", func() {
 })
 
 var _ = Describe("EtcdCopyBackupsTask", func() {
-	It("is accepted with two stores, and waits without a limit", func() {
+	It("is accepted with two stores and without a limit of the wait time", func() {
 		Expect(c.Create(ctx, &druidv1alpha1.EtcdCopyBackupsTask{
 			ObjectMeta: metav1.ObjectMeta{Name: "copy", Namespace: namespace},
 			Spec: druidv1alpha1.EtcdCopyBackupsTaskSpec{
