@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hostile_test shows that Etcds whose members, sidecars or specs are hostile do not delay others. The controllers and the clients
-// of etcd and of the sidecar are those of the operator. Members and sidecars are real listeners on the loopback interface.
+// Package hostile_test verifies that Etcds with hostile members, sidecars or specs do not delay other Etcds. It runs the controllers and
+// clients of the operator. Members and sidecars are real servers on the loopback interface.
 package hostile_test
 
 import (
@@ -45,7 +45,7 @@ func TestHostile(t *testing.T) {
 var (
 	ctx = context.Background()
 	env *environment.Environment
-	// measured has the healthy Etcds, and hostile has the hostile ones. They share an operator.
+	// measured is the namespace of the healthy Etcds. hostile is the namespace of the hostile Etcds. One operator reconciles both.
 	measured, hostile string
 )
 
@@ -54,7 +54,7 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(2 * time.Minute)
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	env = environment.Start()
-	removeBound()
+	removeAddressLimit()
 
 	config := rest.CopyConfig(env.Config)
 	config.QPS, config.Burst = 1000, 1000
@@ -65,11 +65,11 @@ var _ = BeforeSuite(func() {
 	startOperator(measured, hostile)
 })
 
-// startOperator starts the controllers of an operator for some namespaces, with the operator's numbers of workers and of requests.
+// startOperator starts the controllers for the namespaces, with the default numbers of workers and API requests of the operator.
 func startOperator(namespaces ...string) {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
-	config.QPS, config.Burst = 500, 1000 // the defaults of the operator's configuration
+	config.QPS, config.Burst = 500, 1000 // the defaults of the operator
 	caches := app.CacheOptions()
 	caches.DefaultNamespaces = map[string]cache.Config{}
 	for _, namespace := range namespaces {
@@ -82,7 +82,7 @@ func startOperator(namespaces ...string) {
 	shared := &observer.Observer{
 		Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Etcd: etcdclient.NewPool(2*time.Second, clock.RealClock{}), Sidecars: sidecar.HTTP{},
 	}
-	workers := controller.Options{MaxConcurrentReconciles: 3} // as the operator's
+	workers := controller.Options{MaxConcurrentReconciles: 3} // the default of the operator
 	Expect(care.AddToManager(ctx, mgr, care.AddOptions{
 		Config: care.Config{SyncPeriod: time.Minute, UnknownThreshold: time.Minute, NotReadyThreshold: 5 * time.Minute}, Observer: shared,
 	})).To(Succeed())
@@ -101,8 +101,8 @@ func startOperator(namespaces ...string) {
 	DeferCleanup(func() { cancel(); <-done })
 }
 
-// removeBound removes the bound of addresses from the CustomResourceDefinition, as one of another origin lacks it.
-func removeBound() {
+// removeAddressLimit removes maxItems of externallyManagedMemberAddresses from the CustomResourceDefinition, which that of etcd-druid lacks.
+func removeAddressLimit() {
 	GinkgoHelper()
 	crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "etcds.druid.gardener.cloud"}}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})

@@ -27,30 +27,30 @@ import (
 
 const (
 	healthyEtcds = 300
-	// samples is how many healthy Etcds are measured before there are hostile ones, and how many others while there are.
+	// samples is the number of healthy Etcds that are measured without hostile Etcds, and of other healthy Etcds that are measured with them.
 	samples = 20
-	// unresponsiveEtcds and unresponsivePods together are more than the care controller has workers, and unresponsivePods are more than twice as many as the etcd
-	// controller has. The processor time of more of them delays everything on a machine of two cores, whatever the operator does.
+	// unresponsiveEtcds and unresponsivePods together exceed the number of workers of the care controller. unresponsivePods is more than
+	// twice the number of workers of the Etcd controller. Higher numbers need too much CPU time on a machine with two cores.
 	unresponsiveEtcds = 10
 	unresponsivePods  = 8
-	// hostileAddresses are in a spec that the schema would refuse.
+	// hostileAddresses is the number of addresses in a spec that the schema would reject.
 	hostileAddresses = 5000
-	// writers is how many requests the test sends at the same time.
+	// writers is the number of concurrent requests of the test.
 	writers = 8
-	// polling is the time between two reads of an Etcd that is measured.
+	// polling is the interval at which the test reads a measured Etcd.
 	polling = 50 * time.Millisecond
-	// busyMachine is the duration of a change without hostile Etcds from which on single changes are not compared.
+	// busyMachine is the duration of a change without hostile Etcds above which single changes are not compared.
 	busyMachine = 500 * time.Millisecond
 )
 
-// hosts of healthy members, of which the ids are 1 and 2.
+// hosts are the addresses of the healthy members with the IDs 1 and 2.
 var hosts = []string{"127.0.0.2", "127.0.0.3"}
 
 func defaults() state.Defaults {
 	return state.Defaults{Images: state.Images{EtcdWrapper: "etcd", BackupRestore: "backup", Init: "init"}}
 }
 
-// each does something with all Etcds, some at a time.
+// each calls do with each Etcd, with at most writers calls at the same time.
 func each(etcds []*druidv1alpha1.Etcd, do func(*druidv1alpha1.Etcd)) {
 	GinkgoHelper()
 	var group sync.WaitGroup
@@ -78,7 +78,7 @@ func create(etcd *druidv1alpha1.Etcd) {
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 }
 
-// newHealthy are healthy Etcds of one member. Those that are measured are rolled out. The specs of the others are suspended.
+// newHealthy returns healthy Etcds with one member. The reconciliation of those that are not measured is suspended.
 func newHealthy(namespace string, port, count int) []*druidv1alpha1.Etcd {
 	var etcds []*druidv1alpha1.Etcd
 	for i := range count {
@@ -92,7 +92,7 @@ func newHealthy(namespace string, port, count int) []*druidv1alpha1.Etcd {
 	return etcds
 }
 
-// eventuallyReported waits until both controllers have reported all Etcds of a namespace.
+// eventuallyReported waits until both controllers have written the status of all Etcds in a namespace.
 func eventuallyReported(namespace string) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
@@ -107,7 +107,7 @@ func eventuallyReported(namespace string) {
 	}).WithPolling(2 * time.Second).WithTimeout(5 * time.Minute).Should(Succeed())
 }
 
-// isReported is true where the care controller has reported the member, and the etcd controller the generation.
+// isReported returns true if the care controller has reported the member with this host and the Etcd controller has reported the progress.
 func isReported(etcd *druidv1alpha1.Etcd, host int) bool {
 	if len(etcd.Status.Members) != 1 || etcd.Status.Members[0].ID == nil || *etcd.Status.Members[0].ID != fmt.Sprintf("%x", host+1) {
 		return false
@@ -116,7 +116,7 @@ func isReported(etcd *druidv1alpha1.Etcd, host int) bool {
 	return slices.ContainsFunc(etcd.Status.Conditions, func(c druidv1alpha1.Condition) bool { return c.Type == druidv1alpha1.ConditionTypeProgressing })
 }
 
-// payloadOf is the name of the Secret with the rendered objects of an Etcd. It changes with each of them. Empty: there is none.
+// payloadOf returns the name of the Secret with the rendered manifests of an Etcd, or an empty string. A change of the manifests changes the name.
 func payloadOf(etcd *druidv1alpha1.Etcd) string {
 	mr := &resourcesv1alpha1.ManagedResource{}
 	if err := env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "druid-" + etcd.Name}, mr); err != nil || len(mr.Spec.SecretRefs) != 1 {
@@ -126,8 +126,8 @@ func payloadOf(etcd *druidv1alpha1.Etcd) string {
 	return mr.Spec.SecretRefs[0].Name
 }
 
-// move gives one healthy Etcd the address of another member. It returns how long it took until the care controller had reported that member,
-// and until the etcd controller had written the newly rendered objects.
+// move changes the address of a healthy Etcd to that of another member. It returns the time until the care controller has reported that
+// member, and the time until the Etcd controller has written the new manifests.
 func move(etcd *druidv1alpha1.Etcd) (health, rollout time.Duration) {
 	GinkgoHelper()
 	payload := payloadOf(etcd)
@@ -150,30 +150,30 @@ func move(etcd *druidv1alpha1.Etcd) (health, rollout time.Duration) {
 	return health, rollout
 }
 
-// measure changes healthy Etcds, one after the other.
+// measure changes the addresses of healthy Etcds one after another.
 func measure(healthy []*druidv1alpha1.Etcd) delays {
 	GinkgoHelper()
-	var taken delays
+	var measured delays
 	for _, etcd := range healthy {
-		taken.add(move(etcd))
+		measured.add(move(etcd))
 	}
 
-	return taken
+	return measured
 }
 
-// delays are how long changes took, until the health was reported and until the newly rendered objects were written.
+// delays are the durations until the health of changed Etcds was reported and until their new manifests were written.
 type delays struct{ health, rollout []time.Duration }
 
 func (d *delays) add(health, rollout time.Duration) {
 	d.health, d.rollout = append(d.health, health), append(d.rollout, rollout)
 }
 
-// expectWithinASecond expects that hostile Etcds delay no change by a second or more. The slowest change takes less than a second longer
-// than the slowest one without them. The same holds for the second slowest, and so on.
+// expectWithinASecond expects that hostile Etcds delay no change by a second or more. It compares the slowest change with the slowest change
+// without hostile Etcds, the second slowest with the second slowest, and so on.
 //
-// Other programs may keep the machine so busy that a request to a healthy member takes a second. The operator then treats healthy Etcds as slow
-// ones, as it should. Therefore, if a change without hostile Etcds takes half a second or longer, the median counts, and a wide bound for the 90th percentile. Without a limit for slow
-// Etcds the median increases by several seconds.
+// On a busy machine, a request to a healthy member may take a second. The operator then treats healthy Etcds as slow Etcds. Therefore the
+// test evaluates only the median and the 90th percentile if a change without hostile Etcds takes half a second or longer. Without a limit for
+// slow Etcds, the median increases by several seconds.
 func expectWithinASecond(what string, with, without []time.Duration) {
 	GinkgoHelper()
 	Expect(with).To(HaveLen(samples))
@@ -196,20 +196,20 @@ func expectWithinASecond(what string, with, without []time.Duration) {
 	}
 }
 
-// unresponsiveMembers makes an Etcd whose pods accept connections and never answer.
+// unresponsiveMembers creates an Etcd whose members accept connections and never respond.
 func unresponsiveMembers(namespace, name string, port int, host string) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 	etcd := newEtcd(namespace, name, port)
 	etcd.Spec.Replicas = 3
 	create(etcd)
 	for ordinal := range 3 {
-		playPod(etcd, ordinal, host)
+		createPod(etcd, ordinal, host)
 	}
 
 	return etcd
 }
 
-func playPod(etcd *druidv1alpha1.Etcd, ordinal int, host string) {
+func createPod(etcd *druidv1alpha1.Etcd, ordinal int, host string) {
 	GinkgoHelper()
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{
 		Name: "etcd", Image: "etcd", Ports: []corev1.ContainerPort{{Name: "client", ContainerPort: *etcd.Spec.Etcd.ClientPort}},
@@ -223,7 +223,7 @@ func playPod(etcd *druidv1alpha1.Etcd, ordinal int, host string) {
 	Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
 }
 
-// attack starts everything that is hostile. It is active when the function returns.
+// attack creates all hostile Etcds and returns when they are active.
 func attack(port int) {
 	GinkgoHelper()
 	var hosts []string
@@ -262,7 +262,7 @@ func attack(port int) {
 	keepChanging(append(changing, tooMany))
 }
 
-// endlessSidecar creates an Etcd whose sidecar sends responses that never end, and a task for a snapshot.
+// endlessSidecar creates an Etcd whose sidecar sends endless responses, and a snapshot task.
 func endlessSidecar(port int) *druidv1alpha1.EtcdOpsTask {
 	GinkgoHelper()
 	endless := newEtcd(hostile, "sidecar", port)
@@ -271,7 +271,7 @@ func endlessSidecar(port int) *druidv1alpha1.EtcdOpsTask {
 	serveEndlessly("127.0.2.1", int(*endless.Spec.Backup.Port))
 	fixture.WithStore("S3")(endless)
 	create(endless)
-	playPod(endless, 0, "127.0.2.1")
+	createPod(endless, 0, "127.0.2.1")
 	task := &druidv1alpha1.EtcdOpsTask{ObjectMeta: metav1.ObjectMeta{Namespace: hostile, Name: "endless"}, Spec: druidv1alpha1.EtcdOpsTaskSpec{
 		EtcdName: &endless.Name, Config: druidv1alpha1.EtcdOpsTaskConfig{OnDemandSnapshot: &druidv1alpha1.OnDemandSnapshotConfig{Type: druidv1alpha1.OnDemandSnapshotTypeFull}},
 	}}
@@ -280,7 +280,7 @@ func endlessSidecar(port int) *druidv1alpha1.EtcdOpsTask {
 	return task
 }
 
-// keepChanging patches the specs of Etcds again and again until the test ends. Therefore the etcd controller reconciles them all the time.
+// keepChanging changes the specs of the Etcds every two seconds until the end of the spec, so that the Etcd controller reconciles them.
 func keepChanging(etcds []*druidv1alpha1.Etcd) {
 	changing, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -292,7 +292,7 @@ func keepChanging(etcds []*druidv1alpha1.Etcd) {
 			for _, etcd := range etcds {
 				patch := fmt.Sprintf(`{"spec":{"labels":{"round":"%d"}}}`, round)
 				_ = env.Client.Patch(changing, &druidv1alpha1.Etcd{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: etcd.Name}},
-					client.RawPatch("application/merge-patch+json", []byte(patch))) // another round follows
+					client.RawPatch("application/merge-patch+json", []byte(patch))) // the next round retries
 			}
 			select {
 			case <-ticker.C:

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// listen listens at an address of the loopback interface until the end of the suite.
+// listen listens on an address of the loopback interface until the end of the spec.
 func listen(host string, port int) net.Listener {
 	GinkgoHelper()
 	listener, err := net.Listen("tcp", fmt.Sprintf("%s:%d", host, port))
@@ -28,7 +28,7 @@ func listen(host string, port int) net.Listener {
 	return listener
 }
 
-// member is a healthy etcd with one member.
+// member is a server of a healthy cluster with one member.
 type member struct {
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcdserverpb.UnimplementedKVServer
@@ -64,12 +64,12 @@ func (m *member) MemberList(context.Context, *etcdserverpb.MemberListRequest) (*
 	return &etcdserverpb.MemberListResponse{Header: m.header(), Members: []*etcdserverpb.Member{{ID: m.id, Name: "healthy"}}}, nil
 }
 
-// serveNothing accepts connections, and never answers.
+// serveNothing accepts connections and never responds.
 func serveNothing(host string, port int) {
 	GinkgoHelper()
 	listener := listen(host, port)
 	go func() {
-		var connections []net.Conn // they stay open
+		var connections []net.Conn // open until the listener is closed
 		for {
 			connection, err := listener.Accept()
 			if err != nil {
@@ -78,17 +78,17 @@ func serveNothing(host string, port int) {
 			connections = append(connections, connection)
 		}
 		for _, connection := range connections {
-			_ = connection.Close() // the listener is closed too
+			_ = connection.Close() // the listener is closed
 		}
 	}()
 }
 
-// serveEndlessly is a sidecar whose responses never end: a list of snapshots, and for a full snapshot spaces. It sends some megabytes a second,
-// so that it does not compete with the operator for the processors of one machine.
+// serveEndlessly serves a sidecar whose responses never end: a list of snapshots, and spaces for a full snapshot. It sends only some megabytes
+// a second, so that it does not compete with the operator for CPU time.
 func serveEndlessly(host string, port int) {
 	GinkgoHelper()
 	deltas := strings.Repeat(`{"kind":"Incr","snapName":"Incr"},`, 1000)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // the test ends it
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // the test closes it
 		part := strings.Repeat(" ", len(deltas))
 		if r.URL.Path == "/snapshot/latest" {
 			_, _ = w.Write([]byte(`{"deltaSnapshots":[`))

@@ -20,24 +20,24 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 )
 
-// part is one object of an Etcd.
-type part struct {
-	// called is how the table calls it.
-	called string
+// protectedObject is one object of an Etcd.
+type protectedObject struct {
+	// name is the name in the table.
+	name   string
 	object client.Object
-	// change is a merge patch that changes what it is.
+	// change is a merge patch that changes the content of the object.
 	change string
 }
 
-// partsOf are all kinds of objects that an Etcd of the name consists of, and one volume claim from before there were labels.
-func partsOf(name string) []part {
-	ours := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": name}
-	meta := func(object string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: object, Labels: ours} }
+// objectsOf returns one object of each kind that belongs to the Etcd, and one PersistentVolumeClaim with labels of old versions.
+func objectsOf(name string) []protectedObject {
+	managed := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": name}
+	meta := func(object string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: object, Labels: managed} }
 	labelled := func(object string, labels map[string]string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: object, Labels: labels}
 	}
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: "etcd", Image: "etcd"}}}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: ours}, Spec: pod}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: managed}, Spec: pod}
 	claim := corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}},
@@ -47,8 +47,8 @@ func partsOf(name string) []part {
 	job := *pod.DeepCopy()
 	job.RestartPolicy = corev1.RestartPolicyNever
 
-	return []part{
-		{"StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta(name), Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: ours}, Template: template}}, `{"spec":{"replicas":0}}`},
+	return []protectedObject{
+		{"StatefulSet", &appsv1.StatefulSet{ObjectMeta: meta(name), Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: managed}, Template: template}}, `{"spec":{"replicas":0}}`},
 		{"ControllerRevision", &appsv1.ControllerRevision{ObjectMeta: meta(name + "-1"), Data: runtime.RawExtension{Raw: []byte(`{}`)}, Revision: 1}, `{"revision":7}`},
 		{"Pod", &corev1.Pod{ObjectMeta: meta(name + "-0"), Spec: pod}, `{"spec":{"activeDeadlineSeconds":1}}`},
 		{"PersistentVolumeClaim", &corev1.PersistentVolumeClaim{ObjectMeta: snapshotted, Spec: claim}, `{"spec":{"volumeName":"another"}}`},
@@ -61,68 +61,68 @@ func partsOf(name string) []part {
 		{"RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}}, `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`},
 		{"Lease", &coordinationv1.Lease{ObjectMeta: meta(name + "-0")}, `{"spec":{"holderIdentity":"1:Member"}}`},
 		{"Job", &batchv1.Job{ObjectMeta: meta(name + "-compactor"), Spec: batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: job}}}, `{"spec":{"suspend":true}}`},
-		{"Secret to connect with", &corev1.Secret{ObjectMeta: meta(name + "-connection")}, `{"data":{"ca.crt":""}}`},
+		{"connection Secret", &corev1.Secret{ObjectMeta: meta(name + "-connection")}, `{"data":{"ca.crt":""}}`},
 		{"ManagedResource", &resourcesv1alpha1.ManagedResource{ObjectMeta: labelled("druid-"+name, map[string]string{"origin": "gardener-extension-etcd-druid"}), Spec: resourcesv1alpha1.ManagedResourceSpec{Class: new("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: "payload"}}}}, `{"spec":{"keepObjects":true}}`},
 		{"Secret of the ManagedResource", &corev1.Secret{ObjectMeta: labelled("managedresource-druid-"+name, map[string]string{"origin": "gardener-extension-etcd-druid", "app.kubernetes.io/part-of": name})}, `{"data":{"x":""}}`},
-		{"Secret that was issued", &corev1.Secret{ObjectMeta: labelled(name+"-client-ca", map[string]string{"managed-by": "secrets-manager", "manager-identity": "etcd-druid-" + name})}, `{"data":{"ca.crt":""}}`},
+		{"issued Secret", &corev1.Secret{ObjectMeta: labelled(name+"-client-ca", map[string]string{"managed-by": "secrets-manager", "manager-identity": "etcd-druid-" + name})}, `{"data":{"ca.crt":""}}`},
 	}
 }
 
-// othersOf are objects that have labels like those of the operator, but other owners.
-func othersOf() []part {
-	claim := partsOf("main")[3].object.(*corev1.PersistentVolumeClaim).Spec
+// unprotectedObjects returns objects with similar labels that do not belong to an Etcd.
+func unprotectedObjects() []protectedObject {
+	claim := objectsOf("main")[3].object.(*corev1.PersistentVolumeClaim).Spec
 	other := map[string]string{"app": "other"}
-	gone := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "gone"}
+	deleted := map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "gone"}
 	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: other}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 
-	return []part{
-		{"StatefulSet of others", &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: other}, Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: other}, Template: template}}, `{"spec":{"replicas":0}}`},
-		{"PersistentVolumeClaim of others", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "main-main-x0"}, Spec: claim}, `{"spec":{"volumeName":"another"}}`},
-		{"ConfigMap of an Etcd that is gone", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone-config", Labels: gone}}, `{"data":{"a":"b"}}`},
-		{"ManagedResource of others", &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-other", Labels: map[string]string{"origin": "gardener"}}, Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "payload"}}}}, `{"spec":{"keepObjects":true}}`},
+	return []protectedObject{
+		{"StatefulSet of another owner", &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "other", Labels: other}, Spec: appsv1.StatefulSetSpec{Selector: &metav1.LabelSelector{MatchLabels: other}, Template: template}}, `{"spec":{"replicas":0}}`},
+		{"PersistentVolumeClaim of another owner", &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "main-main-x0"}, Spec: claim}, `{"spec":{"volumeName":"another"}}`},
+		{"ConfigMap of a deleted Etcd", &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "gone-config", Labels: deleted}}, `{"data":{"a":"b"}}`},
+		{"ManagedResource of another owner", &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Name: "druid-other", Labels: map[string]string{"origin": "gardener"}}, Spec: resourcesv1alpha1.ManagedResourceSpec{SecretRefs: []corev1.LocalObjectReference{{Name: "payload"}}}}, `{"spec":{"keepObjects":true}}`},
 		{"Secret of another secrets manager", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other-ca", Labels: map[string]string{"managed-by": "secrets-manager", "manager-identity": "gardenlet"}}}, `{"data":{"ca.crt":""}}`},
 	}
 }
 
-// attempt is a request of a user.
+// attempt is a request that each user of the table sends.
 type attempt struct {
-	called string
+	name   string
 	object client.Object
-	// patch is a merge patch, of the subresource where there is one. Empty: the object is deleted.
+	// patch is a merge patch of the object or the subresource. Empty: the request deletes the object.
 	patch, subresource string
-	// everywhere deletes all objects of the kind that the Etcd has instead.
+	// everywhere is true if the request deletes all objects of this kind that belong to the Etcd.
 	everywhere bool
 }
 
-// attempts are to delete each object, to remove its labels, to change it, and some further requests.
+// attempts returns requests that delete each object, remove its labels or change it, and further requests.
 func attempts() []attempt {
 	var all []attempt
 
-	for _, p := range append(partsOf("main"), othersOf()...) {
+	for _, p := range append(objectsOf("main"), unprotectedObjects()...) {
 		all = append(all,
-			attempt{called: "delete the " + p.called, object: p.object},
-			attempt{called: "take the labels of the " + p.called + " away", object: p.object, patch: `{"metadata":{"labels":null}}`},
-			attempt{called: "change the " + p.called, object: p.object, patch: p.change})
+			attempt{name: "delete the " + p.name, object: p.object},
+			attempt{name: "remove the labels of the " + p.name, object: p.object, patch: `{"metadata":{"labels":null}}`},
+			attempt{name: "change the " + p.name, object: p.object, patch: p.change})
 
 		if _, ok := p.object.(*appsv1.StatefulSet); ok {
-			all = append(all, attempt{called: "scale the " + p.called, object: p.object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"})
+			all = append(all, attempt{name: "scale the " + p.name, object: p.object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"})
 		}
 	}
 
-	pod, claim := partsOf("main")[2].object, partsOf("main")[3].object
+	pod, claim := objectsOf("main")[2].object, objectsOf("main")[3].object
 
 	return append(all,
-		attempt{called: "delete all Pods at once", object: pod, everywhere: true},
-		attempt{called: "delete all PersistentVolumeClaims at once", object: claim, everywhere: true},
-		attempt{called: "note something on the Pod", object: pod, patch: `{"metadata":{"annotations":{"network":"10.0.0.1"}}}`},
-		attempt{called: "note something on the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"annotations":{"driver":"x"},"finalizers":["kubernetes.io/pvc-protection","snapshot.storage.kubernetes.io/pvc-as-source-protection","example.org/snapshot"]}}`},
-		attempt{called: "take all finalizers of the PersistentVolumeClaim away", object: claim, patch: `{"metadata":{"finalizers":null}}`},
-		attempt{called: "take the finalizer of a driver from the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"finalizers":["kubernetes.io/pvc-protection"]}}`},
-		attempt{called: "let the Pod belong to another Etcd", object: pod, patch: `{"metadata":{"labels":{"app.kubernetes.io/part-of":"other"}}}`},
-		attempt{called: "let the Pod belong to another owner", object: pod, patch: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b"}]}}`},
-		attempt{called: "let the StatefulSet of others belong to the Etcd", object: othersOf()[0].object, patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"etcd-druid","app.kubernetes.io/part-of":"main"}}}`},
-		attempt{called: "report the state of the Pod", object: pod, patch: `{"status":{"message":"x"}}`, subresource: "status"},
-		attempt{called: "change the Lease of an Etcd with externally managed members", object: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "external-0"}}, patch: `{"spec":{"holderIdentity":"2:Member"}}`},
-		attempt{called: "change the ConfigMap of an Etcd with externally managed members", object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "external-config"}}, patch: `{"data":{"a":"b"}}`},
+		attempt{name: "delete all Pods in one request", object: pod, everywhere: true},
+		attempt{name: "delete all PersistentVolumeClaims in one request", object: claim, everywhere: true},
+		attempt{name: "annotate the Pod", object: pod, patch: `{"metadata":{"annotations":{"network":"10.0.0.1"}}}`},
+		attempt{name: "annotate the PersistentVolumeClaim and add a finalizer", object: claim, patch: `{"metadata":{"annotations":{"driver":"x"},"finalizers":["kubernetes.io/pvc-protection","snapshot.storage.kubernetes.io/pvc-as-source-protection","example.org/snapshot"]}}`},
+		attempt{name: "remove all finalizers of the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"finalizers":null}}`},
+		attempt{name: "remove the finalizer of a driver from the PersistentVolumeClaim", object: claim, patch: `{"metadata":{"finalizers":["kubernetes.io/pvc-protection"]}}`},
+		attempt{name: "move the Pod to another Etcd", object: pod, patch: `{"metadata":{"labels":{"app.kubernetes.io/part-of":"other"}}}`},
+		attempt{name: "move the Pod to another owner", object: pod, patch: `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"a","uid":"b"}]}}`},
+		attempt{name: "move the StatefulSet of another owner to the Etcd", object: unprotectedObjects()[0].object, patch: `{"metadata":{"labels":{"app.kubernetes.io/managed-by":"etcd-druid","app.kubernetes.io/part-of":"main"}}}`},
+		attempt{name: "update the status of the Pod", object: pod, patch: `{"status":{"message":"x"}}`, subresource: "status"},
+		attempt{name: "change the Lease of an Etcd with externally managed members", object: &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "external-0"}}, patch: `{"spec":{"holderIdentity":"2:Member"}}`},
+		attempt{name: "change the ConfigMap of an Etcd with externally managed members", object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "external-config"}}, patch: `{"data":{"a":"b"}}`},
 	)
 }

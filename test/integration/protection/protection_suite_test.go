@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// Package protection_test tests on a real API server who may do what with the objects of an Etcd. The chart installs the
-// admission policies, and the operator serves the webhook.
+// Package protection_test tests with a real API server which users may change or delete the objects of an Etcd. It uses the admission
+// policies of the chart and the webhook of the operator.
 package protection_test
 
 import (

@@ -46,17 +46,17 @@ import (
 const (
 	namespace = "shoot--a--b"
 	operators = "extension-etcd-druid"
-	// protected is the beginning of every refusal.
+	// protected is the beginning of every rejection message.
 	protected = "this is part of Etcd"
 )
 
-// user is one column of the table.
+// user is a column of the table.
 type user struct {
-	called string
+	name   string
 	client client.Client
 }
 
-// users are all users of the table. RBAC allows them everything.
+// users returns all users of the table. RBAC allows them every request.
 func users() []user {
 	account := func(namespace, name string) client.Client {
 		return env.ClientOf("system:serviceaccount:"+namespace+":"+name, "system:serviceaccounts", "system:serviceaccounts:"+namespace)
@@ -64,7 +64,7 @@ func users() []user {
 
 	return []user{
 		{"administrator", env.ClientOf("jane")},
-		{"stranger's account", account("default", "other")},
+		{"other ServiceAccount", account("default", "other")},
 		{"operator", account(operators, "gardener-extension-etcd-druid")},
 		{"resource manager", account("garden", "gardener-resource-manager")},
 		{"exempt user", env.ClientOf("exempt")},
@@ -78,8 +78,8 @@ func users() []user {
 	}
 }
 
-// try returns whether a user may do something, without doing it. A request that the API server rejects for another
-// reason is allowed.
+// try sends the request as a dry run and returns whether the protection allows it. It returns true if the API server rejects the
+// request as invalid, and an error if the API server rejects it for another reason.
 func (a attempt) try(ctx context.Context, c client.Client) (bool, error) {
 	object := a.object.DeepCopyObject().(client.Object)
 	object.SetNamespace(namespace)
@@ -102,14 +102,14 @@ func (a attempt) try(ctx context.Context, c client.Client) (bool, error) {
 	switch {
 	case err != nil && strings.Contains(err.Error(), protected):
 		return false, nil
-	case apierrors.IsInvalid(err): // it is left to those who know the kind
+	case apierrors.IsInvalid(err): // the protection does not validate objects
 		return true, nil
 	}
 
 	return err == nil, err
 }
 
-// table is who may do what: a line for each attempt, and a column for each user.
+// table returns the table of permissions. It has a line for each attempt and a column for each user.
 func table(ctx context.Context) string {
 	GinkgoHelper()
 
@@ -118,19 +118,19 @@ func table(ctx context.Context) string {
 	var text strings.Builder
 
 	for i, user := range all {
-		text.WriteString(strings.Repeat("| ", i) + user.called + "\n")
+		text.WriteString(strings.Repeat("| ", i) + user.name + "\n")
 	}
 
 	for _, attempt := range attempts() {
 		for _, user := range all {
 			allowed, err := attempt.try(ctx, user.client)
-			Expect(err).NotTo(HaveOccurred(), "%s as %s", attempt.called, user.called)
+			Expect(err).NotTo(HaveOccurred(), "%s as %s", attempt.name, user.name)
 
 			mark := map[bool]string{true: "+ ", false: ". "}[allowed]
 			text.WriteString(mark)
 		}
 
-		text.WriteString(" " + attempt.called + "\n")
+		text.WriteString(" " + attempt.name + "\n")
 	}
 
 	return text.String()
@@ -150,7 +150,7 @@ func expectTable(ctx context.Context, golden string) {
 	Expect(text).To(Equal(string(want)))
 }
 
-// serve serves the webhook until it is stopped, with a certificate that it issues itself.
+// serve serves the webhook with a certificate that it issues. The returned function stops the server.
 func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, port int) (stop func()) {
 	GinkgoHelper()
 
@@ -188,7 +188,7 @@ func serve(config configv1alpha1.EtcdComponentProtectionWebhookConfiguration, po
 	}
 }
 
-// registration is what the operator registered.
+// registration returns the ValidatingWebhookConfiguration of the operator.
 func registration(ctx context.Context) (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	configuration := &admissionregistrationv1.ValidatingWebhookConfiguration{}
 
@@ -197,10 +197,10 @@ func registration(ctx context.Context) (*admissionregistrationv1.ValidatingWebho
 
 var _ = Describe("The objects of an Etcd", Ordered, func() {
 	var (
-		port       int
-		protection configv1alpha1.EtcdComponentProtectionWebhookConfiguration
-		stop       func()
-		person     client.Client
+		port          int
+		protection    configv1alpha1.EtcdComponentProtectionWebhookConfiguration
+		stop          func()
+		administrator client.Client
 	)
 
 	BeforeAll(func(ctx SpecContext) {
@@ -218,37 +218,37 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 			Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 		}
 
-		for _, p := range append(append(partsOf("main"), partsOf("external")...), othersOf()...) {
+		for _, p := range append(append(objectsOf("main"), objectsOf("external")...), unprotectedObjects()...) {
 			p.object.SetNamespace(namespace)
-			Expect(env.Client.Create(ctx, p.object)).To(Succeed(), p.called)
+			Expect(env.Client.Create(ctx, p.object)).To(Succeed(), p.name)
 		}
 
 		config, err := configv1alpha1.Decode([]byte(env.InstallChart(ctx, operators, map[string]any{
-			"vpa": map[string]any{"enabled": false}, "serviceMonitor": map[string]any{"enabled": false}, "prometheusRule": map[string]any{"enabled": false}, // whose CustomResourceDefinitions are not installed
+			"vpa": map[string]any{"enabled": false}, "serviceMonitor": map[string]any{"enabled": false}, "prometheusRule": map[string]any{"enabled": false}, // their CustomResourceDefinitions are not installed
 			"protection": map[string]any{"deletionConfirmation": true, "exemptUsers": []string{"exempt"}, "drainers": []string{"drainer"}},
 		})))
 		Expect(err).NotTo(HaveOccurred())
 		protection = config.Webhooks.EtcdComponentProtection
 
-		certificates.DefaultSyncPeriod = time.Second // it is five minutes
-		port, person = environment.FreePort(), env.ClientOf("jane")
+		certificates.DefaultSyncPeriod = time.Second // the default is five minutes
+		port, administrator = environment.FreePort(), env.ClientOf("jane")
 		stop = serve(protection, port)
 		DeferCleanup(func() { stop() })
 
-		// Each policy, and each webhook, takes effect in its own time.
+		// The API server applies each policy and each webhook at a different time.
 		for _, one := range attempts() {
-			switch one.called {
-			case "delete the StatefulSet", "delete the ManagedResource", "delete the PersistentVolumeClaim with older labels", "scale the StatefulSet", "delete the Secret that was issued":
-				Eventually(one.try).WithArguments(ctx, person).Should(BeFalse(), one.called)
+			switch one.name {
+			case "delete the StatefulSet", "delete the ManagedResource", "delete the PersistentVolumeClaim with older labels", "scale the StatefulSet", "delete the issued Secret":
+				Eventually(one.try).WithArguments(ctx, administrator).Should(BeFalse(), one.name)
 			}
 		}
 	})
 
-	It("may be changed and deleted by those in the table, and by no other user", func(ctx SpecContext) {
+	It("can be changed and deleted only by the users in the table", func(ctx SpecContext) {
 		expectTable(ctx, "whomaydowhat.golden.txt")
 	}, SpecTimeout(2*time.Minute))
 
-	It("may be changed by every user while their Etcd is annotated", func(ctx SpecContext) {
+	It("can be changed by every user while the annotation of the Etcd disables the protection", func(ctx SpecContext) {
 		etcd := &druidv1alpha1.Etcd{}
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "main"}, etcd)).To(Succeed())
 		annotate := func(value string) {
@@ -257,13 +257,13 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 
 		annotate(`""`)
 		for _, one := range attempts() {
-			if !strings.Contains(one.called, "with externally managed members") {
-				Eventually(one.try).WithArguments(ctx, person).Should(BeTrue(), one.called)
+			if !strings.Contains(one.name, "with externally managed members") {
+				Eventually(one.try).WithArguments(ctx, administrator).Should(BeTrue(), one.name)
 			}
 		}
 
 		annotate("null")
-		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeFalse())
+		Eventually(attempts()[0].try).WithArguments(ctx, administrator).Should(BeFalse())
 	}, SpecTimeout(2*time.Minute))
 
 	It("are not changed by a dry run of their adoption", func(ctx SpecContext) {
@@ -276,7 +276,7 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		}
 		statefulSet := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "etcd-druid"}}
 		Eventually(func() error {
-			return person.Patch(ctx, statefulSet, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.DryRunAll)
+			return administrator.Patch(ctx, statefulSet, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":0}}`)), client.DryRunAll)
 		}).Should(MatchError(ContainSubstring(protected)))
 
 		out := &bytes.Buffer{}
@@ -288,27 +288,27 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 		Expect(out.String()).To(And(
 			MatchRegexp(`image of container etcd:\s+\S+,\s+now registry.example.com/etcd-wrapper:v0\n`),
 			ContainSubstring("security settings of container etcd\n"),
-			Not(ContainSubstring("other settings")), // such as the API server's defaults
+			Not(ContainSubstring("other settings")), // for example the defaults of the API server
 		))
 		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(statefulSet), statefulSet)).To(Succeed())
 		Expect(statefulSet.Generation).To(Equal(int64(1)))
 	})
 
-	It("differ from those of an Etcd, whose deletion must be confirmed if the chart requires it", func(ctx SpecContext) {
+	It("do not need a confirmation of their deletion, in contrast to the Etcd", func(ctx SpecContext) {
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithNamespace(namespace))
-		Eventually(func() error { return person.Delete(ctx, etcd, client.DryRunAll) }).
+		Eventually(func() error { return administrator.Delete(ctx, etcd, client.DryRunAll) }).
 			Should(MatchError(ContainSubstring("confirmation.gardener.cloud/deletion=true")))
 		Expect(env.Controllers().Delete(ctx, etcd, client.DryRunAll)).To(Succeed(), "the namespace controller does not need a confirmation")
 
-		Expect(person.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)))).To(Succeed())
-		Expect(person.Delete(ctx, etcd, client.DryRunAll)).To(Succeed())
+		Expect(administrator.Patch(ctx, etcd, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"confirmation.gardener.cloud/deletion":"true"}}}`)))).To(Succeed())
+		Expect(administrator.Delete(ctx, etcd, client.DryRunAll)).To(Succeed())
 	})
 
-	It("stay protected when the certificates of the webhook are renewed, which happens by itself", func(ctx SpecContext) {
+	It("stay protected when the operator renews the certificates of the webhook", func(ctx SpecContext) {
 		before, bundle := servedSerial(port), certificatesIn(ctx)
 		Expect(bundle).To(HaveLen(1))
 
-		By("letting the certificates come near to their end")
+		By("setting an expiration time that is near")
 		secrets := &corev1.SecretList{}
 		Expect(env.Client.List(ctx, secrets, client.InNamespace(operators), client.MatchingLabels{"managed-by": "secrets-manager"})).To(Succeed())
 		Expect(secrets.Items).NotTo(BeEmpty())
@@ -320,15 +320,15 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 			}
 		}
 
-		Eventually(certificatesIn).WithArguments(ctx).Should(ConsistOf(bundle[0], Not(Equal(bundle[0]))), "the registration trusts the old CA and the new one")
+		Eventually(certificatesIn).WithArguments(ctx).Should(ConsistOf(bundle[0], Not(Equal(bundle[0]))), "the ValidatingWebhookConfiguration contains the old CA and the new CA")
 		Eventually(servedSerial).WithArguments(port).ShouldNot(Equal(before))
-		scale := attempt{object: partsOf("main")[0].object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"}
-		Eventually(scale.try).WithArguments(ctx, person).Should(BeFalse())
+		scale := attempt{object: objectsOf("main")[0].object, patch: `{"spec":{"replicas":2}}`, subresource: "scale"}
+		Eventually(scale.try).WithArguments(ctx, administrator).Should(BeFalse())
 	}, SpecTimeout(2*time.Minute))
 
-	It("are protected alike where gardenlet registers the webhook for all of them, and there are no policies", func(ctx SpecContext) {
+	It("are protected in the same way without policies if gardenlet registers the webhook for all of them", func(ctx SpecContext) {
 		Expect(env.Client.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{})).To(Succeed())
-		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeTrue())
+		Eventually(attempts()[0].try).WithArguments(ctx, administrator).Should(BeTrue())
 
 		own, err := registration(ctx)
 		Expect(err).NotTo(HaveOccurred())
@@ -345,13 +345,13 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 			}},
 		}}
 		Expect(env.Client.Create(ctx, everything)).To(Succeed())
-		Eventually(attempts()[0].try).WithArguments(ctx, person).Should(BeFalse())
+		Eventually(attempts()[0].try).WithArguments(ctx, administrator).Should(BeFalse())
 
 		expectTable(ctx, "whomaydowhat.golden.txt")
 		Expect(env.Client.Delete(ctx, everything)).To(Succeed())
 	}, SpecTimeout(2*time.Minute))
 
-	It("are the only ones that depend on the webhook being up, and only for strangers", func(ctx SpecContext) {
+	It("are the only objects that need an available webhook, and only for unprivileged users", func(ctx SpecContext) {
 		stop()
 		stop = func() {}
 
@@ -360,39 +360,39 @@ var _ = Describe("The objects of an Etcd", Ordered, func() {
 
 			return err
 		}
-		Eventually(func() error { return scale("main", person) }).Should(MatchError(ContainSubstring("failed calling webhook")))
-		Expect(attempt{object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "main-client-ca"}}}.try(ctx, person)).Error().To(MatchError(ContainSubstring("failed calling webhook")))
+		Eventually(func() error { return scale("main", administrator) }).Should(MatchError(ContainSubstring("failed calling webhook")))
+		Expect(attempt{object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "main-client-ca"}}}.try(ctx, administrator)).Error().To(MatchError(ContainSubstring("failed calling webhook")))
 
 		all := append(attempts(), attempt{object: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "other-ca"}}})
 		for _, one := range all {
-			if strings.Contains(one.called, "others") || strings.Contains(one.called, "another secrets manager") {
-				Expect(one.try(ctx, person)).To(BeTrue(), one.called)
+			if strings.Contains(one.name, "of another owner") || strings.Contains(one.name, "another secrets manager") {
+				Expect(one.try(ctx, administrator)).To(BeTrue(), one.name)
 			}
 		}
 
 		for _, user := range users() {
-			switch user.called {
+			switch user.name {
 			case "operator", "resource manager", "exempt user", "kubelet", "namespace controller":
-				Expect(scale("main", user.client)).To(Succeed(), user.called)
+				Expect(scale("main", user.client)).To(Succeed(), user.name)
 			}
 		}
 	}, SpecTimeout(time.Minute))
 
-	It("are left to themselves when the protection is switched off", func(ctx SpecContext) {
+	It("are no longer protected after the protection is disabled", func(ctx SpecContext) {
 		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed())
 		_, err := registration(ctx)
 		Expect(err).To(Satisfy(apierrors.IsNotFound))
-		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed(), "there is nothing left to take back")
+		Expect(etcdcomponents.Unregister(ctx, env.Client, "gardener-extension-etcd-druid")).To(Succeed(), "Unregister is idempotent")
 
 		for _, one := range attempts() {
-			Eventually(one.try).WithArguments(ctx, person).Should(BeTrue(), one.called)
+			Eventually(one.try).WithArguments(ctx, administrator).Should(BeTrue(), one.name)
 		}
 	}, SpecTimeout(time.Minute))
 })
 
-// servedSerial is the serial number of the certificate that the webhook serves.
+// servedSerial returns the serial number of the certificate that the webhook server presents.
 func servedSerial(port int) string {
-	connection, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- it is only read
+	connection, err := tls.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), &tls.Config{InsecureSkipVerify: true}) // #nosec G402 -- the test only reads the certificate
 	if err != nil {
 		return err.Error()
 	}
@@ -401,7 +401,7 @@ func servedSerial(port int) string {
 	return connection.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// certificatesIn are the certificates that the registration trusts.
+// certificatesIn returns the CA certificates in the ValidatingWebhookConfiguration.
 func certificatesIn(ctx context.Context) []string {
 	configuration, err := registration(ctx)
 	if err != nil {
