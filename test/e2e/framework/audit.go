@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// A Write is a request that the API server recorded. It may be a dry run, or a request that the API server rejected.
+// Write is a request that the API server recorded. It may be a dry run, or a request that the API server rejected.
 type Write struct {
 	// User is the name of the user who sent the request.
 	User string
@@ -53,7 +53,7 @@ func (f *Framework) OpenAuditWindow() AuditWindow {
 	GinkgoHelper()
 
 	info, err := os.Stat(f.AuditLog)
-	Expect(err).NotTo(HaveOccurred(), "SEED_AUDIT_LOG must name the API server's audit log")
+	Expect(err).NotTo(HaveOccurred(), "SEED_AUDIT_LOG must be the path of the audit log of the API server")
 
 	return AuditWindow{path: f.AuditLog, start: info.Size()}
 }

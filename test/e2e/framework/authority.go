@@ -32,8 +32,8 @@ func (a Authority) Bundle(name string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{"ca.crt": a.certificate.CertificatePEM}}
 }
 
-// Server returns a Secret with a certificate for servers with these names. Clients may use the certificate too, as
-// members require it from each other.
+// Server returns a Secret with a certificate for servers with these names. The certificate is also valid for clients, because
+// the members are clients of each other.
 func (a Authority) Server(name string, dnsNames ...string) *corev1.Secret {
 	GinkgoHelper()
 

@@ -21,13 +21,13 @@ import (
 // exportLine matches a shell line that exports a variable. The line may append the previous value of the variable.
 var exportLine = regexp.MustCompile(`^export (\w+)="([^"]*)"(?:"\$\w+")?$`)
 
-// StartBareCluster starts another cluster next to the seed, without Gardener and without the operator. Its nodes have
-// the images, as if they had pulled them from a registry. The variable VALUES names the file with the values of the
-// operator's chart. The cleanup deletes the cluster, also if the test failed.
+// StartBareCluster starts another cluster next to the seed, without Gardener and without the operator. Its nodes already have
+// the images. The environment variable VALUES is the path of the file with the values of the operator's chart. The cleanup
+// deletes the cluster even if the test fails.
 func (f *Framework) StartBareCluster(ctx context.Context) *Framework {
 	GinkgoHelper()
 	DeferCleanup(func(ctx SpecContext) { f.seed(ctx, "bare", "down") }, NodeTimeout(5*time.Minute))
-	f.seed(ctx, "bare", "down") // of an interrupted run
+	f.seed(ctx, "bare", "down") // the cluster of an interrupted run
 	_, _ = GinkgoWriter.Write([]byte(f.seed(ctx, "bare", "up")))
 
 	bare := &Framework{environment: os.Environ(), operatorNamespace: "etcd-druid"} // the namespace of the tutorial

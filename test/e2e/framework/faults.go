@@ -22,9 +22,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Crash kills the processes of a container with SIGKILL, as the kernel does when it is out of memory. The kubelet
-// restarts the container. Nothing happens if the container has ended since the pod was read. The processes of the nodes
-// are processes of this machine.
+// Crash kills the processes of a container with SIGKILL, like the out-of-memory killer of the kernel. The kubelet restarts the
+// container. Crash does nothing if the container has already ended. All containers of the seed are processes of this machine.
 func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	GinkgoHelper()
 
@@ -53,9 +52,8 @@ func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	}
 }
 
-// CrashWithOlderDatabase crashes etcd of the first member and replaces its database by a copy from before the call of
-// meanwhile. The write-ahead log keeps all later writes. etcd leaves this state when it crashes before it writes its
-// database.
+// CrashWithOlderDatabase crashes etcd of the first member and replaces its database with a copy from before the call of
+// meanwhile. The write-ahead log contains all later writes. This simulates a crash of etcd before it commits to its database.
 func (ns *TestNamespace) CrashWithOlderDatabase(ctx context.Context, etcd *druidv1alpha1.Etcd, pod *corev1.Pod, meanwhile func()) {
 	GinkgoHelper()
 
@@ -95,8 +93,7 @@ func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 	Expect(found).To(BeNumerically(">=", 2), "no database below "+dir)
 }
 
-// DeleteVolume deletes the PersistentVolume of the claim, as after the deletion of the disk. The cleanup removes its
-// directory.
+// DeleteVolume deletes the PersistentVolume of the claim. This simulates a deleted disk. The cleanup removes its directory.
 func (ns *TestNamespace) DeleteVolume(ctx context.Context, claim string) {
 	GinkgoHelper()
 
@@ -104,7 +101,7 @@ func (ns *TestNamespace) DeleteVolume(ctx context.Context, claim string) {
 	Expect(ns.Client.Get(ctx, client.ObjectKey{Name: ns.ClaimNamed(ctx, claim).Spec.VolumeName}, volume)).To(Succeed())
 	DeferCleanup(os.RemoveAll, volume.Spec.HostPath.Path)
 	Expect(client.IgnoreNotFound(ns.Client.Delete(ctx, volume))).To(Succeed())
-	Eventually(func() error { // the controller that protects volumes in use adds its finalizer again
+	Eventually(func() error { // retry, because the protection of volumes in use adds its finalizer again
 		if err := ns.Client.Get(ctx, client.ObjectKeyFromObject(volume), volume); err != nil {
 			return client.IgnoreNotFound(err)
 		}

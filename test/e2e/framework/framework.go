@@ -49,12 +49,12 @@ const (
 
 // Framework is the connection to a running seed with the operator.
 type Framework struct {
-	// Client reads and writes without a cache, with every right, as the user whom the protection exempts. Tests use it
-	// to damage the objects of Etcds.
+	// Client is a client without a cache and with all permissions. It impersonates the user that the protection exempts. Tests
+	// use it to damage the objects of Etcds.
 	Client client.Client
-	// Admin reads and writes without a cache as the administrator. The protection applies to the administrator.
+	// Admin is a client without a cache for the administrator. The protection applies to the administrator.
 	Admin client.Client
-	// Drainer reads and writes without a cache, with every right, as the user who drains nodes.
+	// Drainer is a client without a cache and with all permissions. It impersonates the user that drains nodes.
 	Drainer client.Client
 	// Config is the client configuration of the administrator.
 	Config *rest.Config
@@ -72,8 +72,8 @@ type Framework struct {
 	operatorNamespace string
 }
 
-// Connect connects to the seed that the environment variables name. It returns an error with the remedy if there is no
-// seed, or if no operator is installed on it.
+// Connect connects to the seed in the environment variables. It returns an error with the remedy if there is no seed, or if no
+// operator is installed on it.
 func Connect(ctx context.Context) (*Framework, error) {
 	f := &Framework{operatorNamespace: "extension-etcd-druid"}
 	var kubeconfig string
@@ -132,7 +132,7 @@ func (f *Framework) connect(kubeconfig string) error {
 	return err
 }
 
-// impersonate returns a client that has every right and uses the name of the user.
+// impersonate returns a client that impersonates the user and has all permissions.
 func (f *Framework) impersonate(user string, scheme *runtime.Scheme) (client.Client, error) {
 	config := rest.CopyConfig(f.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:masters"}}

@@ -26,8 +26,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/provider"
 )
 
-// ApplyCluster writes the Cluster of the namespace as gardenlet does, with this phase of the rotation of the shoot's
-// CAs. The cleanup deletes it.
+// ApplyCluster writes the Cluster of the namespace like gardenlet, with this phase of the CA rotation of the shoot. The cleanup
+// deletes it.
 func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1beta1.CredentialsRotationPhase, initiatedAt *time.Time) {
 	GinkgoHelper()
 
@@ -56,7 +56,7 @@ func (ns *TestNamespace) ApplyCluster(ctx context.Context, phase gardencorev1bet
 	}
 }
 
-// CreateBackupEntry creates a BackupBucket and a BackupEntry as gardenlet does, and returns the name of the entry. The
+// CreateBackupEntry creates a BackupBucket and a BackupEntry like gardenlet, and returns the name of the entry. The
 // bucket is the directory of the namespace in the Local store. The controllers of the provider extension run in this
 // process until the test ends.
 func (ns *TestNamespace) CreateBackupEntry(ctx context.Context) string {

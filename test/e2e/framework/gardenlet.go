@@ -33,7 +33,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
 
-// Gardenlet contains what gardenlet's components need in the namespace of a shoot.
+// Gardenlet contains the client and the secrets manager that the components of gardenlet need in the namespace of a shoot.
 type Gardenlet struct {
 	// Client uses the API types of etcd-druid for the kinds of the operator.
 	Client client.Client
@@ -43,8 +43,8 @@ type Gardenlet struct {
 	namespace string
 }
 
-// NewGardenlet creates what gardenlet expects on a seed: CustomResourceDefinitions, a PriorityClass, and the CAs in the
-// namespace. The cleanup keeps the CustomResourceDefinitions and the PriorityClass, since other tests may use them.
+// NewGardenlet creates the prerequisites of gardenlet on a seed: CustomResourceDefinitions, a PriorityClass, and the CAs in the
+// namespace. The cleanup keeps the CustomResourceDefinitions and the PriorityClass, because other tests may use them.
 func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 	GinkgoHelper()
 
@@ -73,7 +73,7 @@ func (ns *TestNamespace) NewGardenlet(ctx context.Context) *Gardenlet {
 // EtcdDruid is the name of the Deployment of the etcd-druid that gardenlet installs, and of its ManagedResource.
 var EtcdDruid = client.ObjectKey{Namespace: "garden", Name: "etcd-druid"}
 
-// InstallEtcdDruid installs etcd-druid as gardenlet does, with an image that does nothing. The cleanup deletes it.
+// InstallEtcdDruid installs etcd-druid like gardenlet, with an image that does nothing. The cleanup deletes it.
 func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
 	GinkgoHelper()
 
@@ -101,7 +101,7 @@ func (g *Gardenlet) InstallEtcdDruid(ctx context.Context, image string) {
 	})
 }
 
-// RotatePeerCA starts the rotation of the peer CA, as gardenlet does for a shoot in the phase Preparing.
+// RotatePeerCA starts the rotation of the peer CA, like gardenlet for a shoot in the phase Preparing.
 func (g *Gardenlet) RotatePeerCA(ctx context.Context) {
 	GinkgoHelper()
 	g.generateCAs(ctx, map[string]time.Time{"ca-etcd-peer": time.Now()})

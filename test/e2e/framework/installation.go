@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Installation is the operator as gardenlet installs it from its ControllerRegistration.
+// Installation is an installation of the operator by gardenlet from the ControllerRegistration.
 type Installation struct {
 	*Framework
 	// Namespace is the namespace of the extension. The ManagedResource in the namespace garden has the same name.
@@ -42,8 +42,8 @@ type Installation struct {
 	baseValues map[string]any
 }
 
-// Install prepares the installation that gardenlet makes from the ControllerRegistration of the examples. It replaces
-// the installed operator: Install scales that operator down, and the cleanup restores it with its permissions.
+// Install prepares the installation of the operator by gardenlet from the example ControllerRegistration. It scales the
+// installed operator down. The cleanup restores that operator with its permissions.
 func (f *Framework) Install(ctx context.Context, operator *Operator, namespace string) *Installation {
 	GinkgoHelper()
 
@@ -144,8 +144,8 @@ func (o *Operator) scale(ctx context.Context, replicas int32) {
 	}).WithContext(ctx).WithTimeout(ReconcileTimeout).WithPolling(PollInterval).Should(Equal(replicas))
 }
 
-// Apply renders the chart with these values and writes the ManagedResource, as gardenlet does. It retries on conflicts,
-// since gardener-resource-manager writes the same object.
+// Apply renders the chart with these values and writes the ManagedResource, like gardenlet. It retries on conflicts,
+// because gardener-resource-manager writes the same object.
 func (i *Installation) Apply(ctx context.Context, values map[string]any) {
 	GinkgoHelper()
 

@@ -69,7 +69,7 @@ func (ns *TestNamespace) listEtcds(ctx context.Context) []druidv1alpha1.Etcd {
 	return etcds.Items
 }
 
-// StoreDir is the directory with the snapshots of stores whose container has the name of the namespace.
+// StoreDir returns the directory of the snapshots in stores whose container has the name of the namespace.
 func (ns *TestNamespace) StoreDir() string { return filepath.Join(ns.LocalStore, ns.Name) }
 
 // Create creates the objects in the namespace.

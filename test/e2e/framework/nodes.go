@@ -70,8 +70,8 @@ func (f *Framework) isReady(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// MarkOutOfService adds the out-of-service taint to the node, which says that the node will not return. The cleanup
-// removes the taint.
+// MarkOutOfService adds the out-of-service taint to the node, which means that the node is lost. The cleanup removes the
+// taint.
 func (f *Framework) MarkOutOfService(ctx context.Context, name string) {
 	GinkgoHelper()
 

@@ -29,7 +29,7 @@ type ObjectStore struct {
 	SecretName string
 }
 
-// objectStoreManifest is the manifest that users of the local seed apply too.
+// objectStoreManifest is the manifest of the object store. Users of the local seed apply the same manifest.
 var objectStoreManifest = filepath.Join("..", "..", "hack", "seed", "object-store.yaml")
 
 // StartObjectStore creates the object store and waits until it is available.

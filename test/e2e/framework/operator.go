@@ -60,8 +60,8 @@ func (o *Operator) pods(ctx context.Context) ([]corev1.Pod, error) {
 	return pods.Items, err
 }
 
-// Kill deletes the pods of the operator without a grace period, as in a crash. The operator does not release its leader
-// election Lease.
+// Kill deletes the pods of the operator without a grace period. This simulates a crash. The operator does not release its
+// leader election Lease.
 func (o *Operator) Kill(ctx context.Context) {
 	GinkgoHelper()
 
@@ -141,7 +141,7 @@ func (o *Operator) ImageVector(ctx context.Context) *corev1.ConfigMap {
 		}
 	}
 
-	Fail("the operator mounts no ConfigMap with the key " + imageVectorKey + ", with which the seed configures the images")
+	Fail("the operator mounts no ConfigMap with the key " + imageVectorKey + ", in which the seed configures the images")
 
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/onsi/ginkgo/v2/types"
 )
 
-// phaseStatsEntry is the name of the report entries with a PhaseStats. They bring it from the process of a test to the
+// phaseStatsEntry is the name of report entries that contain a PhaseStats. Ginkgo sends them from the process of a test to the
 // process that prints the table.
 const phaseStatsEntry = "workload"
 

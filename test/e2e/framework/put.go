@@ -18,9 +18,9 @@ import (
 // putTimeout bounds a write with all its attempts. requestTimeout bounds each attempt.
 const putTimeout = 30 * time.Second
 
-// put writes the key and retries while it is unknown whether etcd committed the write, for example during a leader
-// election. The etcd client does not retry writes by itself, since a retry may write twice. Here this does no harm,
-// because the value is the same.
+// put writes the key. It retries while it is unknown whether etcd committed the write, for example during a leader
+// election. The etcd client does not retry writes, because a retry may write twice. This is safe here because the value is
+// the same.
 func put(ctx context.Context, client *clientv3.Client, key, value string) (*clientv3.PutResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
@@ -53,8 +53,7 @@ func putOnce(ctx context.Context, client *clientv3.Client, key, value string) (*
 	return client.Put(call, key, value)
 }
 
-// isRetryable returns whether the error is that of a member that has no leader, has lost the leader, or is unreachable.
-// etcd has rejected the write if it returns another error.
+// isRetryable returns true if the member is unreachable or has no leader. All other errors mean that etcd rejected the write.
 func isRetryable(err error) bool {
 	code := status.Code(err)
 

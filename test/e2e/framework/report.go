@@ -30,8 +30,8 @@ const (
 	logLines      = 25
 )
 
-// State returns the conditions of the Etcds and the state of their pods in a few lines. It never fails: it contains the
-// errors of what it cannot read.
+// State returns the conditions of the Etcds and the state of their pods in a few lines. It never fails. If it cannot read
+// objects, it returns the error.
 func (ns *TestNamespace) State() string {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()

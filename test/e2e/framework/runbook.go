@@ -21,8 +21,8 @@ import (
 
 var (
 	heading = regexp.MustCompile(`^#+ (.+)$`)
-	// placeholder matches what a reader replaces: a word in capital letters that is neither a variable of the shell nor
-	// an assignment.
+	// placeholder matches a placeholder that a reader replaces. It is a word in capital letters that is neither a shell variable
+	// nor an assignment.
 	placeholder = regexp.MustCompile(`[${]?\b[A-Z]{4,}\b=?`)
 )
 
@@ -62,8 +62,7 @@ func Commands(page, section string) (string, error) {
 	return script.String(), nil
 }
 
-// workingDirectory returns a directory that contains only what the commands of the docs use of a clone of the
-// repository.
+// workingDirectory returns a directory with only those folders of the repository that the commands of the docs use.
 func workingDirectory() string {
 	GinkgoHelper()
 
@@ -78,8 +77,8 @@ func workingDirectory() string {
 	return folder
 }
 
-// Follow executes the commands of a page of docs below the heading, with the programs of the seed in PATH, and returns
-// their output. It replaces the placeholders as a reader does. Every placeholder needs a value.
+// Follow executes the commands of a page in docs below the heading, with the programs of the seed in PATH. It returns their
+// output. It replaces the placeholders like a reader. Every placeholder needs a value.
 func (ns *TestNamespace) Follow(ctx context.Context, page, section string, placeholders map[string]string) string {
 	GinkgoHelper()
 

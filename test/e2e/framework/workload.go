@@ -31,15 +31,15 @@ const (
 	workloadAttemptTimeout = 300 * time.Millisecond
 	// workloadInterval is the time between two operations of a client.
 	workloadInterval = 25 * time.Millisecond
-	// dialTimeout bounds a connection attempt, since packets to a partitioned node get no response. The client then
+	// dialTimeout bounds a connection attempt, because packets to a partitioned node get no response. The client then
 	// tries another endpoint.
 	dialTimeout = time.Second
 	// workloadPrefix begins the keys of the workload: <workloadPrefix><client>/<number>.
 	workloadPrefix = "workload/"
 )
 
-// Workload reads and writes an Etcd continuously, as applications do. Two clients connect through the Service: one
-// writes, one reads. The third one connects to all members and writes. The workload records every operation.
+// Workload reads and writes an Etcd continuously, like applications. Two clients connect through the Service. One of them
+// writes, and the other reads. A third client connects to all members and writes. The workload records every operation.
 type Workload struct {
 	ns   *TestNamespace
 	etcd *druidv1alpha1.Etcd
@@ -79,8 +79,8 @@ type PhaseStats struct {
 	last  [3]time.Time
 }
 
-// StartWorkload starts a workload on a healthy Etcd, with the credentials of the connection Secret. The workload stops
-// with the test at the latest. Its first phase has this name.
+// StartWorkload starts a workload on a healthy Etcd with the credentials of the connection Secret. Phase is the name of its
+// first phase. The workload ends with the test at the latest.
 func (ns *TestNamespace) StartWorkload(ctx context.Context, etcd *druidv1alpha1.Etcd, phase string) *Workload {
 	GinkgoHelper()
 	config, err := ns.Connection(ctx, etcd)
@@ -114,7 +114,7 @@ func (ns *TestNamespace) StartWorkloadWith(ctx context.Context, etcd *druidv1alp
 	return w
 }
 
-// Reconnect makes the clients connect again with these credentials. Nil means plaintext.
+// Reconnect replaces the connections of the clients with connections that use these credentials. Nil means plaintext.
 func (w *Workload) Reconnect(config *tls.Config) {
 	GinkgoHelper()
 	ctx := w.context
@@ -139,8 +139,8 @@ func (w *Workload) Reconnect(config *tls.Config) {
 	}
 }
 
-// connect connects to the hosts, which are the Service or pods. It resolves their addresses for each connection, as a
-// DNS server does.
+// connect returns a client of the hosts, which are the Service or pods. The client resolves their addresses for each new
+// connection.
 func (w *Workload) connect(ctx context.Context, config *tls.Config, hosts ...string) *clientv3.Client {
 	GinkgoHelper()
 
@@ -305,7 +305,7 @@ func (*Workload) retry(ctx context.Context, operation func(context.Context) erro
 			return err
 		}
 
-		select { // the interval at which clients of etcd retry
+		select { // the retry interval of the etcd client
 		case <-ctx.Done():
 		case <-time.After(workloadInterval):
 		}
@@ -336,7 +336,7 @@ func (w *Workload) write(ctx context.Context, kind, number int) error {
 	return nil
 }
 
-// read reads the key that was acknowledged last.
+// read reads the key of the last acknowledged write.
 func (w *Workload) read(ctx context.Context) error {
 	w.lock.Lock()
 	key := w.newest

@@ -32,7 +32,7 @@ const (
 	attemptTimeout = 3 * time.Second
 )
 
-// WriteLog records every write that etcd acknowledged to the test, so that the test can verify later that none is lost.
+// WriteLog records every write that etcd acknowledged. The test can verify later that no write is lost.
 type WriteLog struct {
 	// TLS is the client configuration. Nil means the configuration of the connection Secret, or plaintext if there is
 	// no such Secret.
