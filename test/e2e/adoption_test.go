@@ -54,7 +54,7 @@ var _ = Describe("A cluster that etcd-druid created", func() {
 			workload = ns.StartWorkloadWith(ctx, etcd, nil, "adoption")
 		}
 
-		By("planning the adoption with the plugin, as an administrator")
+		By("planning the adoption with the plugin")
 		out := &bytes.Buffer{}
 		code := app.Run(ctx, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: out, ErrOut: out}, []string{
 			"adopt", "main", "--dry-run", "-n", ns.Name,

@@ -31,7 +31,7 @@ const (
 )
 
 var _ = Describe("A running cluster", func() {
-	It("is changed when its spec changes, except while reconciliation is suspended", SpecPriority(8), func(ctx SpecContext) {
+	It("is updated when its spec changes, except while reconciliation is suspended", SpecPriority(8), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "change")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -113,7 +113,7 @@ var _ = Describe("A running cluster", func() {
 		Expect(ns.Client.Get(ctx, key, service)).To(Succeed())
 		want := service.DeepCopy()
 
-		By("changing a port and removing the selector of the Service for clients")
+		By("changing a port and the selector of the client Service")
 		before, changed := service.DeepCopy(), time.Now()
 		service.Spec.Ports[0].TargetPort = intstr.FromInt32(1)
 		service.Spec.Selector = map[string]string{"no": "pod"}
@@ -122,7 +122,7 @@ var _ = Describe("A running cluster", func() {
 			g.Expect(ns.Client.Get(ctx, key, service)).To(Succeed())
 			g.Expect(service.Spec).To(Equal(want.Spec))
 		})
-		Expect(time.Since(changed)).To(BeNumerically("<", 10*time.Second), "gardener-resource-manager applies only once an hour by itself")
+		Expect(time.Since(changed)).To(BeNumerically("<", 10*time.Second), "without the operator, gardener-resource-manager repairs only once an hour")
 
 		By("deleting all Leases")
 		deleted := time.Now()

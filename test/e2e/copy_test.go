@@ -75,7 +75,7 @@ var _ = Describe("An EtcdCopyBackupsTask", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// eventuallyStored waits until the store contains all revisions up to this one, in a full or in a delta snapshot.
+// eventuallyStored waits until a full or delta snapshot in the store contains the revision.
 func eventuallyStored(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, revision int64) {
 	GinkgoHelper()
 	ns.Eventually(ctx, etcd, func(g Gomega) {
@@ -93,7 +93,7 @@ func eventuallyCopy(ctx context.Context, ns *framework.TestNamespace, task *drui
 	})
 }
 
-// takeFinalSnapshot makes the sidecar take the final snapshot, as gardenlet does before a control plane migration.
+// takeFinalSnapshot requests the final snapshot from the sidecar, like gardenlet before a control plane migration.
 func takeFinalSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
@@ -102,7 +102,7 @@ func takeFinalSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *d
 	Eventually(func() (int, error) {
 		status, err := requestSidecar(ctx, ns, etcd, config, "/snapshot/full?final=true")
 		if err != nil {
-			StopTrying("it is unknown whether the sidecar took the snapshot").Wrap(err).Now()
+			StopTrying("the sidecar may have taken the snapshot").Wrap(err).Now()
 		}
 
 		return status, nil

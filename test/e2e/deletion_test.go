@@ -35,7 +35,7 @@ var _ = Describe("The deletion of an Etcd", func() {
 		retained := fixture.Etcd(fixture.WithName("retained"), withLocalStore(ns))
 		deleted := fixture.Etcd(fixture.WithName("deleted"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
-			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // as manifests for etcd-druid may have it
+			etcd.Finalizers = []string{"druid.gardener.cloud/etcd"} // manifests for etcd-druid may contain it
 		})
 		before := objectsIn(ctx, ns)
 		ns.Create(ctx, retained, deleted)
@@ -104,7 +104,7 @@ func objectsIn(ctx context.Context, ns *framework.TestNamespace) []string {
 }
 
 // expectRemaining expects that no other objects of the deleted Etcds exist. The ControllerRevisions of the StatefulSet
-// are an exception, since the garbage collector of Kubernetes deletes them later.
+// are an exception, because the garbage collector of Kubernetes deletes them later.
 func expectRemaining(ctx context.Context, ns *framework.TestNamespace, remaining ...string) {
 	GinkgoHelper()
 

@@ -3,9 +3,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package e2e_test contains the end-to-end tests on the local seed. `make test-e2e` runs them in parallel, each in its own namespace.
-// Tests that restart the operator, or that bound times in seconds, are Serial and run last.
+// Tests that restart the operator and tests with time limits in seconds are Serial and run last.
 //
-// The package contains no tables of cases, which belong to unit tests, and no test that a fake would allow as well.
+// The package contains no tables of cases, which belong in unit tests, and no test that could also use a fake.
 package e2e_test
 
 import (
@@ -66,8 +66,7 @@ var _ = ReportAfterSuite("reports the duration of each spec", func(report Report
 	fmt.Printf("Duration and start of each spec:\n%s%8s all\n", table.String(), report.RunTime.Round(time.Second))
 })
 
-// withLocalStore configures a Local store in the directory of the namespace, and frequent delta snapshots for which a
-// test can wait.
+// withLocalStore configures a Local store in the directory of the namespace, and a delta snapshot every ten seconds.
 func withLocalStore(ns *framework.TestNamespace) func(*druidv1alpha1.Etcd) {
 	return func(etcd *druidv1alpha1.Etcd) {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{

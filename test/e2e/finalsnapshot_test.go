@@ -22,7 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// withRareSnapshots disables scheduled snapshots for the duration of a test: whatever the store contains was requested.
+// withRareSnapshots disables scheduled snapshots for the duration of a test. The store then contains only requested snapshots.
 func withRareSnapshots(etcd *druidv1alpha1.Etcd) {
 	etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{Duration: time.Hour}
 	etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *")
@@ -56,7 +56,7 @@ var _ = Describe("The final snapshot", func() {
 		Entry("with three members", int32(3), SpecTimeout(specTimeout)),
 	)
 
-	It("contains the last acknowledged write, and the operator deletes nothing before the store has the snapshot", SpecPriority(5), func(ctx SpecContext) {
+	It("contains the last acknowledged write, and the operator deletes nothing before the store contains the snapshot", SpecPriority(5), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "deletion-saved")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns), withRareSnapshots, withDeleteAll)
 		ns.Create(ctx, etcd)

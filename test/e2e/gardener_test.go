@@ -52,7 +52,7 @@ var _ = Describe("In the namespace of a shoot, the operator", func() {
 		Expect(filepath.Glob(filepath.Join(ns.StoreDir(), entry, "main", "*", "Full-*"))).NotTo(BeEmpty())
 	}, SpecTimeout(specTimeout))
 
-	It("keeps the certificates of a second Etcd when the first is deleted", func(ctx SpecContext) {
+	It("keeps the certificates of a second Etcd when the first Etcd is deleted", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "neighbours")
 		first, second := &druidv1alpha1.Etcd{}, &druidv1alpha1.Etcd{}
 		for name, etcd := range map[string]*druidv1alpha1.Etcd{"first": first, "second": second} {

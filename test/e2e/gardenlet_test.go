@@ -23,7 +23,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-var _ = Describe("gardenlet's etcd component", func() {
+var _ = Describe("The etcd component of gardenlet", func() {
 	DescribeTable("deploys, hibernates, wakes up and destroys an Etcd",
 		func(ctx SpecContext, role string, class gardeneretcd.Class, isBackedUp bool) {
 			ns := seed.NewNamespace(ctx, "gardenlet")

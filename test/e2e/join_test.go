@@ -15,7 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// withoutTLS disables TLS, since the two clusters have no common CA.
+// withoutTLS disables TLS because the two clusters have no common CA.
 func withoutTLS(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.EnableTLS = new(false) }
 
 var _ = Describe("An Etcd that joins an existing cluster", func() {
@@ -31,7 +31,7 @@ var _ = Describe("An Etcd that joins an existing cluster", func() {
 			}
 		})
 
-		By("waiting for the existing cluster, before which no member may start")
+		By("starting no member before the existing cluster is healthy")
 		ns.Create(ctx, joining)
 		ns.Eventually(ctx, joining, func(g Gomega) {
 			g.Expect(framework.Condition(joining, "Progressing")).To(And(

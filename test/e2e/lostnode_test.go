@@ -16,8 +16,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// followNodeLossRunbook follows the runbook for a node that does not return, and the runbook for its return. All pods leave the node,
-// also those of other tests.
+// followNodeLossRunbook follows the runbook for a lost node and the runbook for its recovery. Kubernetes evicts all pods from the node,
+// including those of other tests.
 func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	writeLog := ns.NewWriteLog(etcd)
@@ -36,7 +36,7 @@ func followNodeLossRunbook(ctx context.Context, ns *framework.TestNamespace, etc
 	Expect(isOutOfService(ctx, pod.Spec.NodeName)).To(BeFalse())
 }
 
-// podOffFirstNode returns the pod of a member on a node other than the first one, which the whole seed needs.
+// podOffFirstNode returns the pod of a member on a node other than n1, which the seed needs.
 func podOffFirstNode(ctx context.Context, ns *framework.TestNamespace) *corev1.Pod {
 	GinkgoHelper()
 
@@ -70,7 +70,7 @@ func isOutOfService(ctx context.Context, name string) bool {
 	return false
 }
 
-// removeOutOfServiceTaint removes the out-of-service taint of the node, also if the test failed.
+// removeOutOfServiceTaint removes the out-of-service taint of the node.
 func removeOutOfServiceTaint(ctx SpecContext, name string) {
 	node := &corev1.Node{}
 	Expect(seed.Client.Get(ctx, client.ObjectKey{Name: name}, node)).To(Succeed())

@@ -15,7 +15,7 @@ import (
 )
 
 var _ = Describe("The loss of two of three volumes", func() {
-	It("is reported with the remaining data, and the operator attempts no repair", SpecPriority(7), func(ctx SpecContext) {
+	It("is reported with the remaining data, and the operator does not attempt a repair", SpecPriority(7), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "lost-quorum")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -27,7 +27,7 @@ var _ = Describe("The loss of two of three volumes", func() {
 		pods, claims := podsByName(ctx, ns), claimUIDs(ctx, ns)
 		lostMembers := []string{"main-1", "main-2"}
 		for _, pod := range lostMembers {
-			ns.DeleteVolume(ctx, "main-"+pod) // the operator does not read the volume while the member is healthy
+			ns.DeleteVolume(ctx, "main-"+pod) // the operator does not check the volume while the member is healthy
 		}
 		for _, pod := range lostMembers {
 			ns.Kill(ctx, new(pods[pod]))

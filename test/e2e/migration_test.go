@@ -22,9 +22,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// This test replaces the operator by another installation, so that no other test may run at the same time.
+// This test replaces the operator with another installation. Therefore no other test may run at the same time.
 var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
-	It("takes the Etcds over from etcd-druid and hands them back", func(ctx SpecContext) {
+	It("takes over the Etcds from etcd-druid and hands them back", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "migration")
@@ -45,7 +45,7 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		gardenlet.InstallEtcdDruid(ctx, "seed.local/busybox:1")
 		DeferCleanup(installation.Remove)
 
-		By("being standby while etcd-druid runs")
+		By("staying standby while etcd-druid runs")
 		installation.Apply(ctx, map[string]any{})
 		Eventually(installation.Ownership).WithContext(ctx).WithTimeout(framework.ReadyTimeout).WithPolling(framework.PollInterval).
 			Should(And(HaveLen(2), HaveEach(HavePrefix("standby: Deployment garden/etcd-druid"))))
@@ -70,7 +70,7 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 		writeLog.TLS, err = ns.Connection(ctx, etcd)
 		Expect(err).NotTo(HaveOccurred())
 
-		By("reconciling every Etcd on the seed, since the operator hands back all of them or none")
+		By("reconciling every Etcd on the seed, because the operator hands back all Etcds or none")
 		Expect(ns.Client.List(ctx, otherEtcds)).To(Succeed())
 		for i := range otherEtcds.Items {
 			ns.Patch(ctx, &otherEtcds.Items[i], func(etcd *druidv1alpha1.Etcd) {
@@ -106,8 +106,8 @@ var _ = Describe("The operator on a seed of gardenlet", Serial, func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// removeLeftovers deletes the Etcds of failed tests. The operator hands back the whole seed or nothing, so they would
-// block it. Their reports are already written.
+// removeLeftovers deletes the Etcds of failed tests. They would block the hand-back, because the operator hands back all Etcds or
+// none. Their reports are already written.
 func removeLeftovers(ctx context.Context, ns *framework.TestNamespace) {
 	GinkgoHelper()
 	leftovers := func() []druidv1alpha1.Etcd {

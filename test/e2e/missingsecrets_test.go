@@ -21,14 +21,14 @@ import (
 )
 
 var _ = Describe("An Etcd whose Secrets are missing", func() {
-	It("waits, names the missing Secrets, and starts when they exist", func(ctx SpecContext) {
+	It("reports the missing Secrets, and starts when they exist", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "missing-secrets")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithClientTLS(), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.SecretRef = &corev1.SecretReference{Name: "store"}
 		})
 		ns.Create(ctx, etcd)
 
-		By("naming each missing Secret and the field that references it, in the condition and in an event")
+		By("reporting each missing Secret and the field that references it, in the condition and in an event")
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			condition := framework.Condition(etcd, "SecretsAvailable")
 			g.Expect(condition.Status).To(BeEquivalentTo("False"))

@@ -24,7 +24,7 @@ const (
 	detectionBound, repairBound = 10 * time.Second, 30 * time.Second
 )
 
-// These tests partition nodes and measure gaps, so that no other test may run at the same time. They share a cluster with a member on each
+// These tests partition nodes and measure gaps. Therefore no other test may run at the same time. They share a cluster with a member on each
 // node. The volumes of the members are local to their nodes.
 var _ = Describe("A cluster of three members on different nodes", Serial, Ordered, func() {
 	var (
@@ -51,7 +51,7 @@ var _ = Describe("A cluster of three members on different nodes", Serial, Ordere
 		}
 	})
 
-	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the others", func(ctx SpecContext) {
+	It("recovers from the loss of a process, a pod, the data or the volume of one member without an effect on the other members", func(ctx SpecContext) {
 		workload := ns.StartWorkload(ctx, etcd, "the leader crashes")
 
 		By("crashing the process of the leader")
@@ -153,7 +153,7 @@ var _ = Describe("A cluster of three members on different nodes", Serial, Ordere
 		workload := ns.StartWorkload(ctx, etcd, "one of three nodes is lost")
 		seed.Partition(ctx, "n3")
 		eventuallyNamed(ctx, ns, etcd, victim)
-		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "the node may return")
+		Expect(claim.UID).To(Equal(ns.ClaimNamed(ctx, claim.Name).UID), "the node may recover")
 		seed.MarkOutOfService(ctx, "n3")
 		began := time.Now()
 		ns.Eventually(ctx, etcd, func(g Gomega) { g.Expect(eventsWithReason(ctx, ns, "FinalSnapshotTaken")).NotTo(BeEmpty()) })

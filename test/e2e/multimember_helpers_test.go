@@ -57,7 +57,7 @@ func claimUIDs(ctx context.Context, ns *framework.TestNamespace) map[string]type
 	return uids
 }
 
-// eventuallyNamed waits until the condition AllMembersReady names the member, and returns how long that took.
+// eventuallyNamed waits until the condition AllMembersReady reports the member. It returns the duration.
 func eventuallyNamed(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, member string) time.Duration {
 	GinkgoHelper()
 	began := time.Now()

@@ -24,7 +24,7 @@ const brokenImage = "seed.local/etcd-wrapper:none"
 var matchImagePullError = Or(ContainSubstring("ImagePullBackOff"), ContainSubstring("ErrImagePull"))
 
 var _ = Describe("Three members", func() {
-	It("are replaced together when no member is healthy, also before the cluster has formed", SpecPriority(6), func(ctx SpecContext) {
+	It("are replaced together if no member is healthy, even before the cluster is bootstrapped", SpecPriority(6), func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rollout-broken")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		etcd.Spec.Etcd.Image = new(brokenImage)
@@ -34,7 +34,7 @@ var _ = Describe("Three members", func() {
 		})
 		Expect(podsByName(ctx, ns)).To(HaveLen(1))
 
-		By("correcting the image of a cluster that has never formed")
+		By("correcting the image of a cluster that was never bootstrapped")
 		correct := func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = nil }
 		ns.Patch(ctx, etcd, correct)
 		ns.EventuallyReady(ctx, etcd)
@@ -46,7 +46,7 @@ var _ = Describe("Three members", func() {
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(matchImagePullError)
 		})
-		// In one request, since the operator deletes the remaining pods when no member is healthy.
+		// The test deletes all pods in one request, because the operator deletes the remaining pods when no member is healthy.
 		Expect(ns.Client.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": etcd.Name}, client.GracePeriodSeconds(1))).To(Succeed())
 		ns.Eventually(ctx, etcd, func(g Gomega) {
 			g.Expect(framework.Condition(etcd, "Progressing").Message).To(And(matchImagePullError, ContainSubstring("0 of 3 healthy")))
@@ -67,8 +67,8 @@ var _ = Describe("Three members", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// rollOutChanges changes the resources, labels and configuration of three members, and then their image to one that
-// does not exist.
+// rollOutChanges changes the resources, labels and configuration of three members. Afterwards it sets an image that does not
+// exist, and corrects it.
 func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	workload := ns.StartWorkload(ctx, etcd, "resources, labels and configuration change")
@@ -89,7 +89,7 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	moves := eventsWithReason(ctx, ns, "MovedLeader")
 	Expect(moves[moved]).To(ContainSubstring("pod "+replaced[2]+" transferred its leadership"), "the leader is replaced last")
 
-	By("stopping at the first pod with an image that does not exist, and reporting it")
+	By("setting an image that does not exist, which stops the rolling update at the first pod")
 	workload.StartPhase("the image does not exist, and is corrected")
 	before = podsByName(ctx, ns)
 	image := etcd.Spec.Etcd.Image
@@ -102,7 +102,7 @@ func rollOutChanges(ctx context.Context, ns *framework.TestNamespace, etcd *drui
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1))
 	Expect(eventsWithReason(ctx, ns, "MovedLeader")).To(Equal(moves), "the replaced member was not the leader")
 
-	By("continuing when the image is corrected")
+	By("correcting the image, which completes the rolling update")
 	ns.Patch(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Image = image })
 	ns.EventuallyReady(ctx, etcd)
 	Expect(replacedInOrder(ctx, ns, before)).To(HaveLen(1), "the other pods already run the corrected spec")

@@ -49,7 +49,7 @@ var _ = Describe("A scale-up from one member", func() {
 			})
 			members, err := writeLog.Members(ctx)
 			Expect(err).NotTo(HaveOccurred())
-			Expect(members.Header.ClusterId).To(Equal(cluster), "etcd did not restore a second cluster")
+			Expect(members.Header.ClusterId).To(Equal(cluster), "the sidecar did not restore a second cluster")
 			writeLog.ExpectComplete(ctx)
 		}
 		first := ns.Pod(ctx, etcd).UID
@@ -88,7 +88,7 @@ var _ = Describe("A scale-up from one member", func() {
 		ns.EventuallyReady(ctx, etcd)
 		Expect(ns.Pod(ctx, etcd).UID).To(Equal(first), "the first member restarts only once")
 		writeLog.ExpectComplete(ctx)
-	}, SpecTimeout(specTimeout+specTimeout/2)) // the container restarts four times, each time after a longer back-off of the kubelet
+	}, SpecTimeout(specTimeout+specTimeout/2)) // the container restarts four times, with an increasing back-off of the kubelet
 })
 
 // onLabeledNodes allows pods only on nodes with the label of the namespace, and only one pod on each node.

@@ -21,7 +21,7 @@ import (
 )
 
 var _ = Describe("A scale-up of one member with a store", func() {
-	It("to three members enables peer TLS first, and succeeds after the operator was killed", Serial, func(ctx SpecContext) {
+	It("to three members first enables peer TLS, and completes after a crash of the operator", Serial, func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		ns := seed.NewNamespace(ctx, "scaleup-tls")
@@ -107,7 +107,7 @@ func voters(etcd *druidv1alpha1.Etcd) int {
 // leader returns the name of the leader in the status, which must exist.
 func leader(etcd *druidv1alpha1.Etcd) string {
 	GinkgoHelper()
-	Expect(findLeader(etcd)).NotTo(BeEmpty(), "the status names no leader")
+	Expect(findLeader(etcd)).NotTo(BeEmpty(), "the status contains no leader")
 
 	return findLeader(etcd)
 }

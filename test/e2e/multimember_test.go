@@ -12,8 +12,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// These tests measure gaps or drain a node, so that no other test may run at the same time. They share a cluster, since its creation takes
-// as long as most of them.
+// These tests measure gaps or drain a node. Therefore no other test may run at the same time. They share a cluster, because its creation
+// takes as long as most of them.
 var _ = Describe("A cluster of three members", Serial, Ordered, func() {
 	var (
 		ns   *framework.TestNamespace

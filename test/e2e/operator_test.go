@@ -22,13 +22,13 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// These tests check the operator as a whole, so that no other test may run at the same time. They share their Etcds. They run before the
-// other serial tests, since some of those install another operator, and Etcds need minutes to become idle after that.
+// These tests check the whole operator. Therefore no other test may run at the same time. They share their Etcds. They run before the
+// other serial tests, some of which install another operator. After that, Etcds need minutes to become idle.
 var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 	var (
 		ns       *framework.TestNamespace
 		operator *framework.Operator
-		// running become ready. idle Etcds need no action of the operator.
+		// running are the Etcds that become ready. idle are Etcds that need no action of the operator.
 		running, idle []*druidv1alpha1.Etcd
 		// written is the revision of the last write to the Etcd that has a store.
 		written int64
@@ -44,13 +44,13 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		running = []*druidv1alpha1.Etcd{
 			fixture.Etcd(fixture.WithName("main")),
 			fixture.Etcd(fixture.WithName("events"), withLocalStore(ns), func(etcd *druidv1alpha1.Etcd) {
-				etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *") // no full snapshot is due while the tests expect no writes
+				etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 1 1 *") // no full snapshot is due during the tests
 			}),
 		}
 		idle = []*druidv1alpha1.Etcd{
 			fixture.Etcd(fixture.WithName("hibernated"), fixture.WithReplicas(0)),
 			fixture.Etcd(fixture.WithName("waiting"), fixture.WithClientTLS()),
-			fixture.Etcd(fixture.WithName("refused"), func(etcd *druidv1alpha1.Etcd) {
+			fixture.Etcd(fixture.WithName("rejected"), func(etcd *druidv1alpha1.Etcd) {
 				etcd.Spec.SchedulingConstraints.Tolerations = []corev1.Toleration{{Key: "key", Operator: "Perhaps"}}
 			}),
 		}
@@ -62,7 +62,7 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}
 	})
 
-	It("completes creations and a deletion after it was killed", func(ctx SpecContext) {
+	It("completes creations and a deletion after a crash", func(ctx SpecContext) {
 		deleted := fixture.Etcd(fixture.WithName("deleted"))
 		ns.Create(ctx, deleted)
 		eventuallyManagedResource(ctx, ns)
@@ -114,14 +114,14 @@ var _ = Describe("The operator", Serial, Ordered, SpecPriority(10), func() {
 		}
 	}, SpecTimeout(specTimeout))
 
-	It("restarts no pod when it starts with other default images, and uses them for new Etcds", func(ctx SpecContext) {
+	It("does not restart pods when it starts with other default images, and uses these images for new Etcds", func(ctx SpecContext) {
 		pods, resources := []corev1.Pod{}, []resourcesv1alpha1.ManagedResource{}
 		for _, etcd := range running {
 			pods = append(pods, *ns.Pod(ctx, etcd))
 			resources = append(resources, *managedResource(ctx, ns, etcd))
 		}
 
-		newer := "seed.local/etcd-wrapper:newer" // no node has this image, so that a restarted pod would not become ready
+		newer := "seed.local/etcd-wrapper:newer" // no node has this image, so a restarted pod would not become ready
 
 		DeferCleanup(operator.Restart)
 		DeferCleanup(operator.OverrideImage(ctx, "etcd-wrapper", newer))
@@ -173,8 +173,8 @@ func eventuallyManagedResource(ctx context.Context, ns *framework.TestNamespace)
 	}).WithContext(ctx).WithTimeout(framework.ReconcileTimeout).WithPolling(100*time.Millisecond).Should(Succeed(), ns.State)
 }
 
-// isByOtherTest returns whether the write belongs to another namespace with Etcds. A snapshot that is due may cause
-// such a write. It also returns true for a namespace that is terminating or deleted, as after other tests.
+// isByOtherTest returns true for a write to another namespace that has Etcds. For example, a snapshot that is due causes such a
+// write. It also returns true for a namespace of another test that is terminating or deleted.
 func isByOtherTest(ctx context.Context, ns *framework.TestNamespace, write framework.Write) bool {
 	GinkgoHelper()
 	if write.Namespace == "" || write.Namespace == ns.Name {
@@ -190,8 +190,8 @@ func isByOtherTest(ctx context.Context, ns *framework.TestNamespace, write frame
 	return len(etcds.Items) > 0
 }
 
-// isOwnObject returns whether the write is to a Lease of the operator, or to its ValidatingWebhookConfiguration, which
-// it checks every five minutes.
+// isOwnObject returns true for a write to a Lease of the operator or to its ValidatingWebhookConfiguration. The operator checks
+// the latter every five minutes.
 func isOwnObject(write framework.Write) bool {
 	return write.Matches("leases", framework.Leases...) || write.Matches("validatingwebhookconfigurations", "gardener-extension-etcd-druid")
 }

@@ -69,13 +69,13 @@ var _ = Describe("An outage of the store", func() {
 			})
 		}
 
-		By("changing the single member, which could not restart without the store, and writing for the second half")
+		By("changing the single member, which cannot restart without the store, and writing for the second half")
 		ns.Patch(ctx, one, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Etcd.Quota = new(resource.MustParse("3Gi")) })
 		Consistently(writeAndCheck).WithContext(ctx).WithTimeout(outageDuration/2).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 		Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(one), one)).To(Succeed())
 		Expect(framework.Condition(one, "Progressing").Message).To(ContainSubstring("the store may be unreachable"))
 
-		By("starting the store, which then gets all revisions")
+		By("starting the store, and waiting until it contains all revisions")
 		objectStore.Start(ctx)
 		for etcd, writeLog := range writeLogs {
 			eventuallyContains(ctx, ns, objectStore, etcd, writeLog.Revision)
@@ -97,8 +97,8 @@ var _ = Describe("An outage of the store", func() {
 	}, SpecTimeout(20*time.Minute))
 })
 
-// podState contains what changes when a pod is replaced, when one of its containers restarts, and when the pod is not
-// ready for a moment.
+// podState contains values that change if a pod is replaced, if one of its containers restarts, or if the pod is temporarily
+// unready.
 type podState struct {
 	UID        string
 	Restarts   int32

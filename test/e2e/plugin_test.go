@@ -25,7 +25,7 @@ import (
 )
 
 var _ = Describe("The plugin kubectl etcd", func() {
-	It("shows the status of a cluster, the planned steps, and what the user may not read", func(ctx SpecContext) {
+	It("shows the status of a cluster, the planned steps, and objects that the user cannot read", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "plugin")
 		etcd := fixture.Etcd(fixture.WithName("main"), withLocalStore(ns))
 		ns.Create(ctx, etcd)
@@ -33,7 +33,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		run := func(input io.Reader, args ...string) (int, string) {
 			out := &bytes.Buffer{}
 			code := app.Run(ctx, genericiooptions.IOStreams{In: input, Out: out, ErrOut: out}, append(args, "-n", ns.Name))
-			_, _ = GinkgoWriter.Write(out.Bytes()) // for the report about a failed test
+			_, _ = GinkgoWriter.Write(out.Bytes()) // part of the report if the test fails
 
 			return code, out.String()
 		}
@@ -48,7 +48,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		Expect(status.Members).To(HaveLen(1))
 		Expect(status.Members[0].Version).NotTo(BeEmpty())
 
-		By("showing the status to a viewer, who may not read everything")
+		By("showing the status to a viewer, who cannot read all objects")
 		viewer := viewerIn(ctx, ns)
 		code, text = run(nil, "status", "main", "--as", viewer)
 		Expect(code).To(Equal(0), text)
@@ -58,7 +58,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 		Expect(text).To(ContainSubstring("you lack the rights"))
 
 		By("planning a scale-up without executing it")
-		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // without a full snapshot, the plan waits for one, since the restart depends on the store
+		eventuallySnapshot(ctx, ns, etcd, "main-full-snap", 0) // otherwise the plan waits for a full snapshot before the restart
 		larger := etcd.DeepCopy()
 		larger.Spec.Replicas = 3
 		larger.APIVersion, larger.Kind = "druid.gardener.cloud/v1alpha1", "Etcd"
@@ -106,7 +106,7 @@ var _ = Describe("The plugin kubectl etcd", func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// viewerIn returns the name of a user who may read all objects in the namespace except Secrets.
+// viewerIn creates a ServiceAccount that can read all objects of an Etcd in the namespace except Secrets. It returns the user name.
 func viewerIn(ctx SpecContext, ns *framework.TestNamespace) string {
 	GinkgoHelper()
 	account := &corev1.ServiceAccount{}

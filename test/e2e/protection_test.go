@@ -26,7 +26,7 @@ import (
 const unprotectedAnnotation = "druid.gardener.cloud/disable-etcd-component-protection"
 
 var _ = Describe("The objects of an Etcd", func() {
-	It("are protected from users, while the operator changes and deletes them", func(ctx SpecContext) {
+	It("are protected against changes by users, but not by the operator", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "protection")
 		etcd := fixture.Etcd(fixture.WithName("main"), func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.PVCRetentionPolicy = new(druidv1alpha1.PVCRetentionPolicy("DeleteAll"))
@@ -70,7 +70,7 @@ var _ = Describe("The objects of an Etcd", func() {
 		expectRemaining(ctx, ns)
 	}, SpecTimeout(specTimeout))
 
-	It("allow an administrator to drain one node at a time, and count no pod of a Job as a member", func(ctx SpecContext) {
+	It("allow an administrator to drain one node at a time, and do not count the pod of a Job as a member", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "drain")
 		etcd := fixture.Etcd(fixture.WithName("main"), fixture.WithReplicas(3))
 		ns.Create(ctx, etcd)
@@ -138,7 +138,7 @@ func memberPod(ctx context.Context, ns *framework.TestNamespace, ordinal int) *c
 	return pod
 }
 
-// evict creates an eviction, as kubectl drain does.
+// evict creates an Eviction, like kubectl drain.
 func evict(ctx context.Context, ns *framework.TestNamespace, pod *corev1.Pod) error {
 	return ns.Admin.SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}}})
 }

@@ -74,10 +74,10 @@ var _ = Describe("A cluster that has lost every volume", func() {
 		writeLog.ExpectContained(ctx, stored)
 		Expect(ns.VolumeDirs(ctx, etcd)).To(HaveLen(3))
 		reportRestore(ctx, ns, etcd, time.Since(start))
-	}, SpecTimeout(specTimeout+specTimeout/2)) // creation and restore of the cluster, each with a restart of the first member
+	}, SpecTimeout(specTimeout+specTimeout/2)) // the creation and the restore of the cluster each restart the first member
 })
 
-// takeFullSnapshot makes the sidecar take a full snapshot.
+// takeFullSnapshot requests a full snapshot from the sidecar.
 func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 
@@ -86,7 +86,7 @@ func takeFullSnapshot(ctx context.Context, ns *framework.TestNamespace, etcd *dr
 	Eventually(requestSidecar).WithContext(ctx).WithArguments(ns, etcd, config, "/snapshot/full").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).Should(Equal(200), ns.State)
 }
 
-// destroyData deletes the contents of all volumes and deletes all pods. It returns the directories of the volumes.
+// destroyData deletes the contents of all volumes, and all pods. It returns the directories of the volumes.
 func destroyData(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) []string {
 	GinkgoHelper()
 
@@ -102,8 +102,8 @@ func destroyData(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1
 	return dirs
 }
 
-// interruptRestore deletes the first pod while it restores to a new volume, which is none of the lost directories. It
-// returns whether it has deleted the pod during a restore.
+// interruptRestore deletes the pod of the first member while its sidecar restores to a new volume. It returns whether it has
+// deleted the pod during a restore.
 func interruptRestore(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, lost []string) bool {
 	pattern := filepath.Join(filepath.Dir(lost[0]), fmt.Sprintf("%s_%s-%s-0_*", ns.Name, etcd.Name, etcd.Name), "new.etcd.part", "member")
 

@@ -19,8 +19,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/e2e/framework"
 )
 
-// Every write must succeed within a second, so that no other test may run at the same time.
-var _ = Describe("The rotation of the CAs", Serial, func() {
+// Every write must succeed within a second. Therefore no other test may run at the same time.
+var _ = Describe("The CA rotation", Serial, func() {
 	It("interrupts no writes to three members, and writes to a single member only while it restarts", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "rotation")
 		ns.ApplyCluster(ctx, "", nil)
@@ -42,7 +42,7 @@ var _ = Describe("The rotation of the CAs", Serial, func() {
 		By("preparing the rotation")
 		each(func(r *rotation) {
 			r.before = r.connection(ctx)
-			r.clients = startClients(ctx, ns, r.etcd, r.before, "rotation of the CAs: preparing")
+			r.clients = startClients(ctx, ns, r.etcd, r.before, "CA rotation: preparing")
 		})
 		ns.ApplyCluster(ctx, "Preparing", &initiatedAt)
 		each(func(r *rotation) {
@@ -56,7 +56,7 @@ var _ = Describe("The rotation of the CAs", Serial, func() {
 		oldCA := map[string]*tls.Config{}
 		each(func(r *rotation) {
 			oldCA[r.name], r.before = r.before, r.connection(ctx)
-			r.clients.reconnect(r.before, "rotation of the CAs: completing")
+			r.clients.reconnect(r.before, "CA rotation: completing")
 		})
 		ns.ApplyCluster(ctx, "Completing", &initiatedAt)
 		each(func(r *rotation) { r.eventually(ctx, otherCA) })
@@ -160,7 +160,7 @@ type singleMemberClient struct {
 	written atomic.Int64
 }
 
-// stop stops the client and expects that it has written.
+// stop stops the client and expects that it has written keys.
 func (u *singleMemberClient) stop() {
 	GinkgoHelper()
 	u.cancel()
@@ -168,8 +168,8 @@ func (u *singleMemberClient) stop() {
 	Expect(u.written.Load()).To(BeNumerically(">", 10))
 }
 
-// startSingleMemberClient writes keys with these credentials, one after another. The test fails if a write fails with
-// retries for a second, unless the member restarts.
+// startSingleMemberClient starts a client that writes keys with these credentials, one after another. The test fails if a write
+// does not succeed within a second, unless the member restarts.
 func startSingleMemberClient(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, credentials *tls.Config) *singleMemberClient {
 	ctx, cancel := context.WithCancel(ctx)
 	u := &singleMemberClient{cancel: cancel, done: make(chan struct{})}
@@ -187,7 +187,7 @@ func startSingleMemberClient(ctx context.Context, ns *framework.TestNamespace, e
 	return u
 }
 
-// writeToSingleMember writes to the only member. It returns no error while the member restarts.
+// writeToSingleMember writes a key to the member. It returns no error while the member restarts.
 func writeToSingleMember(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd, writeLog *framework.WriteLog, credentials *tls.Config, u *singleMemberClient) error {
 	before, found := ns.FindPod(ctx, etcd)
 	if !found || !framework.IsPodReady(before) {

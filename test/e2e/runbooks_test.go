@@ -16,7 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// restore_cluster_test.go follows the runbook for lost volumes, tasks_test.go the page about tasks.
+// restore_cluster_test.go follows the runbook for lost volumes. tasks_test.go follows the page about tasks.
 var _ = Describe("The commands of the runbooks", func() {
 	It("move a cluster and its snapshots to another store", func(ctx SpecContext) {
 		ns := seed.NewNamespace(ctx, "moving")

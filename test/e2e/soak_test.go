@@ -13,7 +13,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// soakRounds is how often the test deletes the pod, which takes about a quarter of an hour.
+// soakRounds is the number of times that the test deletes the pod. The test takes about 15 minutes.
 const soakRounds = 30
 
 var _ = Describe("The repeated loss of a pod", Label("long"), func() {

@@ -27,7 +27,7 @@ func withSmallJobs(etcd *druidv1alpha1.Etcd) {
 	}}
 }
 
-// This test kills the operator, so that no other test may run at the same time.
+// This test kills the operator. Therefore no other test may run at the same time.
 var _ = Describe("EtcdOpsTasks", Serial, func() {
 	It("are executed one after another across a restart of the operator, and report their results", func(ctx SpecContext) {
 		operator, err := seed.Operator(ctx)
@@ -90,11 +90,11 @@ var _ = Describe("EtcdOpsTasks", Serial, func() {
 		writeLog.Write(ctx, 5)
 		ns.Follow(ctx, page, "Request a task with an annotation", placeholders)
 		ns.Eventually(ctx, etcd, func(g Gomega) {
-			made := &druidv1alpha1.EtcdOpsTaskList{}
-			g.Expect(ns.Client.List(ctx, made, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
-			g.Expect(made.Items).To(HaveLen(1))
-			g.Expect(made.Items[0].Status.State).To(HaveValue(BeEquivalentTo("Succeeded")))
-			g.Expect(made.Items[0].Status.Snapshot.Revision).To(BeNumerically(">", tasks[0].Status.Snapshot.Revision))
+			created := &druidv1alpha1.EtcdOpsTaskList{}
+			g.Expect(ns.Client.List(ctx, created, client.InNamespace(ns.Name), client.MatchingLabels{"app.kubernetes.io/part-of": "main"})).To(Succeed())
+			g.Expect(created.Items).To(HaveLen(1))
+			g.Expect(created.Items[0].Status.State).To(HaveValue(BeEquivalentTo("Succeeded")))
+			g.Expect(created.Items[0].Status.Snapshot.Revision).To(BeNumerically(">", tasks[0].Status.Snapshot.Revision))
 			g.Expect(etcd.Annotations).NotTo(HaveKey("druid.gardener.cloud/run-task"))
 		})
 
@@ -104,8 +104,8 @@ var _ = Describe("EtcdOpsTasks", Serial, func() {
 	}, SpecTimeout(specTimeout))
 })
 
-// defragment defragments all members, and expects that the leader is the last. It reads the leader before the task
-// starts, so that a leader election during the task fails the test.
+// defragment defragments all members and expects that the leader is the last. It reads the leader before the task
+// starts. A leader election during the task fails the test.
 func defragment(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	writeLog := ns.NewWriteLog(etcd)

@@ -20,8 +20,8 @@ import (
 )
 
 var _ = Describe("The pages for users", func() {
-	// The test has its own cluster. It runs alone, since it measures its duration and the machine is small.
-	It("lead to a first key within ten minutes on a bare cluster, and to every other result of the tutorial", Serial, func(ctx SpecContext) {
+	// The test has its own cluster. It is Serial because it measures its duration.
+	It("lead to a first key within ten minutes on a bare cluster, and to all other results of the tutorial", Serial, func(ctx SpecContext) {
 		const page = "usage/first-etcd.md"
 		bare := seed.StartBareCluster(ctx)
 		ns := &framework.TestNamespace{Framework: bare, Name: "first"}
@@ -68,14 +68,14 @@ var _ = Describe("The pages for users", func() {
 		Expect(follow("7. Hibernate and wake")).To(ContainSubstring("greeting\nhello\n"))
 		Expect(follow("8. Delete")).To(ContainSubstring("first-first-0"))
 
-		// Only now, since that page configures no directory for Local stores, so that the operator would reject the store of the Etcd.
+		// This page configures no directory for Local stores. The operator would reject the store of the Etcd, which is deleted now.
 		By("updating the operator with the commands of the installation page")
 		ns.Follow(ctx, "operations/installation.md", "In another cluster", nil)
 		operator.EventuallyLeading(ctx)
 
 		follow("9. Uninstall")
 		Expect(bare.CustomResourceDefinitions(ctx)).NotTo(BeEmpty(), "the CustomResourceDefinitions stay, with all Etcds")
-		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to them")
+		Expect(bare.ValidatingWebhooks(ctx)).To(BeEmpty(), "no operator could respond to their requests")
 		Expect(ns.IsGone(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "etcd-druid"}})).To(BeTrue())
 	}, SpecTimeout(15*time.Minute))
 

@@ -46,7 +46,7 @@ var _ = Describe("The volumes of three members", func() {
 			g.Expect(statefulSet.UID).NotTo(Equal(former.UID))
 			g.Expect(statefulSet.Spec.VolumeClaimTemplates[0].Spec.Resources.Requests.Storage().String()).To(Equal("2Gi"))
 		})
-		expectShortGaps(workload.Stop(ctx)) // no pod restarts, see the next check
+		expectShortGaps(workload.Stop(ctx)) // the next line expects that no pod restarts
 		expectUntouched(ctx, ns, before, "")
 
 		By("requesting a smaller capacity, which the operator rejects until it is reverted")
@@ -80,16 +80,16 @@ func reportsInvalidSpec(etcd *druidv1alpha1.Etcd, message string) func(Gomega) {
 	}
 }
 
-// expectNoRetries expects that the operator does not retry what it rejected: it writes neither the Etcd nor events.
+// expectNoRetries expects that the operator does not retry the rejected spec. It then writes neither the Etcd nor events.
 func expectNoRetries(ctx context.Context, ns *framework.TestNamespace, etcd *druidv1alpha1.Etcd) {
 	GinkgoHelper()
 	Eventually(eventsWithReason).WithContext(ctx).WithArguments(ns, "InvalidSpec").WithTimeout(framework.ReconcileTimeout).WithPolling(framework.PollInterval).ShouldNot(BeEmpty(), ns.State)
-	refusals := len(eventsWithReason(ctx, ns, "InvalidSpec"))
+	rejections := len(eventsWithReason(ctx, ns, "InvalidSpec"))
 	Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 	version := etcd.ResourceVersion
 	Consistently(func(g Gomega) {
 		g.Expect(ns.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
 		g.Expect(etcd.ResourceVersion).To(Equal(version))
-		g.Expect(eventsWithReason(ctx, ns, "InvalidSpec")).To(HaveLen(refusals))
+		g.Expect(eventsWithReason(ctx, ns, "InvalidSpec")).To(HaveLen(rejections))
 	}).WithContext(ctx).WithTimeout(8*time.Second).WithPolling(framework.PollInterval).Should(Succeed(), ns.State)
 }
