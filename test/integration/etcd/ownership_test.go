@@ -90,7 +90,7 @@ var _ = Describe("An object of another owner with a name that an Etcd needs", fu
 		expectDeleted(ctx, s)
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(account), account)).To(Succeed())
-			g.Expect(account.OwnerReferences).To(BeEmpty(), "the ServiceAccount of the Etcd is deleted")
+			g.Expect(account.OwnerReferences).To(BeEmpty(), "the recreated ServiceAccount does not belong to the Etcd")
 		}).Should(Succeed())
 	}, SpecTimeout(2*time.Minute))
 
