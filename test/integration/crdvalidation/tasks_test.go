@@ -66,7 +66,7 @@ var _ = Describe("EtcdOpsTask", func() {
 		Entry("its operation", "spec.config is immutable", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.Config.OnDemandSnapshot.IsFinal = new(true) }),
 		Entry("its time to live", "spec.ttlSecondsAfterFinished is immutable", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.TTLSecondsAfterFinished = new(int32(1)) }),
 		Entry("its Etcd", "spec.etcdName is immutable", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = new("other") }),
-		Entry("to no Etcd", "must be neither added nor removed", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = nil }),
+		Entry("into a task without an Etcd", "must be neither added nor removed", func(t *druidv1alpha1.EtcdOpsTask) { t.Spec.EtcdName = nil }),
 	)
 })
 

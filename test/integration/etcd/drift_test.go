@@ -130,7 +130,7 @@ var _ = Describe("Drift", func() {
 		s.expectEvent(ctx, "Normal RepairingDrift: Requesting ManagedResource druid-main to be applied again: Service main-client differs from its rendering in spec.selector.x")
 	})
 
-	It("should repair an object that another writer keeps changing once in five minutes, and report it", func(ctx SpecContext) {
+	It("should repair an object at most once in five minutes if another writer keeps changing it, and report it", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		service := &corev1.Service{}
 		otherWriter := func(g Gomega) {
@@ -175,7 +175,7 @@ var _ = Describe("Drift", func() {
 		}, repairTime).Should(Succeed())
 	})
 
-	It("should recreate a Lease once in five minutes", func(ctx SpecContext) {
+	It("should recreate a Lease at most once in five minutes", func(ctx SpecContext) {
 		s := createWithStore(ctx)
 		lease := &coordinationv1.Lease{}
 		s.get(ctx, Default, lease, "main-0")
