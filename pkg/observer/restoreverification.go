@@ -27,7 +27,7 @@ func (r *reader) readRestoreVerification(ctx context.Context) {
 
 		return
 	}
-	if !helper.IsOwned(job, r.etcd) && !helper.IsOwnedByPrevious(job, r.etcd) {
+	if !helper.IsManagedFor(job, r.etcd) {
 		return // the operator neither reads nor deletes a Job of something else
 	}
 	pods := &corev1.PodList{}

@@ -68,7 +68,7 @@ func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error
 
 // isConnectionOf is true for a Secret that was written for the Etcd, or for an earlier one of its name.
 func isConnectionOf(secret metav1.Object, etcd *druidv1alpha1.Etcd) bool {
-	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && isManaged(secret, etcd)
+	return secret.GetLabels()[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameConnection && helper.IsManagedFor(secret, etcd)
 }
 
 // deleteConnection deletes the Secret with which applications connect, and nothing else of that name.

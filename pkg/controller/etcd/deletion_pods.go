@@ -91,7 +91,7 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 // foreignStatefulSet returns the StatefulSet that has the name of the Etcd's and belongs to others. Nil: there is none.
 func (r *Reconciler) foreignStatefulSet(ctx context.Context, etcd *druidv1alpha1.Etcd) (*metav1.PartialObjectMetadata, error) {
 	set, err := r.liveStatefulSet(ctx, etcd)
-	if err != nil || set == nil || isManaged(set, etcd) {
+	if err != nil || set == nil || helper.IsManagedFor(set, etcd) {
 		return nil, err
 	}
 	return set, nil

@@ -138,7 +138,7 @@ func (r *Reconciler) deleteSnapshotLeases(ctx context.Context, etcd *druidv1alph
 			}
 			return err
 		}
-		if !isManaged(lease, etcd) {
+		if !helper.IsManagedFor(lease, etcd) {
 			continue
 		}
 		if err := r.Client.Delete(ctx, lease, client.Preconditions{UID: &lease.UID}); client.IgnoreNotFound(err) != nil {

@@ -12,7 +12,6 @@ import (
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -22,11 +21,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
-
-// isManaged is true for an object that the operator may change and delete for the Etcd. The Etcd or a previous one of its name owns it.
-func isManaged(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
-	return helper.IsOwned(object, etcd) || helper.IsOwnedByPrevious(object, etcd)
-}
 
 // lists is true for an object that gardener-resource-manager has applied from a ManagedResource of this operator.
 func lists(mr *resourcesv1alpha1.ManagedResource, kind schema.GroupVersionKind, name string) bool {
@@ -55,7 +49,7 @@ func (r *Reconciler) checkOwnership(ctx context.Context, etcd *druidv1alpha1.Etc
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return plan.Failed(druidv1alpha1.ErrorCodeObserve, fmt.Errorf("reading %s %s: %w", kind.Kind, obj.GetName(), err))
-		case !isManaged(live, etcd):
+		case !helper.IsManagedFor(live, etcd):
 			foreign = append(foreign, kind.Kind+" "+obj.GetName())
 		}
 	}

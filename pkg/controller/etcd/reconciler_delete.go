@@ -201,7 +201,7 @@ func (r *Reconciler) deleteLeftovers(ctx context.Context, etcd *druidv1alpha1.Et
 			}
 			return plan.Failed(l.code, fmt.Errorf("reading %s %s: %w", l.kind.Kind, l.name, err))
 		}
-		if !isManaged(obj, etcd) {
+		if !helper.IsManagedFor(obj, etcd) {
 			continue
 		}
 		names = append(names, l.kind.Kind+" "+l.name)
@@ -219,7 +219,7 @@ func (r *Reconciler) deleteLeases(ctx context.Context, etcd *druidv1alpha1.Etcd)
 	}
 	var names []string
 	for i := range leases.Items {
-		if !isManaged(&leases.Items[i], etcd) {
+		if !helper.IsManagedFor(&leases.Items[i], etcd) {
 			continue
 		}
 		names = append(names, leases.Items[i].Name)

@@ -32,6 +32,12 @@ func IsOwnedByPrevious(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
 	return owner != nil && owner.UID != etcd.UID && owner.Name == etcd.Name && owner.Kind == "Etcd" && hasGroup(owner.APIVersion)
 }
 
+// IsManagedFor is true for an object that the operator may change and delete for the Etcd. The Etcd or a previous one of its name
+// owns it.
+func IsManagedFor(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
+	return IsOwned(object, etcd) || IsOwnedByPrevious(object, etcd)
+}
+
 // HasLabelsOf is true for an object with the labels that the operator and etcd-druid give to the objects of the Etcd. Every user can set
 // labels: they decide only about objects that have no owner, such as PersistentVolumeClaims.
 func HasLabelsOf(object metav1.Object, etcd *druidv1alpha1.Etcd) bool {
