@@ -148,7 +148,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{
 				conditionBecause("Progressing", "True", "Waiting", "_x10 1x60 _x300"), conditionBecause("Progressing", "True", "Reconciling", "_x71 1x200"),
 			}, at: 131 * time.Minute,
-			firing: "EtcdReconcileStuck", summary: "A change of Etcd shoot--a/main does not come to its end.",
+			firing: "EtcdReconcileStuck", summary: "A change of Etcd shoot--a/main does not complete.",
 		}),
 		Entry("when the operator reconciles in a loop", scenario{
 			series: []string{
@@ -158,7 +158,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when an Etcd is not deleted", scenario{
 			series: []string{`etcd_druid_operation{` + etcd + `,type="Delete",state="Processing"} ` + since(10, "1")}, at: 71 * time.Minute,
-			firing: "EtcdDeletionStuck", summary: "Etcd shoot--a/main does not go.",
+			firing: "EtcdDeletionStuck", summary: "The deletion of Etcd shoot--a/main does not complete.",
 		}),
 		Entry("when the first task of its kind fails", scenario{
 			series: []string{task("full-snapshot", "Failed", since(10, "1"))}, at: 16 * time.Minute,
@@ -210,10 +210,10 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Expect(firing[alert][0].Annotations.Get("summary")).To(Equal(summary))
 		fired[alert] = true
 	},
-		Entry("when no operator runs", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The operator of Etcds does not run."),
+		Entry("when no operator runs", `up{job="gardener-extension-etcd-druid",pod="druid-a"} 0x360`, "EtcdDruidDown", "The Etcd operator does not run."),
 		Entry("when no instance is the leader", strings.ReplaceAll(operatorRuns, `"druid-a"} 1x360
   leader_election_master_status{job="gardener-extension-etcd-druid",pod="druid-b"} 0x360`, `"druid-a"} 0x360
-  etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidNoLeader", "No instance of the operator of Etcds is at work."),
+  etcd_druid_standing_by{pod="druid-a"} 0x360`), "EtcdDruidNoLeader", "No instance of the Etcd operator is the leader."),
 	)
 
 	DescribeTable("do not fire", func(series []string, at time.Duration) { expect(scenario{series: series, at: at}) },

@@ -83,7 +83,7 @@ serviceAccountInfo:
 exemptServiceAccounts:
 {{- if .Values.gardener.enabled }}
 - system:serviceaccount:garden:gardener-resource-manager
-# The etcd-druid that gardenlet installs, as long as it is at work.
+# The etcd-druid that gardenlet installs, as long as it is active.
 - system:serviceaccount:garden:etcd-druid
 {{- end }}
 {{- range .Values.additionalServiceAccounts }}
