@@ -17,7 +17,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.image.ref | default (printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion)) -}}
 {{- end -}}
 
-{{- /* A switch that is unset is on where Gardener is not. Call with the switch and the root: (list .Values.x.enabled .) */ -}}
+{{- /* Returns the value of a switch. Unset: true if gardener.enabled is false. Arguments: switch and root, (list .Values.x.enabled .) */ -}}
 {{- define "enabled" -}}
 {{- $switch := index . 0 -}}
 {{- if kindIs "invalid" $switch -}}
@@ -27,7 +27,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{- /* A switch that is unset is on where Gardener is. Call with the switch and the root: (list .Values.x.enabled .) */ -}}
+{{- /* Returns the value of a switch. Unset: the value of gardener.enabled. Arguments: switch and root, (list .Values.x.enabled .) */ -}}
 {{- define "inGardener" -}}
 {{- $switch := index . 0 -}}
 {{- if kindIs "invalid" $switch -}}
@@ -37,17 +37,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{- /* gardener-operator hands the switch over as a text. */ -}}
+{{- /* gardener-operator passes this value as a string. */ -}}
 {{- define "inGarden" -}}
 {{- eq (toString (dig "runtimeCluster" "enabled" false .Values.gardener)) "true" -}}
 {{- end -}}
 
-{{- /* The Prometheus of Gardener that scrapes the operator. It selects objects in all namespaces by a label with its name. */ -}}
+{{- /* Name of Gardener's Prometheus that scrapes the operator. It selects objects by the label prometheus with this value. */ -}}
 {{- define "prometheus" -}}
 {{- eq (include "inGarden" .) "true" | ternary "garden" "seed" -}}
 {{- end -}}
 
-{{- /* The namespace of gardenlet's Deployment where that runs the operator in place of etcd-druid. Empty: this chart's runs it. */ -}}
+{{- /* Namespace of gardenlet's Deployment if it runs the operator in place of etcd-druid. Empty: the Deployment of this chart runs it. */ -}}
 {{- define "inPlaceOfEtcdDruid" -}}
 {{- if and .Values.gardener.enabled (eq (int .Values.replicaCount) 0) .Values.additionalServiceAccounts -}}
 {{- (first .Values.additionalServiceAccounts).namespace -}}
@@ -74,7 +74,7 @@ subjects:
 {{- .Values.protection.enabled -}}
 {{- end -}}
 
-{{- /* Who may do what with the objects of Etcds, for the policies and for the operator alike. */ -}}
+{{- /* Users and ServiceAccounts that may change objects of Etcds. The policies and the configuration of the operator both contain them. */ -}}
 {{- define "protectionConfig" -}}
 enabled: true
 serviceAccountInfo:
@@ -83,7 +83,7 @@ serviceAccountInfo:
 exemptServiceAccounts:
 {{- if .Values.gardener.enabled }}
 - system:serviceaccount:garden:gardener-resource-manager
-# The etcd-druid that gardenlet installs, as long as it is active.
+# gardenlet's etcd-druid, which reconciles the Etcds until the operator takes over.
 - system:serviceaccount:garden:etcd-druid
 {{- end }}
 {{- range .Values.additionalServiceAccounts }}
@@ -95,7 +95,7 @@ exemptServiceAccounts:
 {{- end }}
 exemptUsers: {{ .Values.protection.exemptUsers | toJson }}
 {{- if .Values.gardener.enabled }}
-# gardenlet deletes pods that are evicted or hang.
+# gardenlet deletes pods whose eviction or termination hangs.
 drainers: {{ prepend .Values.protection.drainers "system:serviceaccount:garden:gardenlet" | toJson }}
 {{- else }}
 drainers: {{ .Values.protection.drainers | toJson }}
@@ -120,12 +120,12 @@ drainers: {{ .Values.protection.drainers | toJson }}
     "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled))
     "etcdCopyBackupsTask" (dict "enabled" true))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
-{{- /* Each Etcd reaches each folder in these directories of the nodes: without Gardener there are none by default. */ -}}
+{{- /* Each Etcd can access each folder in these node directories. Outside of Gardener, the list is therefore empty by default. */ -}}
 {{- $_ := set $own "localStore" (dict "roots" (ternary (list "/etc/gardener/local-backupbuckets") list .Values.gardener.enabled)) -}}
 {{- if .Values.gardener.enabled -}}
-{{- /* One election for all ways in which the operator comes onto a seed, and with etcd-druid. */ -}}
+{{- /* All instances of the operator in a seed, and etcd-druid, use the same Lease, whichever Deployment runs them. */ -}}
 {{- $_ := set $own "leaderElection" (dict "resourceNamespace" "garden") -}}
-{{- /* gardenlet lets its own etcd-druid reach the members, from the namespace garden. */ -}}
+{{- /* NetworkPolicies allow only etcd-druid in the namespace garden to reach the members. Also allow the operator's namespace. */ -}}
 {{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension" "controllerregistration.core.gardener.cloud/name" (include "name" .)) -}}
 {{- $_ := set $own "rendering" (dict "namespaceSelectors" (list $selector)) -}}
 {{- end -}}
@@ -140,7 +140,7 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- dig "server" "webhooks" "port" 9443 .Values.config -}}
 {{- end -}}
 
-{{- /* The ports of what is switched off by -1 stay declared, and nothing listens there. */ -}}
+{{- /* If the port in the configuration is -1, the operator does not listen. The pod then declares the default port. */ -}}
 {{- define "metricsPort" -}}
 {{- $port := int (dig "server" "metrics" "port" 8080 .Values.config) -}}
 {{- gt $port 0 | ternary $port 8080 -}}
