@@ -3,17 +3,17 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the programs as they are delivered: static, stripped, reproducible, and with their version. The Makefile, the
-# Dockerfile and the local seed use this script, so that equal sources and an equal Go version result in equal bytes.
-# The arguments are those of `go build`, relative to the root. EFFECTIVE_VERSION overrides the file VERSION; GOOS and
-# GOARCH are respected.
+# Builds static, stripped, reproducible binaries that contain their version, as for a release. The Makefile, the Dockerfile and the
+# local seed use this script. The same sources and the same Go version therefore result in identical binaries.
+# The arguments are arguments of `go build`. Paths are relative to the root of the repository. EFFECTIVE_VERSION overrides the file
+# VERSION. GOOS and GOARCH select the target platform.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=${EFFECTIVE_VERSION:-$(cat VERSION)}
 export CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false -mod=readonly" GOWORK=off
 
-# What `--version` says, and the name by which API servers know the programs in their audit logs.
+# Sets the output of `--version`, and the version in the user agent that API servers write to their audit logs.
 exec go build -ldflags "-s -w \
 	-X k8s.io/component-base/version.gitVersion=$version \
 	-X k8s.io/component-base/version/verflag.programName=gardener-extension-etcd-druid \

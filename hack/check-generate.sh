@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Generates in a copy of the work tree and compares, so that the tree itself stays as it is.
+# Generates the files in a copy of the work tree, and compares them with the work tree. It does not change the work tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +19,7 @@ trap 'rm -rf "$copy" "$copy.before"' EXIT
 
 (cd "$copy" && hack/generate.sh)
 
-# Lines are cut: the packed chart of the registration is one of many thousand characters.
+# Truncates long lines: the packed chart in controller-registration.yaml is a single line of many thousand characters.
 if ! diff --recursive --unified "$copy.before" "$copy" | cut -c1-200; then
 	echo "Generated files are not up to date. Run: make generate" >&2
 	exit 1

@@ -3,8 +3,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Builds the image from the Dockerfile with what the machine has. BUILDER names another program, EFFECTIVE_VERSION another version;
-# arguments are handed on, such as --platform linux/arm64.
+# Builds the image from the Dockerfile with the first of docker, podman and buildah that is installed. BUILDER selects another program.
+# EFFECTIVE_VERSION overrides the version. The script passes its arguments to the program, for example --platform linux/arm64.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ arguments=(--build-arg "EFFECTIVE_VERSION=$version" --tag "gardener-extension-et
 for program in ${BUILDER:-docker podman buildah}; do
 	command -v "$program" >/dev/null || continue
 
-	# Those of Debian 12 do not know it where --platform is given.
+	# podman and buildah of Debian 12 do not set BUILDPLATFORM if --platform is set.
 	if [ "$(basename "$program")" != docker ]; then
 		arguments+=(--build-arg "BUILDPLATFORM=linux/$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')")
 	fi
@@ -22,5 +22,5 @@ for program in ${BUILDER:-docker podman buildah}; do
 	exec "$program" build "${arguments[@]}" "$@" .
 done
 
-echo "There is no ${BUILDER:-docker, podman or buildah} here. \`make image\` packs the same program from Go alone." >&2
+echo "Not found: ${BUILDER:-docker, podman or buildah}. \`make image\` builds an image with the same binary and needs only Go." >&2
 exit 1

@@ -3,7 +3,7 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs a command in the folder of each Go module of the repository.
+# Runs a command in the directory of each Go module of the repository.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -3,14 +3,14 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Writes all generated files: Go code and CRDs from the types, then the copies of these files.
+# Updates all generated files: first Go code and CRDs from the API types, then the files that are derived from them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 echo "Generating Go code, CRDs and the API reference"
 go generate ./pkg/... ./cmd/... ./imagevector/...
 
-# Replaces a folder of the chart by copies of the given files.
+# copy_into_chart DIRECTORY FILE... replaces a directory of the chart with copies of the files.
 copy_into_chart() {
 	local folder=charts/gardener-extension-etcd-druid/files/$1
 	shift
@@ -22,12 +22,12 @@ copy_into_chart() {
 echo "Copying CRDs into the chart"
 copy_into_chart crds pkg/apis/druid/v1alpha1/crds/*.yaml
 
-# The CRD of the resource manager, in the version of go.mod.
+# The CRD ManagedResource, from the version of gardener in go.mod.
 go mod download github.com/gardener/gardener
 gardener=$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)
 copy_into_chart resource-manager-crds "$gardener"/example/resource-manager/10-crd-resources.gardener.cloud_managedresources.yaml
 
-echo "Writing the words for the linter of prose"
+echo "Writing the words for the prose linter"
 go run ./hack/words -vale > hack/vale/styles/Project/Words.yml.new
 mv hack/vale/styles/Project/Words.yml.new hack/vale/styles/Project/Words.yml
 

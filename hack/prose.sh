@@ -3,17 +3,17 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs vale with the rules of .vale.ini over the documents and the comments of Go files. Prints the alerts, one a line, and fails if there
-# is any.
+# Runs vale with the configuration .vale.ini on the documents and on the comments of Go files. Prints one alert per line. Fails if there
+# are any alerts.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# vale parses Go files with tree-sitter, which is written in C.
+# vale parses Go files with tree-sitter, a C library.
 export CGO_ENABLED=1
 compiler=$(go env CC)
 if ! echo 'int main(void) { return 0; }' | $compiler -include stdlib.h -x c -o /dev/null - 2>/dev/null; then
-	echo "No C compiler works ($compiler). vale, the linter of prose, needs cgo: install gcc and the headers of the C library," >&2
-	echo "on Debian with: apt-get install gcc libc6-dev" >&2
+	echo "The C compiler $compiler does not work. vale, the prose linter, requires cgo. Install gcc and the headers of the C library," >&2
+	echo "on Debian: apt-get install gcc libc6-dev" >&2
 	exit 1
 fi
 

@@ -3,8 +3,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# Runs the packages that have golden files, and no others, so that they write them. Those that take a kube-apiserver are left out;
-# docs/development/testing.md says how to call them.
+# Runs only the tests of packages with golden files, so that they update these files. Packages whose tests need a kube-apiserver are
+# not included: docs/development/testing.md describes how to update their golden files.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -3,9 +3,9 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 
-# The suites: a variable that says what runs, and a function with the steps. See run.sh for the kinds of steps.
+# Each suite has a variable with its description, and a function with its steps. run.sh defines the kinds of steps.
 
-default_suites=(check unit integration e2e) # of `make test`
+default_suites=(check unit integration e2e) # make test
 long_simulations=${SIMULATIONS:-20000} long_crash_rounds=${CRASH_ROUNDS:-5}
 
 check_runs="linters of code and prose, generated files up to date"
@@ -19,31 +19,31 @@ unit() {
 	list_packages ./... '/test/integration/|/test/e2e' || return
 	go_test . "${packages[@]}"
 	go_test hack/seed/modules/etcd-wrapper ./...
-	# These modules read files of other modules, which Go's cache of results does not check.
+	# The tests of these modules read files of other modules, which the test cache of Go does not track.
 	go_test hack/seed -count=1 ./...
 	go_test test/rules -count=1 ./...
 }
 
-integration_runs="controllers against a kube-apiserver (builds it when the cache has none)"
+integration_runs="controllers against a kube-apiserver (builds it if the cache does not contain it)"
 integration() {
 	find_assets || return
-	# Most of the time goes into waiting for controllers, so that two packages run at the same time.
+	# The tests mostly wait for controllers. Two packages therefore run at the same time.
 	list_packages ./test/integration/... /test/integration/hostile || return
 	go_test . -count=1 -p=2 -timeout=20m "${packages[@]}"
-	# This package compares times, so that no other test may run at the same time.
+	# This package measures durations. No other tests may therefore run at the same time.
 	go_test . -count=1 -timeout=20m ./test/integration/hostile/...
 }
 
 e2e_runs="end-to-end tests on the local seed (starts it if it does not run)"
 e2e() {
 	start_seed || return
-	# Ginkgo orders the files of the suite by this seed. With it, the migration test, which replaces the operator, runs last.
+	# Ginkgo derives the order of the files from this random seed. The migration test replaces the operator and must run last.
 	ginkgo --procs=6 --seed=7541 --timeout=75m --label-filter='!long' ${FOCUS:+"--focus=$FOCUS"} ./test/e2e
 }
 
 long_runs="other random seeds, and long repetitions on the local seed; on request only"
 long() {
-	local format=standard-verbose # the output of passed tests contains the seeds, which repeat a run
+	local format=standard-verbose # also prints the output of passed tests, which contains the random seeds to repeat a run
 	SIMULATIONS=$long_simulations go_test . -count=1 -timeout=2h ./pkg/planner
 	API_SEED=random go_test . -count=1 ./pkg/apis/druid/v1alpha1
 	find_assets && for ((i = 0; i < long_crash_rounds; i++)); do
@@ -53,8 +53,8 @@ long() {
 	ginkgo --procs=4 --timeout=6h --label-filter=long ./test/e2e
 }
 
-# list_packages PATTERN EXCLUDED sets packages to those of the pattern, without those that the expression matches. A package that
-# does not compile is one of them, so that its test fails and the others run.
+# list_packages PATTERN EXCLUDED sets packages to the Go packages of the pattern, except those that match the regular expression. It
+# includes packages that do not compile: their tests then fail, and the other tests run.
 list_packages() {
 	mapfile -t packages < <(go list -e "$1" | grep -Ev "$2")
 	((${#packages[@]})) || failed "set-up: go list $1"
@@ -75,5 +75,5 @@ start_seed() {
 	echo "set-up took $((SECONDS - start)) seconds"
 }
 
-# As in the Makefile, with less garbage collection in the compiler.
+# GOGC reduces garbage collection in the Go compiler, as in the Makefile.
 seed() { GOGC=400 go run -C hack/seed . "$@"; }
