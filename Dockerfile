@@ -1,5 +1,5 @@
-# The same program, user, labels and entrypoint as the image that `go run -C hack/seed . image` packs from Go alone; the base adds what
-# every program may expect, such as certificates. Needs BuildKit, podman or buildah.
+# Builds an image with the same binary, user, labels and entrypoint as `go run -C hack/seed . image`. The base image adds common files,
+# for example CA certificates. The build requires BuildKit, podman or buildah.
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS builder
 
 ENV GOCACHE=/go/cache
@@ -8,10 +8,10 @@ COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 
-# Go compiles for the other machine on this one; empty is this one's kind.
+# Go cross-compiles for this operating system and architecture. Empty: those of the build machine.
 ARG TARGETOS
 ARG TARGETARCH
-# Empty is what the file VERSION says.
+# Version of the operator. Empty: the content of the file VERSION.
 ARG EFFECTIVE_VERSION=
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     GOOS=$TARGETOS GOARCH=$TARGETARCH EFFECTIVE_VERSION=$EFFECTIVE_VERSION \
