@@ -44,8 +44,6 @@ type Operator struct {
 	// first are the Secrets that the cluster mounts at the start, and firstRotation the rotation that is recorded then.
 	first         secrets.Names
 	firstRotation state.Rotation
-	// acted is true if the last reconciliation wrote manifests or executed a step.
-	acted bool
 }
 
 // NewOperator returns an operator for a cluster.
@@ -60,31 +58,9 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 	return o
 }
 
-// maxRecordWrites bounds how often Reconcile reconciles again: an operator that rewrites its record each time must not block a simulation.
-const maxRecordWrites = 10
-
-// Reconcile reconciles the Etcd of the cluster. After a write of the durable record alone it reconciles again: the write changes nothing in the
-// cluster, and its watch event arrives at once. The result is that of the last reconciliation, with the requests of all.
+// Reconcile reconciles the Etcd of the cluster once. It removes the annotations of consumed requests, and records a success in the status of
+// the Etcd, as the controller does.
 func (o *Operator) Reconcile() engine.Result {
-	var result engine.Result
-	var requests []engine.Request
-	for range maxRecordWrites {
-		before := o.Cluster.Objects.State
-		o.acted = false
-		result = o.reconcile()
-		requests = append(requests, result.Requests...)
-		if o.acted || o.Cluster.Objects.State.IsSame(before) {
-			break
-		}
-	}
-	result.Requests = requests
-
-	return result
-}
-
-// reconcile reconciles the Etcd once. It removes the annotations of consumed requests, and records a success in the status of the Etcd, as
-// the controller does.
-func (o *Operator) reconcile() engine.Result {
 	etcd, render := o.Cluster.Etcd, o.Render
 	if render == nil {
 		render = engine.Render
@@ -227,7 +203,7 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 	if manifestOf == nil {
 		manifestOf = ManifestOf
 	}
-	manifest, before, next := manifestOf(run.Target, run.Rendered), o.Cluster.Objects.State, run.NextState()
+	manifest, next := manifestOf(run.Target, run.Rendered), run.NextState()
 	if next.Store == nil {
 		next.Store = run.Observation.State.Store // the annotation of the store stays
 	}
@@ -235,9 +211,7 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 		o.OnApply(run, manifest)
 	}
 	o.Cluster.CreateMemberLeases()
-	if isNew := o.Cluster.Apply(manifest, next); isNew || !before.IsSame(next) {
-		o.acted = isNew
-
+	if o.Cluster.Apply(manifest, next) {
 		return engine.Applied{Changed: true}, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", o.Cluster.Objects.ManagedResource.Name)
 	}
 
@@ -249,7 +223,6 @@ func (*Operator) RepairDrift(context.Context, *engine.Run, bool) (bool, error) {
 
 // Do implements engine.Executor.
 func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason string) error {
-	o.acted = true
 	var executed func(err error)
 	if o.OnStep != nil {
 		executed = o.OnStep(run, step, reason)
