@@ -146,6 +146,17 @@ var _ = Describe("Reconcile", func() {
 		Expect(steps).To(BeEmpty())
 	})
 
+	It("reports orphaned claims, and no members of different clusters", func() {
+		start(fixture.WithReplicas(3))
+		run(isDone)
+		cluster.RecreateEtcd()
+		etcd.Spec.Replicas = 1
+		result := o.Reconcile()
+		Expect(result.Description).To(ContainSubstring("a previous cluster has left volumes of more than the 1 members"))
+		Expect(result.EventReason).To(Equal("OrphanedClaims"))
+		Expect(result.Newest.Plan.Stage).To(BeEquivalentTo("WaitForClaims"))
+	})
+
 	It("returns the requests that have no effect", func() {
 		start(fixture.WithLocalStore())
 		run(isDone)

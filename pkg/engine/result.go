@@ -238,6 +238,8 @@ func waitingFor(p plan.Plan) error {
 		problem.EventReason = "SecretsMissing"
 	case plan.StageQuorumLost:
 		problem.EventReason = "QuorumLost"
+	case plan.StageWaitForClaims:
+		problem.EventReason = "OrphanedClaims"
 	case plan.StageHalted:
 		problem.EventReason = "ClusterIDMismatch"
 	}

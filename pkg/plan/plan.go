@@ -90,6 +90,8 @@ const (
 	StageRestore Stage = "Restore"
 	// StageQuorumLost waits for members without which nothing can be read or written. The operator changes nothing.
 	StageQuorumLost Stage = "QuorumLost"
+	// StageWaitForClaims starts nothing: claims of a previous Etcd of the same name may have data of more members than the spec requests.
+	StageWaitForClaims Stage = "WaitForClaims"
 	// StageHalted changes nothing: the operator must not act on the observed state.
 	StageHalted Stage = "Halted"
 	// StageWaitForMembers waits for members that were started to become healthy.

@@ -37,7 +37,7 @@ func waitForOrphanedClaims(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) 
 	}
 
 	return plan.Plan{
-		Stage:    plan.StageHalted,
+		Stage:    plan.StageWaitForClaims,
 		Reason:   fmt.Sprintf("a previous cluster has left volumes of more than the %d members of spec.replicas, and they may have data that the others do not have", etcd.Spec.Replicas),
 		WaitsFor: waitsFor,
 	}, true
