@@ -260,7 +260,7 @@ func (c Input) decideByThresholds(now time.Time) Decision {
 // requestSnapshot requests a full snapshot, once for each full snapshot in the store.
 func (c Input) requestSnapshot(reason string) Decision {
 	if c.Snapshot != nil && (!c.Snapshot.Ended || c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder) {
-		return Decision{Action: ActionNone, Reason: "a full snapshot is requested:" + reason}
+		return Decision{Action: ActionNone, Reason: "a full snapshot is requested: " + reason}
 	}
 
 	return Decision{Action: ActionTakeSnapshot, Reason: reason}

@@ -34,17 +34,18 @@ type Observer interface {
 
 // Executor writes. Each method may be repeated after an interruption at any of its writes. An error that is no plan.Problem is a failure.
 type Executor interface {
-	// Prepare makes sure that an admitted Etcd is not gone before everything of it is, and that its Secrets can be deleted.
+	// Prepare adds the finalizer to an admitted Etcd, and removes the operator's finalizer from Secrets that the Etcd does not reference any
+	// more.
 	Prepare(ctx context.Context, run *Run) error
-	// Maintain does the writes that a plan relies on and that carry no risk. It records an attempt to take a full snapshot that has ended. It
+	// Maintain does the writes that a plan relies on and that carry no risk. It records the end of an attempt to take a full snapshot. It
 	// writes the holders of the Leases of these voting members.
 	Maintain(ctx context.Context, run *Run, withoutHolder []etcdcluster.Member) error
 	// Certificates provides the certificates of the target, and returns the names of their Secrets.
 	Certificates(ctx context.Context, run *Run) (secrets.Names, error)
 	// Apply writes Leases and the ManagedResource if the rendering of the run, see Run.Rendered, is not what they have.
 	Apply(ctx context.Context, run *Run) (Applied, error)
-	// RepairDrift repairs what another writer has changed of the rendering that is applied. The step is the next one. True: the
-	// reconciliation ends with the error, or with success.
+	// RepairDrift repairs what another writer has changed of the rendering that is applied. It returns true if the reconciliation ends here,
+	// with the error or with success.
 	RepairDrift(ctx context.Context, run *Run, isApplied bool) (bool, error)
 	// Do executes one step.
 	Do(ctx context.Context, run *Run, step plan.Step, reason string) error
@@ -54,7 +55,8 @@ type Executor interface {
 
 // Applied is the result of Executor.Apply.
 type Applied struct {
-	// Changed is true if the ManagedResource was written: the rest of the reconciliation waits until it is applied.
+	// Changed is true if new manifests were written to the ManagedResource. Apply then also returns a waiting plan.Problem, which ends the
+	// reconciliation. A write of the record alone does not end it.
 	Changed bool
 	// IsObserved is true if the resource manager has processed the ManagedResource as it is now.
 	IsObserved bool
@@ -92,7 +94,8 @@ func (e Engine) reconcile(ctx context.Context, stored *druidv1alpha1.Etcd) Resul
 	}
 	accepted := target.ForLastAccepted(newest.Target, newest.Observation, !ResultOf(err).KeepOperation)
 	if accepted == nil {
-		if problem := plan.AsProblem(err); problem == nil || !problem.Foreign { // else nothing that runs under these names is known to belong to the Etcd
+		// Do not repair objects that may belong to others.
+		if problem := plan.AsProblem(err); problem == nil || !problem.Foreign {
 			err = e.repair(ctx, newest, err)
 		}
 
@@ -251,11 +254,11 @@ func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) erro
 	if p.Outcome() == plan.OutcomeScaleUp {
 		return e.addMember(ctx, run)
 	}
-	isApplied := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)
-	if isApplied {
-		run.Applied = isFinal(run.Target.Etcd, p) && p.Blocked == nil
+	isShown := p.Render && applied.IsObserved && isApplied(run.Rendered.Rendering, run.Observation)
+	if isShown {
+		run.Applied = hasAllMembers(run.Target.Etcd, p) && p.Blocked == nil
 	}
-	if ends, err := e.Executor.RepairDrift(ctx, run, isApplied); err != nil || ends {
+	if ends, err := e.Executor.RepairDrift(ctx, run, isShown); err != nil || ends {
 		return err
 	}
 	if err := e.executeStep(ctx, run, p); err != nil {
@@ -326,14 +329,14 @@ func isApplied(rendering etcdcluster.Rendering, o etcdcluster.Observation) bool 
 		o.StatefulSet.Rendering.Checksum == rendering.Checksum && len(planner.Outstanding(o, rendering)) == 0
 }
 
-// isFinal is false while a cluster has fewer members than the spec requests.
-func isFinal(etcd *druidv1alpha1.Etcd, p plan.Plan) bool {
+// hasAllMembers is false while a cluster has fewer members than the spec requests.
+func hasAllMembers(etcd *druidv1alpha1.Etcd, p plan.Plan) bool {
 	return !helper.ManagesPods(etcd) || p.Replicas == etcd.Spec.Replicas
 }
 
 const (
-	// MemberPeriod is when the members of a cluster are queried again while it changes: no watch reports votes and leaders.
+	// MemberPeriod is the interval at which the members of a changing cluster are queried: no watch reports votes and leaders.
 	MemberPeriod = time.Second
-	// repairPeriod is the same if no pod was created lately.
+	// repairPeriod is the interval if no pod was created in the last minutes.
 	repairPeriod = 10 * time.Second
 )

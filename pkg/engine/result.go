@@ -44,7 +44,7 @@ type Result struct {
 	RequeueAfter time.Duration
 	// Err goes to the work queue, which repeats the reconciliation with backoff. Nil: it does not.
 	Err error
-	// Newest is the run of the newest generation. Nil: an error of a deletion was translated.
+	// Newest is the run of the newest generation. Nil for a deletion.
 	Newest *Run
 	// Accepted is the run of the last accepted generation while the newest one is blocked. Nil: there was none.
 	Accepted *Run

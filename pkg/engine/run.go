@@ -39,11 +39,11 @@ type Run struct {
 
 	// newest is the blocked run of the newest generation. Nil: this is that run.
 	newest *Run
-	// reached is true once everything that comes before the step of the plan is done.
+	// reached is true once the generation cannot be blocked any more. The last accepted generation is not reconciled then.
 	reached bool
 	// resolvedTLS is true once the TLS modes of the target are known.
 	resolvedTLS bool
-	// withheld are the objects that differ again so soon after their last repair that they are not repaired now.
+	// withheld are the objects whose repair is postponed, because their last repair was less than drift.Pause ago.
 	withheld []Difference
 	// requeueAfter is when something has to be done that no watch reports. 0: nothing.
 	requeueAfter time.Duration
@@ -57,7 +57,7 @@ func (r *Run) Newest() *Run { return r.newest }
 // HasResolvedTLS is true once the TLS modes of the target are known.
 func (r *Run) HasResolvedTLS() bool { return r.resolvedTLS }
 
-// Reach records that everything that comes before the step of the plan is done.
+// Reach records that the generation cannot be blocked any more. The last accepted generation is not reconciled then.
 func (r *Run) Reach() { r.reached = true }
 
 // RequeueWithin makes sure that the Etcd is reconciled again in time for what no watch reports, such as the renewal of a certificate. 0 changes nothing.

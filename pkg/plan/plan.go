@@ -20,8 +20,8 @@ type Plan struct {
 	Replicas int32
 	// ClusterSize is the number of members in the rendered initial-cluster.
 	ClusterSize int32
-	// Step is the one action that is due now. Nil: none. It is executed only in a reconciliation in which the write of the ManagedResource
-	// changed nothing. It is complete when a later Observation shows its effect, and not when it was executed.
+	// Step is the one action that is due now. Nil: none. It is executed only in a reconciliation that has not written new manifests
+	// to the ManagedResource. It is complete when a later Observation shows its effect, and not when it was executed.
 	Step Step
 	// Restore is the phase of a restore from the backup store. It is recorded with the rendering. RestoreNone: no restore.
 	Restore state.RestorePhase

@@ -68,12 +68,12 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 	if err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeObserve, err)
 	}
-	var names, keptClaims []string
+	var names, keptPods []string
 	for i := range pods.Items {
 		switch pod := &pods.Items[i]; {
 		case !isMemberPod(pod, etcd):
 		case foreign != nil && metav1.IsControlledBy(pod, foreign):
-			keptClaims = append(keptClaims, pod.Name)
+			keptPods = append(keptPods, pod.Name)
 		default:
 			names = append(names, pod.Name)
 			// Only pods that were orphaned are not on their way already.
@@ -82,8 +82,8 @@ func (r *Reconciler) deletePods(ctx context.Context, etcd *druidv1alpha1.Etcd) e
 			}
 		}
 	}
-	if len(names) == 0 && len(keptClaims) > 0 {
-		r.event(etcd, corev1.EventTypeWarning, "PodsKept", "Pods %s are kept, because StatefulSet %s controls them and does not belong to this Etcd: delete it if nothing needs it", strings.Join(keptClaims, ", "), foreign.Name)
+	if len(names) == 0 && len(keptPods) > 0 {
+		r.event(etcd, corev1.EventTypeWarning, "PodsKept", "Pods %s are kept, because StatefulSet %s controls them and does not belong to this Etcd: delete it if nothing needs it", strings.Join(keptPods, ", "), foreign.Name)
 	}
 	return gone("pods", names)
 }

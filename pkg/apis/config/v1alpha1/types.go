@@ -44,7 +44,7 @@ type OperatorConfiguration struct {
 	// +optional
 	ResourceManager ResourceManagerConfiguration `json:"resourceManager,omitempty"`
 	// Predecessor says what becomes of the etcd-druid that gardenlet and gardener-operator install as Deployment
-	// garden/etcd-druid: StandBy, TakeOver or HandBack. Default StandBy.
+	// garden/etcd-druid: StandBy, TakeOver or GiveBack. Default StandBy.
 	// +optional
 	Predecessor PredecessorPolicy `json:"predecessor,omitempty"`
 	// FeatureGates switches features that are not generally available, by name. A name that is not known is refused.

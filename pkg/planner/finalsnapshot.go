@@ -7,7 +7,6 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -24,8 +23,6 @@ import (
 // verifies a full snapshot. This file decides when, how often, and what happens without one.
 
 const (
-	// hibernationAttempts is how often a full snapshot is tried before a cluster hibernates without one: its volumes stay.
-	hibernationAttempts = 3
 	// firstPause is the pause after the first attempt that failed; it doubles with each, up to longestPause.
 	firstPause   = 15 * time.Second
 	longestPause = 5 * time.Minute
@@ -112,37 +109,6 @@ func deltaRevision(o etcdcluster.Observation) int64 {
 // isStopped is true if no member is rendered: the decisions from before that remain.
 func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedReplicas(o) == 0 }
 
-// hibernationSnapshot decides about the snapshot before a cluster hibernates. Nil and no plan: none is to be taken.
-func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.FinalSnapshot, *plan.Plan) {
-	switch {
-	case isStopped(o):
-		return o.State.FinalSnapshot, nil
-	case !helper.IsStoreConfigured(etcd):
-		return nil, nil
-	}
-	attempts := o.SnapshotAttempts
-	p := plan.Plan{ClusterSize: o.State.Size, Reason: "spec.replicas is 0; a full snapshot comes before the members stop"}
-	result, p := finalSnapshot(etcd, o, now, p)
-	switch {
-	case result != nil:
-		return result, nil
-	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running && attempts.Verified != nil:
-		// It is older than it should be, but better than none.
-		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: attempts.Verified, Store: o.StoreLocation}, nil
-	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running:
-		failed := fmt.Sprintf("%d attempts failed", attempts.Failures)
-		if attempts.Expired > 0 {
-			failed += fmt.Sprintf(" after %d snapshots became too old before they could be used", attempts.Expired)
-		}
-
-		return &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotFailed, Message: failed + ", and the volumes are kept: " + attempts.Error}, nil
-	default:
-		p.Reason = fmt.Sprintf("%s (attempt %d of %d)", p.Reason, min(attempts.Unsuccessful()+1, hibernationAttempts), hibernationAttempts)
-
-		return nil, &p
-	}
-}
-
 // hibernated returns the snapshot with which the members were stopped, if it holds all their known writes. Otherwise it returns why the
 // snapshot does not count, as text for a reason. Both are empty if there is none, or if members run.
 func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
@@ -202,48 +168,4 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 	}
 
 	return p
-}
-
-func planHibernation(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
-	p := plan.Plan{Stage: plan.StageHibernate, Render: true, ClusterSize: o.State.Size, Restore: o.State.Restore}
-	if awaited := memberWithoutLeaseHolder(o, etcd, now); awaited != "" && !isStopped(o) {
-		p.Stage, p.Render, p.PollMembers = plan.StageWaitForMembers, false, true
-		p.Reason = "spec.replicas is 0; the members stop when their Leases record which members to start again"
-		p.WaitsFor = "the first heartbeat of member " + awaited
-
-		return p
-	}
-	snapshot, before := hibernationSnapshot(etcd, o, now)
-	if before != nil {
-		return *before
-	}
-	p.FinalSnapshot = snapshot
-	switch {
-	case len(o.Pods) > 0:
-		p.Reason = fmt.Sprintf("spec.replicas is 0; %d pods still run", len(o.Pods))
-		p.WaitsFor = "pod " + o.Pods[0].Name + " to be gone"
-	default:
-		p.Stage = plan.StageHibernated
-		p.Reason = "spec.replicas is 0 and no pod runs; the data is kept"
-	}
-	if snapshot != nil {
-		p.Reason += "; " + snapshot.String()
-	}
-
-	return p
-}
-
-// memberWithoutLeaseHolder is a member that has started recently, and whose Lease has no holder yet. If it is a voting member, the others
-// would wait for it without success after the wake-up, because it would not be started. The first member is always started. Empty: none. A
-// member that gets no holder within MemberStartTimeout is ignored.
-func memberWithoutLeaseHolder(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time) string {
-	for _, pod := range o.Pods {
-		name := helper.MemberName(etcd, pod.Ordinal)
-		hasHolder := slices.ContainsFunc(o.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == name && l.Holder != "" })
-		if pod.Ordinal > 0 && !hasHolder && !pod.Deleting && pod.HasStarted() && now.Sub(pod.CreationTime) < etcdcluster.MemberStartTimeout {
-			return name
-		}
-	}
-
-	return ""
 }
