@@ -135,7 +135,7 @@ var _ = Describe("Traces of a restore", func() {
 			s.run()
 			requestRestore(s)
 			s.Objects.StoreLocation = "the store"
-			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
+			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
 			change(&s.Objects.RestoreVerification)
 			p := planner.For(s.Etcd, s.Objects, s.Now())
 			if !isVerifiedAgain {
@@ -144,7 +144,7 @@ var _ = Describe("Traces of a restore", func() {
 				return
 			}
 			Expect(p.Restore).To(BeEmpty())
-			Expect(p.Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-rehearsal", UID: "job"}}))
+			Expect(p.Step).To(Equal(plan.DeleteRestoreJob{Meta: plan.Meta{Object: "main-verify", UID: "job"}}))
 		},
 		Entry("is of this Etcd and store: it does not", func(*etcdcluster.RestoreVerification) {}, false),
 		Entry("verified another store", func(r *etcdcluster.RestoreVerification) { r.Store = "another" }, true),
@@ -157,10 +157,10 @@ var _ = Describe("Traces of a restore", func() {
 		s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
 		s.run()
 		requestRestore(s)
-		s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-rehearsal", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-rehearsal-x has no node: 0/3 nodes"}
+		s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Message: "pod main-verify-x has no node: 0/3 nodes"}
 		p := planner.For(s.Etcd, s.Objects, s.Now())
 		Expect(p.Render).To(BeFalse())
-		Expect(p.WaitsFor).To(Equal("Job main-rehearsal to restore from the store: pod main-rehearsal-x has no node: 0/3 nodes (if you have checked the store yourself, or do not need that data, set druid.gardener.cloud/restore=from-store-unverified)"))
+		Expect(p.WaitsFor).To(Equal("Job main-verify to restore from the store: pod main-verify-x has no node: 0/3 nodes (if you have checked the store yourself, or do not need that data, set druid.gardener.cloud/restore=from-store-unverified)"))
 	})
 
 	It("continues a restore after the cluster was hibernated in the middle of it", func() {

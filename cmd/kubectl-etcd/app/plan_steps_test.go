@@ -133,7 +133,7 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			given:   breakMember,
 			changed: annotate("druid.gardener.cloud/restore", "from-store"),
 			steps: []any{
-				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
+				step("create Job main-verify, which verifies the restore", "claim main-main-0 still has data"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
 				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
@@ -147,8 +147,8 @@ var _ = Describe("plan for a cluster that the operator has created", func() {
 			},
 			changed: annotate("druid.gardener.cloud/restore", "from-store"),
 			steps: []any{
-				step("delete Job main-rehearsal of an earlier restore", "claim main-main-0 still has data"),
-				step("create Job main-rehearsal, which verifies the restore", "claim main-main-0 still has data"),
+				step("delete Job main-verify of an earlier restore", "claim main-main-0 still has data"),
+				step("create Job main-verify, which verifies the restore", "claim main-main-0 still has data"),
 				step("delete PersistentVolumeClaim main-main-0", "restored from its store"),
 				step("reset Lease main-0", "restored from its store"),
 				HavePrefix("wait for pod main-0 to be ready: container etcd of pod main-0 waits: ImagePullBackOff"),
@@ -221,7 +221,7 @@ func breakMember(k *kube.Cluster) {
 // failVerification makes the Job of a restore verification that has failed, and that was reported.
 func failVerification(k *kube.Cluster) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: k.Etcd.Namespace, Name: "main-rehearsal",
+		Namespace: k.Etcd.Namespace, Name: "main-verify",
 		Labels: map[string]string{"app.kubernetes.io/managed-by": "etcd-druid", "app.kubernetes.io/part-of": "main"},
 		Annotations: map[string]string{
 			"etcd-druid.extensions.gardener.cloud/store":    `Local container "bucket" prefix "snapshots"`,

@@ -120,7 +120,7 @@ var jobs = []struct {
 	render            func([]func(*druidv1alpha1.Etcd)) *batchv1.Job
 }{
 	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }},
-	{"testdata/restore-verification", "etcd-restore-rehearsal-job", restoreVerificationFor},
+	{"testdata/restore-verification", "etcd-restore-verification-job", restoreVerificationFor},
 }
 
 // Before any spec, since a diff needs the file of the first case.

@@ -147,7 +147,7 @@ func ignoresRestore(jobsCreated int) func(*kube.Cluster) {
 		GinkgoHelper()
 		Expect(k.JobsCreated).To(Equal(jobsCreated), "created Jobs")
 		Expect(k.PodsCreated).To(Equal(6), "created pods")
-		job := find(k, k.Etcd.Name+"-rehearsal", &batchv1.Job{})
+		job := find(k, k.Etcd.Name+"-verify", &batchv1.Job{})
 		Expect(job.Status.Conditions).To(ConsistOf(HaveField("Type", batchv1.JobFailed)))
 		Expect(job.Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", "failed"))
 		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))

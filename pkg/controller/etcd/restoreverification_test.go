@@ -38,7 +38,7 @@ var _ = Describe("A requested restore while a volume is left", func() {
 	job := func() *batchv1.Job {
 		GinkgoHelper()
 		job := &batchv1.Job{}
-		err := k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-rehearsal"}, job)
+		err := k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-verify"}, job)
 		Expect(client.IgnoreNotFound(err)).To(Succeed())
 		if err != nil {
 			return nil
@@ -114,7 +114,7 @@ var _ = Describe("A requested restore while a volume is left", func() {
 		end(batchv1.JobFailed)
 		disturbed := false
 		drive = startOperator(k, func(write kube.Write) {
-			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
+			if write.Done && strings.Contains(write.What, "Job main-verify") {
 				etcd := k.EtcdObject().DeepCopy()
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "example.com/another-client", "was here")
 				Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
@@ -135,7 +135,7 @@ var _ = Describe("A requested restore while a volume is left", func() {
 		until(func() bool { return job() != nil })
 		end(batchv1.JobFailed)
 		drive = startOperator(k, func(write kube.Write) {
-			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
+			if write.Done && strings.Contains(write.What, "Job main-verify") {
 				etcd := k.EtcdObject().DeepCopy()
 				metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store-unverified")
 				Expect(k.Client(nil).Update(ctx, etcd)).To(Succeed())
@@ -152,7 +152,7 @@ var _ = Describe("A requested restore while a volume is left", func() {
 		first := job().UID
 		end(batchv1.JobFailed)
 		drive = startOperator(k, func(write kube.Write) {
-			if write.Done && strings.Contains(write.What, "Job main-rehearsal") {
+			if write.Done && strings.Contains(write.What, "Job main-verify") {
 				panic("killed")
 			}
 		})

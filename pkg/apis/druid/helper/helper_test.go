@@ -33,7 +33,7 @@ var _ = Describe("Names", func() {
 		Entry("of the full snapshot lease", helper.FullSnapshotLeaseName, "test-full-snap"),
 		Entry("of the delta snapshot lease", helper.DeltaSnapshotLeaseName, "test-delta-snap"),
 		Entry("of the compaction Job", helper.CompactionJobName, "test-compactor"),
-		Entry("of the Job that verifies a restore", helper.RestoreVerificationJobName, "test-rehearsal"),
+		Entry("of the Job that verifies a restore", helper.RestoreVerificationJobName, "test-verify"),
 		Entry("of the volume claim template", helper.VolumeClaimTemplateName, "test"),
 		Entry("of the selector", helper.Selector, "app.kubernetes.io/managed-by=etcd-druid,app.kubernetes.io/part-of=test"),
 	)

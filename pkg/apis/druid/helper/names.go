@@ -47,7 +47,7 @@ func DeltaSnapshotLeaseName(etcd *druidv1alpha1.Etcd) string { return etcd.Name 
 func CompactionJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-compactor" }
 
 // RestoreVerificationJobName is the name of the Job that verifies a restore.
-func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-rehearsal" }
+func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-verify" }
 
 // CopyBackupsJobName is the name of the Job that copies snapshots.
 func CopyBackupsJobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return task.Name + "-worker" }

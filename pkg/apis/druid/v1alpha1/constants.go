@@ -32,7 +32,7 @@ const (
 	ComponentNameStatefulSet            = "etcd-statefulset"
 	ComponentNameSnapshotCompactionJob  = "etcd-snapshot-compaction-job"
 	ComponentNameCopyBackupsJob         = "etcd-copy-backups-job"
-	ComponentNameRestoreVerificationJob = "etcd-restore-rehearsal-job"
+	ComponentNameRestoreVerificationJob = "etcd-restore-verification-job"
 	ComponentNameConnection             = "etcd-connection"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
