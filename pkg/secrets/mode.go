@@ -67,9 +67,11 @@ func Decide(etcd *druidv1alpha1.Etcd, running state.TLSModes, pinnedPeerTLS *boo
 		errs = append(errs, field.Required(clientPath, backupPath.String()+" is set, and etcd and its sidecar must both serve with TLS, or neither: name Secrets here too, or set spec.etcd.enableTLS to true to have them issued"))
 	}
 
-	if pinnedPeerTLS != nil && hasCertificates(modes.Peer) != *pinnedPeerTLS {
+	isPinned := pinnedPeerTLS != nil && hasCertificates(modes.Peer) != *pinnedPeerTLS
+	if isPinned {
 		modes.Peer = pinnedPeerMode(*pinnedPeerTLS, peer, running.Peer)
 	}
+	modes.PeerPinned = modes.Peer == state.ModeManaged && input.enableTLS == nil && (isPinned || running.PeerPinned)
 
 	return modes, errs
 }
@@ -79,10 +81,9 @@ func isPeerTLSOff(etcd *druidv1alpha1.Etcd) bool {
 	return etcd.Annotations[druidv1alpha1.PeerTLSAnnotation] == druidv1alpha1.PeerTLSOff && etcd.Spec.Etcd.EnableTLS == nil
 }
 
-// isPeerTLSOptional is true if the members of a running cluster use TLS only because the spec named Secrets for it. They may have managed
-// certificates by now, see pinnedPeerMode.
+// isPeerTLSOptional is true if the members of a running cluster use TLS only because the spec named Secrets for it.
 func isPeerTLSOptional(running state.TLSModes) bool {
-	return running.Peer == state.ModeUserProvided || running.Peer == state.ModeManaged && running.Client != state.ModeManaged
+	return running.Peer == state.ModeUserProvided || running.PeerPinned
 }
 
 // IsPeerChangePending is true if the spec changes the peer TLS, and pinnedPeerTLS prevents this change for now. A spec that

@@ -21,6 +21,15 @@ type testCase struct {
 	enableTLS             *bool
 	peerOff               bool
 	running               string
+	pinned                bool
+}
+
+// modes returns the modes of the running cluster.
+func (tc testCase) modes() state.TLSModes {
+	modes := state.ParseTLSModes(tc.running)
+	modes.PeerPinned = tc.pinned
+
+	return modes
 }
 
 func (tc testCase) etcd() *druidv1alpha1.Etcd {
@@ -47,7 +56,7 @@ func (tc testCase) etcd() *druidv1alpha1.Etcd {
 var _ = Describe("Decide", func() {
 	DescribeTable("decides who owns the PKI",
 		func(tc testCase, expected string) {
-			modes, errs := secrets.Decide(tc.etcd(), state.ParseTLSModes(tc.running), nil)
+			modes, errs := secrets.Decide(tc.etcd(), tc.modes(), nil)
 			Expect(errs).To(BeEmpty())
 			Expect(modes.String()).To(Equal(expected))
 		},
@@ -78,9 +87,10 @@ var _ = Describe("Decide", func() {
 		Entry("references replace managed certificates", testCase{client: true, peer: true, running: "client=provisioned,peer=provisioned"}, "client=given,peer=given"),
 		Entry("TLS between members is added to a running cluster as gardenlet does", testCase{client: true, sidecar: true, peer: true, running: "client=given,peer=plaintext"}, "client=given,peer=given"),
 		Entry("TLS between members is disabled in a running cluster by the annotation", testCase{client: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=plaintext"),
-		Entry("TLS between members is disabled by the annotation after members that started again kept it with managed certificates", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned"}, "client=given,peer=plaintext"),
-		Entry("TLS between members is disabled by the annotation where clients never used TLS", testCase{peerOff: true, running: "client=plaintext,peer=provisioned"}, "client=plaintext,peer=plaintext"),
-		Entry("managed certificates for clients and members ignore the annotation", testCase{peerOff: true, running: "client=provisioned,peer=provisioned"}, "client=provisioned,peer=provisioned"),
+		Entry("the annotation disables TLS between members that kept it with managed certificates", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned", pinned: true}, "client=given,peer=plaintext"),
+		Entry("the annotation disables TLS between members that kept it, with managed certificates for clients too", testCase{peerOff: true, running: "client=provisioned,peer=provisioned", pinned: true}, "client=provisioned,peer=plaintext"),
+		Entry("an old annotation disables nothing when true is pruned", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned"}, "client=given,peer=provisioned"),
+		Entry("managed certificates ignore the annotation", testCase{peerOff: true, running: "client=provisioned,peer=provisioned"}, "client=provisioned,peer=provisioned"),
 		Entry("certificates are issued for members regardless of the annotation, if the field enables TLS", testCase{client: true, peerOff: true, enableTLS: new(true), running: "client=given,peer=given"}, "client=given,peer=provisioned"),
 		Entry("the field disables all TLS, with or without the annotation", testCase{client: true, peerOff: true, enableTLS: new(false), running: "client=given,peer=given"}, "client=disabled,peer=disabled"),
 		Entry("references take precedence over the annotation", testCase{client: true, peer: true, peerOff: true, running: "client=given,peer=given"}, "client=given,peer=given"),
@@ -89,7 +99,7 @@ var _ = Describe("Decide", func() {
 
 	DescribeTable("refuses invalid combinations, and states the remedy",
 		func(tc testCase, field, hint string) {
-			_, errs := secrets.Decide(tc.etcd(), state.ParseTLSModes(tc.running), nil)
+			_, errs := secrets.Decide(tc.etcd(), tc.modes(), nil)
 			Expect(errs).To(HaveLen(1))
 			Expect(errs[0].Field).To(Equal(field))
 			Expect(errs[0].Detail).To(ContainSubstring(hint))
@@ -103,7 +113,7 @@ var _ = Describe("Decide", func() {
 
 var _ = DescribeTable("Decide for members with pinned peer TLS",
 	func(tc testCase, bound bool, expected string) {
-		modes, errs := secrets.Decide(tc.etcd(), state.ParseTLSModes(tc.running), &bound)
+		modes, errs := secrets.Decide(tc.etcd(), tc.modes(), &bound)
 		Expect(errs).To(BeEmpty())
 		Expect(modes.String()).To(Equal(expected))
 	},
@@ -117,15 +127,30 @@ var _ = DescribeTable("Decide for members with pinned peer TLS",
 	Entry("keeps matching modes", testCase{client: true, peer: true, running: "client=given,peer=given"}, true, "client=given,peer=given"),
 )
 
+var _ = DescribeTable("Decide records that peer TLS is only pinned",
+	func(tc testCase, bound *bool, expected bool) {
+		modes, errs := secrets.Decide(tc.etcd(), tc.modes(), bound)
+		Expect(errs).To(BeEmpty())
+		Expect(modes.PeerPinned).To(Equal(expected))
+	},
+	Entry("for certificates in place of those of a user", testCase{client: true, peerOff: true, running: "client=given,peer=given"}, new(true), true),
+	Entry("for members that hibernated while peer TLS was being disabled", testCase{client: true, peerOff: true, running: "client=given,peer=plaintext"}, new(true), true),
+	Entry("while it is pinned", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned", pinned: true}, new(true), true),
+	Entry("after it is not pinned any more, if nothing disables it", testCase{client: true, running: "client=given,peer=provisioned", pinned: true}, nil, true),
+	Entry("not if the field enables TLS", testCase{client: true, enableTLS: new(true), running: "client=given,peer=given"}, new(true), false),
+	Entry("not after it is disabled", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned", pinned: true}, nil, false),
+	Entry("not for Secrets of a user", testCase{client: true, peer: true, running: "client=given,peer=provisioned", pinned: true}, nil, false),
+)
+
 var _ = DescribeTable("IsPeerChangePending",
 	func(tc testCase, bound *bool, expected bool) {
-		Expect(secrets.IsPeerChangePending(tc.etcd(), state.ParseTLSModes(tc.running), bound)).To(Equal(expected))
+		Expect(secrets.IsPeerChangePending(tc.etcd(), tc.modes(), bound)).To(Equal(expected))
 	},
 	Entry("is true if TLS is disabled, and members keep it", testCase{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, new(true), true),
 	Entry("is true if TLS is enabled, and members stay without it", testCase{enableTLS: new(true), running: "client=disabled,peer=disabled"}, new(false), true),
 	Entry("is false if members keep what the spec requests", testCase{enableTLS: new(true), running: "client=provisioned,peer=provisioned"}, new(true), false),
 	Entry("is false if peer TLS is not pinned", testCase{enableTLS: new(false), running: "client=provisioned,peer=provisioned"}, nil, false),
-	Entry("is true if the annotation disables peer TLS, and members keep it with managed certificates", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned"}, new(true), true),
+	Entry("is true if the annotation disables peer TLS, and members keep it with managed certificates", testCase{client: true, peerOff: true, running: "client=given,peer=provisioned", pinned: true}, new(true), true),
 	Entry("is false if the spec is refused", testCase{client: true, running: "client=given,peer=given"}, new(true), false),
 )
 

@@ -27,6 +27,9 @@ type TLSModes struct {
 	Client TLSMode `json:"client"`
 	// Peer is the mode of connections between members.
 	Peer TLSMode `json:"peer"`
+	// PeerPinned is true if Peer is ModeManaged only because the members had to keep peer TLS for a while. The annotation peer-tls=off then
+	// still applies.
+	PeerPinned bool `json:"peerPinned,omitempty"`
 }
 
 // IsKnown is false for a cluster that does not exist yet.
