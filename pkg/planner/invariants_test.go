@@ -51,13 +51,23 @@ func (s *scenario) tick() bool {
 func (s *scenario) expectDone() {
 	GinkgoHelper()
 	Expect(s.violations()).To(BeEmpty())
-	p := s.result.Current().Plan
+	s.expectRolledOut()
+	p := s.result.Newest.Plan
 	Expect(p.Outcome()).To(Equal(plan.OutcomeDone), "%s: %s, waits for %s; %s", p.Stage, p.Reason, p.WaitsFor, s.result.Description)
 	healthy, all := s.Voters()
 	Expect([]int{healthy, all, len(s.Members)}).To(HaveEach(int(s.Etcd.Spec.Replicas)))
 	for _, pod := range s.Objects.Pods {
 		Expect(pod.Containers[0].Image).To(Equal(s.image))
 	}
+}
+
+// expectRolledOut expects that the last reconciliation was that of the newest generation, which the cluster shows.
+func (s *scenario) expectRolledOut() {
+	GinkgoHelper()
+	Expect(s.result.Err).NotTo(HaveOccurred())
+	Expect(s.result.Accepted).To(BeNil(), s.result.Description)
+	Expect(s.result.Newest.Plan.Stage).NotTo(BeEmpty(), s.result.Description)
+	Expect(s.Etcd.Status.ObservedGeneration).To(HaveValue(Equal(s.Etcd.Generation)), s.result.Description)
 }
 
 // checkSizes checks that no pod that was rendered with size 1 and a store runs next to another member. A learner counts, since it is promoted
@@ -130,7 +140,7 @@ func (s *scenario) checkRegistered(manifest simulator.Manifest) {
 		if pod.Ready && !pod.Deleting {
 			ready++
 		}
-		if s.RunningMember(pod.Ordinal) != nil && s.Process(pod.UID).HasRegistered {
+		if member := s.RunningMember(pod.Ordinal); member != nil && !member.Learner && s.IsConnected(member) && s.Process(pod.UID).HasRegistered {
 			registered++
 		}
 	}
@@ -144,7 +154,7 @@ func (s *scenario) checkRegistered(manifest simulator.Manifest) {
 		if process := s.Process(pod.UID); s.RunningMember(pod.Ordinal) == nil || !process.HasServed || process.HasRegistered {
 			continue
 		}
-		if !isOverdue || !etcdcluster.IsQuorate(registered, len(s.Members)) {
+		if _, voters := s.Voters(); !isOverdue || !etcdcluster.IsQuorate(registered, voters) {
 			s.violated("other peer URLs are rendered, which the sidecar of %s reads before it has registered those of its pod, and stops etcd", pod.Name)
 		}
 	}

@@ -538,6 +538,19 @@ var _ = Describe("Traces of volumes and faults", func() {
 		s.expectGolden("three-node-gone-not-asked-for")
 	})
 
+	It("replaces a volume that is lost if the spec was never recorded, and no annotation requests the newest generation", func() {
+		s.inject("the image becomes v2, which no annotation requests, and node n3 is gone", func() {
+			s.image, s.operator.Config.AutoReconcile, s.Objects.State.Accepted = "v2", false, nil
+			s.RemoveNode("n3")
+		})
+		s.run()
+		Expect(s.repairs).To(BeNumerically(">", 0))
+		Expect(s.violations()).To(BeEmpty())
+		alive, all := s.Voters()
+		Expect([]int{alive, all}).To(Equal([]int{3, 3}))
+		Expect(s.Written().Image).To(Equal("v1"))
+	})
+
 	It("takes no step while members are of two clusters", func() {
 		s.inject("the data of main-2 becomes that of another cluster, and the image v2", func() {
 			s.image = "v2"

@@ -122,7 +122,10 @@ func (s *randomScenario) runRandom() {
 
 func (s *randomScenario) expectConverged() {
 	GinkgoHelper()
-	p := s.result.Current().Plan
+	if !s.IsQuotaExhausted() {
+		s.expectRolledOut()
+	}
+	p := s.result.Newest.Plan
 	alive, all := s.Voters()
 	whole := int(s.Etcd.Spec.Replicas)
 	isDone := p.Outcome() == plan.OutcomeDone || s.IsQuotaExhausted() && (p.Outcome() == plan.OutcomeBlocked || p.Stage == plan.StageResizeVolume)

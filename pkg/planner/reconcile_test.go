@@ -31,6 +31,12 @@ func (s *scenario) newOperator() *simulator.Operator {
 	}
 	operator.OnApply = func(run *engine.Run, manifest simulator.Manifest) {
 		s.acted = true
+		switch generation := run.Target.Stored.Generation; {
+		case !run.Observation.ManagedResource.Exists:
+			s.requested = generation // the first generation of an Etcd needs no request
+		case generation > s.requested:
+			s.violated("generation %d is rolled out, and only generation %d is requested", generation, s.requested)
+		}
 		s.noteWrite(run)
 		s.note("> ManagedResource written: image %s, replicas %d, size %d", manifest.Image, manifest.Replicas, manifest.ClusterSize)
 		s.checkApply(manifest, run.Rendered.Plan)
@@ -38,7 +44,8 @@ func (s *scenario) newOperator() *simulator.Operator {
 	operator.OnStep = func(run *engine.Run, step plan.Step, reason string) func(error) {
 		s.acted = true
 		s.steps[kindOf(step)]++
-		if run.Plan.Step == nil || kindOf(run.Plan.Step) != kindOf(step) {
+		if run.Planned.Stage == "" || run.Planned.Refusal != nil { // no plan of this run is executed, see engine.Engine.Reconcile
+			s.repairs++
 			s.note("repairs the cluster | %s | step: %s", reason, plan.Trace(step))
 			s.checkRepair(step)
 		} else {
@@ -72,6 +79,9 @@ func (s *scenario) onExecuted(step plan.Step) func(err error) {
 func (s *scenario) reconcile() bool {
 	s.acted = false
 	s.operator.Config.Defaults.Images.EtcdWrapper = s.image
+	if s.operator.Config.AutoReconcile {
+		s.requested = s.Etcd.Generation
+	}
 	if value, isRequested := s.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
 		s.invariants.isUnverified = value == druidv1alpha1.RestoreFromStoreUnverified
 	}

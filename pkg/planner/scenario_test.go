@@ -38,6 +38,10 @@ type scenario struct {
 	result engine.Result
 	// acted is true if the last reconciliation wrote manifests or executed a step.
 	acted bool
+	// requested is the newest generation whose rollout was requested.
+	requested int64
+	// repairs counts the steps that repaired the cluster while no generation could be reconciled.
+	repairs int
 	// image of the container etcd with which the operator renders a generation that it accepts from now on.
 	image string
 	// idleTicks is the number of ticks without a change after which run ends.
