@@ -247,7 +247,7 @@ func (c Input) decideByThresholds(now time.Time) Decision {
 	case c.FullSnapshotThreshold > 0 && events >= c.FullSnapshotThreshold:
 		return c.requestSnapshot(fmt.Sprintf("%d events are too many for a Job", events))
 	case c.Job == nil && c.Snapshot != nil && c.Snapshot.BaseRevision == c.FullSnapshotLease.Holder:
-		return c.requestSnapshot("a full snapshot is requested already")
+		return c.requestSnapshot(fmt.Sprintf("%d events since the last one", events))
 	case c.Job == nil:
 		return Decision{Action: ActionRunJob, Attempt: 1, Reason: fmt.Sprintf("%d events since the last full snapshot", events)}
 	case !c.Job.isRetriable():

@@ -99,9 +99,9 @@ func leaf(config *secretsutils.CertificateSecretConfig, ca string, class secrets
 	}}
 }
 
-// serverNames are the names at which clients reach etcd and the sidecar. They are localhost, the name for the containers of
-// the same pod and the client Service. Each pod has a name of the headless Service. The addresses in the spec are names too. A sidecar reaches
-// the leader through the headless Service.
+// serverNames are the names at which clients reach etcd and the sidecar. They include localhost, the name for the containers of
+// the same pod, and the client Service. They also include the name of each pod in the headless Service, through which a sidecar
+// reaches the leader. The addresses in the spec complete them.
 func serverNames(etcd *druidv1alpha1.Etcd) ([]string, []net.IP) {
 	dnsNames := slices.Concat(
 		[]string{"localhost", helper.LocalHostName(etcd)},

@@ -29,8 +29,8 @@ type EtcdConfig struct {
 	// +optional
 	EnableGRPCGateway *bool `json:"enableGRPCGateway,omitempty"`
 	// DefragmentationSchedule is the schedule of the defragmentation of all members. It is a cron expression with five fields
-	// in UTC: minute, hour, day of the month, month and day of the week (0 is Sunday). Unset: the sidecar's default, `0 0 */3 *
-	// *`.
+	// in UTC: minute, hour, day of the month, month and day of the week (0 is Sunday). Unset: the sidecar's default,
+	// `0 0 */3 * *`.
 	// +optional
 	// +kubebuilder:validation:Pattern=`^(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?(,(\*|([1-5]?[0-9])(-([1-5]?[0-9]))?)(/[1-9][0-9]?)?)*\s+(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?(,(\*|(1?[0-9]|2[0-3])(-(1?[0-9]|2[0-3]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|[12][0-9]|3[01])(-([1-9]|[12][0-9]|3[01]))?)(/[1-9][0-9]?)?)*\s+(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?(,(\*|([1-9]|1[0-2])(-([1-9]|1[0-2]))?)(/[1-9][0-9]?)?)*\s+(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?(,(\*|([0-7])(-([0-7]))?)(/[1-9][0-9]?)?)*$`
 	DefragmentationSchedule *string `json:"defragmentationSchedule,omitempty"`
