@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0
 
-// The words command counts the terms that words.yaml replaces. It has two classes: identifiers of Go files, and words in
+// The words command finds the terms that words.yaml replaces. It has two classes: identifiers of Go files, and words in
 // comments, string literals, documents, manifests, scripts and file names. It prints each hit and fails if there is any. It
 // reads the files of one Git repository and writes no file.
 package main
