@@ -1,11 +1,12 @@
-# Builds an image with the same binary, user, labels and entrypoint as `go run -C hack/seed . image`. The base image adds common files,
+# Builds an image with the same binaries, user, labels and entrypoint as `go run -C hack/seed . image`. The base image adds common files,
 # for example CA certificates. The build requires BuildKit, podman or buildah.
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS builder
 
 ENV GOCACHE=/go/cache
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN --mount=type=cache,target=/go/pkg/mod go mod download
+COPY cmd/etcd-helper/go.mod cmd/etcd-helper/go.sum cmd/etcd-helper/
+RUN --mount=type=cache,target=/go/pkg/mod go mod download && go -C cmd/etcd-helper mod download
 COPY . .
 
 # Go cross-compiles for this operating system and architecture. Empty: those of the build machine.
@@ -16,6 +17,10 @@ ARG EFFECTIVE_VERSION=
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
     GOOS=$TARGETOS GOARCH=$TARGETARCH EFFECTIVE_VERSION=$EFFECTIVE_VERSION \
     hack/build.sh -o /gardener-extension-etcd-druid ./cmd/gardener-extension-etcd-druid
+# A module of its own, which Jobs of the operator run.
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/go/cache \
+    GOOS=$TARGETOS GOARCH=$TARGETARCH EFFECTIVE_VERSION=$EFFECTIVE_VERSION \
+    hack/build.sh -C cmd/etcd-helper -o /etcd-helper .
 
 FROM gcr.io/distroless/static-debian13:nonroot
 
@@ -24,6 +29,7 @@ LABEL org.opencontainers.image.title="gardener-extension-etcd-druid" \
       org.opencontainers.image.licenses="Apache-2.0"
 
 COPY --from=builder /gardener-extension-etcd-druid /gardener-extension-etcd-druid
+COPY --from=builder /etcd-helper /etcd-helper
 WORKDIR /
 USER 65532:65532
 ENTRYPOINT ["/gardener-extension-etcd-druid"]

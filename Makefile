@@ -8,7 +8,7 @@ SEED = GOGC=400 go run -C hack/seed .
 TEST = hack/testrun/run.sh
 LINT = go tool -modfile=$(CURDIR)/hack/tools/go.mod golangci-lint
 # Modules of this repository that the linters check.
-LINTED = . hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper hack/seed/modules/pause test/rules
+LINTED = . cmd/etcd-helper hack/seed hack/seed/modules/cluster hack/seed/modules/etcd-wrapper hack/seed/modules/pause test/rules
 
 .DEFAULT_GOAL = help
 
@@ -89,8 +89,9 @@ check-generate: ## Fail if `make generate` would change a file
 ##@ Build
 
 .PHONY: build
-build: ## Build the operator and kubectl-etcd into bin/
+build: ## Build the operator, etcd-helper and kubectl-etcd into bin/
 	@hack/build.sh -o bin/ ./cmd/...
+	@hack/build.sh -C cmd/etcd-helper -o $(CURDIR)/bin/ .
 
 .PHONY: image
 image: ## Build the operator's image with Go only, as an archive in bin/ for docker, podman or skopeo

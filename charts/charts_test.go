@@ -247,6 +247,14 @@ var _ = Describe("the operator's chart", func() {
 		Entry("outside of Gardener with an installed resource manager", standalone+"embeddedResourceManager: {enabled: false}", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(c.ResourceManager.Embedded).To(BeFalse())
 		}),
+		Entry("Jobs run etcd-helper from the operator's image", "image: {ref: 'registry.example/druid@sha256:abc'}", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.EtcdHelper).To(Equal(configv1alpha1.EtcdHelperConfiguration{Image: "registry.example/druid@sha256:abc"}))
+		}),
+		Entry("Jobs pull it with the operator's Secrets", standalone+"image: {repository: registry.example/druid, tag: v1}\nimagePullSecrets: [{name: registry}]", func(c *configv1alpha1.OperatorConfiguration) {
+			Expect(c.EtcdHelper).To(Equal(configv1alpha1.EtcdHelperConfiguration{
+				Image: "registry.example/druid:v1", ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
+			}))
+		}),
 		Entry("in a seed Local stores have the directory of Gardener's local setup", "", func(c *configv1alpha1.OperatorConfiguration) {
 			Expect(c.LocalStore.Roots).To(Equal([]string{"/etc/gardener/local-backupbuckets"}))
 		}),

@@ -7,6 +7,8 @@ package target
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
@@ -38,6 +40,16 @@ type Config struct {
 	Defaults state.Defaults
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// EtcdHelper is the image of etcd-helper. It is not a default that an Etcd keeps: the helper has to be of the operator's version.
+	EtcdHelper EtcdHelper
+}
+
+// EtcdHelper is the image of etcd-helper.
+type EtcdHelper struct {
+	// Image is a complete reference. Empty: it is not known, and Jobs that need it are not created.
+	Image string
+	// PullSecrets name Secrets in the namespace of the Etcd. Nil: none.
+	PullSecrets []corev1.LocalObjectReference
 }
 
 // Target is the desired state of one generation, as far as it is resolved.

@@ -120,6 +120,12 @@ drainers: {{ .Values.protection.drainers | toJson }}
     "etcd" (dict "enableEtcdSpecAutoReconcile" (not .Values.gardener.enabled))
     "etcdCopyBackupsTask" (dict "enabled" true))
   "resourceManager" (dict "embedded" (eq (include "embedded" .) "true")) -}}
+{{- /* The operator's image contains etcd-helper, which Jobs run. */ -}}
+{{- $helper := dict "image" (include "image" .) -}}
+{{- with .Values.imagePullSecrets -}}
+{{- $_ := set $helper "imagePullSecrets" . -}}
+{{- end -}}
+{{- $_ := set $own "etcdHelper" $helper -}}
 {{- /* Each Etcd can access each folder in these node directories. Outside of Gardener, the list is therefore empty by default. */ -}}
 {{- $_ := set $own "localStore" (dict "roots" (ternary (list "/etc/gardener/local-backupbuckets") list .Values.gardener.enabled)) -}}
 {{- if .Values.gardener.enabled -}}

@@ -89,6 +89,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 	}
 	options := etcd.AddOptions{
 		Config: target.Config{
+			EtcdHelper:      etcdHelper(ctx, mgr.GetAPIReader(), mgr.GetLogger(), o.Config.EtcdHelper),
 			AutoReconcile:   o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
 			Defaults:        defaults,
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),

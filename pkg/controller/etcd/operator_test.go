@@ -80,7 +80,7 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 		Payloads: payloads,
 
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, reconcileOnce does not
-		Config: target.Config{LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
+		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
 	}

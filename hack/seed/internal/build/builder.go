@@ -235,30 +235,39 @@ func (b Builder) source(m Module) string {
 	return filepath.Join(b.Layout.Root, "hack", "seed", "modules", cmp.Or(m.Directory, m.Name))
 }
 
-// Operator builds the operator from the checkout and returns the path of the binary. Go's build cache decides what is
-// compiled.
+// Operator builds the programs of the operator's image from the checkout and returns their directory. Go's build cache decides
+// what is compiled.
 func (b Builder) Operator(ctx context.Context) (string, error) {
-	return b.buildCommand(ctx, "gardener-extension-etcd-druid", b.CommandDir())
+	return b.CommandDir(), b.OperatorIn(ctx, b.CommandDir())
 }
 
-// OperatorIn builds the operator into the directory. It does not change the binary that a running seed uses.
-func (b Builder) OperatorIn(ctx context.Context, dir string) (string, error) {
-	return b.buildCommand(ctx, "gardener-extension-etcd-druid", dir)
+// OperatorIn builds the programs of the operator's image into the directory. It does not change the binaries that a running seed uses.
+func (b Builder) OperatorIn(ctx context.Context, dir string) error {
+	if _, err := b.buildCommand(ctx, "gardener-extension-etcd-druid", dir, "./cmd/gardener-extension-etcd-druid"); err != nil {
+		return err
+	}
+
+	// A module of its own: its packages of etcd are not those of the operator.
+	_, err := b.buildCommand(ctx, "etcd-helper", dir, "-C", "cmd/etcd-helper", ".")
+
+	return err
 }
 
 // Plugin builds kubectl-etcd from the checkout and returns the path of the binary.
 func (b Builder) Plugin(ctx context.Context) (string, error) {
-	return b.buildCommand(ctx, "kubectl-etcd", b.CommandDir())
+	return b.buildCommand(ctx, "kubectl-etcd", b.CommandDir(), "./cmd/kubectl-etcd")
 }
 
 // CommandDir is the directory of the programs that are built from the checkout.
 func (b Builder) CommandDir() string { return filepath.Join(b.Layout.Cache, "bin", "operator") }
 
-func (b Builder) buildCommand(ctx context.Context, name, dir string) (string, error) {
+// buildCommand builds the package that is the last argument. The arguments before it select the module.
+func (b Builder) buildCommand(ctx context.Context, name, dir string, args ...string) (string, error) {
 	target := filepath.Join(dir, name)
+	args = slices.Insert(slices.Clone(args), len(args)-1, "-o", target+".unfinished")
 
 	if err := b.withProgress(name, func() error {
-		return run(b.prepare(exec.CommandContext(ctx, filepath.Join(b.Layout.Root, script), "-o", target+".unfinished", "./cmd/"+name), b.Layout.Root))
+		return run(b.prepare(exec.CommandContext(ctx, filepath.Join(b.Layout.Root, script), args...), b.Layout.Root))
 	}); err != nil {
 		return "", fmt.Errorf("building %s: %w", name, err)
 	}

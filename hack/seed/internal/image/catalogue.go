@@ -24,7 +24,7 @@ const (
 	EtcdWrapperTag   = "seed.local/etcd-wrapper:1"
 	InitTag          = "seed.local/busybox:1"
 	ObjectStoreTag   = "seed.local/object-store:1"
-	// OperatorRepository is the repository of the operator's image. The tag is a hash of the binary, so that a new
+	// OperatorRepository is the repository of the operator's image. The tag is a hash of the binaries, so that a new
 	// binary is a new image.
 	OperatorRepository = "seed.local/gardener-extension-etcd-druid"
 )
@@ -97,26 +97,39 @@ func (s Spec) withProgram(b build.Builder, module, name string) (Spec, error) {
 	return s, nil
 }
 
-// Operator returns the image with the binary. It is the image of the Dockerfile in the root directory, but without the
-// base.
-func Operator(binary string) (Spec, error) {
-	content, err := os.ReadFile(binary)
-	if err != nil {
-		return Spec{}, fmt.Errorf("reading the operator's binary: %w", err)
+// operatorPrograms are the programs in the operator's image. The first one is the entrypoint.
+var operatorPrograms = []string{"gardener-extension-etcd-druid", "etcd-helper"}
+
+// Operator returns the image with the programs in the directory. It is the image of the Dockerfile in the root directory, but
+// without the base.
+func Operator(dir string) (Spec, error) {
+	var files []File
+
+	sum := sha256.New()
+
+	for _, name := range operatorPrograms {
+		path := filepath.Join(dir, name)
+
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return Spec{}, fmt.Errorf("reading a program of the operator's image: %w", err)
+		}
+
+		_, _ = sum.Write(content)
+
+		files = append(files, File{Source: path, Target: "/" + name})
 	}
 
-	sum := sha256.Sum256(content)
-
 	return Spec{
-		Tag:        OperatorRepository + ":" + hex.EncodeToString(sum[:])[:12],
-		Entrypoint: []string{"/gardener-extension-etcd-druid"},
+		Tag:        OperatorRepository + ":" + hex.EncodeToString(sum.Sum(nil))[:12],
+		Entrypoint: []string{files[0].Target},
 		User:       nonroot,
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    "gardener-extension-etcd-druid",
 			"org.opencontainers.image.source":   "https://github.com/gardener/gardener-extension-etcd-druid",
 			"org.opencontainers.image.licenses": "Apache-2.0",
 		},
-		Files: []File{{Source: binary, Target: "/gardener-extension-etcd-druid"}},
+		Files: files,
 	}, nil
 }
 

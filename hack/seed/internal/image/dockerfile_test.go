@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
@@ -40,9 +41,11 @@ var _ = Describe("the Dockerfile", func() {
 
 		builder, final = stages[0], stages[1]
 
-		program := filepath.Join(GinkgoT().TempDir(), "program")
-		Expect(os.WriteFile(program, []byte("content"), 0o600)).To(Succeed())
-		spec, err = image.Operator(program)
+		dir := GinkgoT().TempDir()
+		for _, program := range []string{"gardener-extension-etcd-druid", "etcd-helper"} {
+			Expect(os.WriteFile(filepath.Join(dir, program), []byte("content"), 0o600)).To(Succeed())
+		}
+		spec, err = image.Operator(dir)
 		Expect(err).NotTo(HaveOccurred())
 	})
 
@@ -85,10 +88,10 @@ var _ = Describe("the Dockerfile", func() {
 		Expect(user).To(Equal(config.Config.User))
 		Expect(directory).To(Equal(config.Config.WorkingDir))
 		Expect(labels).To(Equal(config.Config.Labels))
-		Expect(files).To(ConsistOf(spec.Files[0].Target))
+		Expect(files).To(ConsistOf(spec.Files[0].Target, spec.Files[1].Target))
 	})
 
-	It("builds the program with hack/build.sh", func() {
+	It("builds the programs with hack/build.sh", func() {
 		var runs []string
 
 		for _, command := range builder.Commands {
@@ -97,9 +100,11 @@ var _ = Describe("the Dockerfile", func() {
 			}
 		}
 
-		Expect(runs).To(HaveLen(2))
-		Expect(runs[0]).To(Equal("go mod download"))
-		Expect(runs[1]).To(HaveSuffix(" hack/build.sh -o " + spec.Entrypoint[0] + " ./cmd/gardener-extension-etcd-druid"))
+		Expect(runs).To(HaveExactElements(
+			Equal("go mod download && go -C cmd/etcd-helper mod download"),
+			HaveSuffix(" hack/build.sh -o "+spec.Entrypoint[0]+" ./cmd/gardener-extension-etcd-druid"),
+			HaveSuffix(" hack/build.sh -C cmd/etcd-helper -o "+spec.Files[1].Target+" ."),
+		))
 	})
 
 	It("uses a version of Go that is new enough for the module, since the image of Go does not download another one", func() {
@@ -112,7 +117,7 @@ var _ = Describe("the Dockerfile", func() {
 		Expect(goversion.Compare("go"+version, "go"+module.Go)).To(BeNumerically(">=", 0), "the module needs %s, the builder has %s", module.Go, version)
 	})
 
-	It("copies every file that the operator is compiled from, and only sources", func() {
+	It("copies every file that the programs are compiled from, and only sources", func() {
 		patterns, err := ignorefile.ReadAll(bytes.NewReader(readRoot(".dockerignore")))
 		Expect(err).NotTo(HaveOccurred())
 		ignored, err := patternmatcher.New(patterns)
@@ -127,7 +132,10 @@ var _ = Describe("the Dockerfile", func() {
 			return !matches
 		}
 
-		for _, file := range append(sources(), "go.mod", "go.sum", "VERSION", "hack/build.sh") {
+		files := slices.Concat(sources(".", "./cmd/gardener-extension-etcd-druid"), sources("cmd/etcd-helper", "."))
+		Expect(files).To(ContainElements("cmd/gardener-extension-etcd-druid/main.go", "imagevector/images.yaml", "cmd/etcd-helper/main.go"))
+
+		for _, file := range append(files, "go.mod", "go.sum", "cmd/etcd-helper/go.mod", "cmd/etcd-helper/go.sum", "VERSION", "hack/build.sh") {
 			Expect(isSent(file)).To(BeTrue(), "the build context lacks %s", file)
 		}
 
@@ -159,8 +167,8 @@ func inRoot(program string, args ...string) []byte {
 	return output
 }
 
-// sources returns the files from which the operator is compiled, relative to the root of the repository.
-func sources() []string {
+// sources returns the files from which a program of a module is compiled, relative to the root of the repository.
+func sources(module, program string) []string {
 	GinkgoHelper()
 
 	top, err := filepath.Abs(root)
@@ -168,7 +176,7 @@ func sources() []string {
 
 	var found []string
 
-	decoder := json.NewDecoder(bytes.NewReader(inRoot("go", "list", "-deps", "-json=Dir,Module,GoFiles,EmbedFiles", "./cmd/gardener-extension-etcd-druid")))
+	decoder := json.NewDecoder(bytes.NewReader(inRoot("go", "-C", module, "list", "-deps", "-json=Dir,Module,GoFiles,EmbedFiles", program)))
 	for decoder.More() {
 		var pkg struct {
 			Dir                 string
@@ -189,8 +197,6 @@ func sources() []string {
 			found = append(found, filepath.ToSlash(relative))
 		}
 	}
-
-	Expect(found).To(ContainElements("cmd/gardener-extension-etcd-druid/main.go", "imagevector/images.yaml"))
 
 	return found
 }

@@ -110,21 +110,23 @@ var _ = Describe("Pack", func() {
 
 var _ = Describe("Operator", func() {
 	It("returns different tags for different binaries", func() {
-		binary := filepath.Join(GinkgoT().TempDir(), "operator")
+		dir := GinkgoT().TempDir()
 
-		tag := func(content string) string {
+		tag := func(operator, helper string) string {
 			GinkgoHelper()
-			Expect(os.WriteFile(binary, []byte(content), 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(dir, "gardener-extension-etcd-druid"), []byte(operator), 0o600)).To(Succeed())
+			Expect(os.WriteFile(filepath.Join(dir, "etcd-helper"), []byte(helper), 0o600)).To(Succeed())
 
-			spec, err := image.Operator(binary)
+			spec, err := image.Operator(dir)
 			Expect(err).NotTo(HaveOccurred())
 
 			return spec.Tag
 		}
 
-		Expect(tag("one")).To(MatchRegexp(`^seed\.local/gardener-extension-etcd-druid:[0-9a-f]{12}$`))
-		Expect(tag("one")).To(Equal(tag("one")))
-		Expect(tag("two")).NotTo(Equal(tag("one")))
+		Expect(tag("one", "helper")).To(MatchRegexp(`^seed\.local/gardener-extension-etcd-druid:[0-9a-f]{12}$`))
+		Expect(tag("one", "helper")).To(Equal(tag("one", "helper")))
+		Expect(tag("two", "helper")).NotTo(Equal(tag("one", "helper")))
+		Expect(tag("one", "other")).NotTo(Equal(tag("one", "helper")))
 	})
 })
 

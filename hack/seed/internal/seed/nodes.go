@@ -97,12 +97,12 @@ func (s *Seed) LoadImages(ctx context.Context, archives []string) error {
 
 // loadOperator builds the operator and loads its image into every node. It returns the tag of the image.
 func (s *Seed) loadOperator(ctx context.Context) (string, error) {
-	binary, err := s.Builder.Operator(ctx)
+	programs, err := s.Builder.Operator(ctx)
 	if err != nil {
 		return "", err
 	}
 
-	spec, err := image.Operator(binary)
+	spec, err := image.Operator(programs)
 	if err != nil {
 		return "", err
 	}
@@ -172,12 +172,11 @@ func (s *Seed) PackOperator(ctx context.Context, file string) error {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 
-	binary, err := s.Builder.OperatorIn(ctx, dir)
-	if err != nil {
+	if err := s.Builder.OperatorIn(ctx, dir); err != nil {
 		return err
 	}
 
-	spec, err := image.Operator(binary)
+	spec, err := image.Operator(dir)
 	if err != nil {
 		return err
 	}

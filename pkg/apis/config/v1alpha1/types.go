@@ -40,6 +40,9 @@ type OperatorConfiguration struct {
 	// LocalStore says which directories of nodes Etcds may use as backup store.
 	// +optional
 	LocalStore LocalStoreConfiguration `json:"localStore,omitempty"`
+	// EtcdHelper says which image the Jobs use that inspect databases.
+	// +optional
+	EtcdHelper EtcdHelperConfiguration `json:"etcdHelper,omitempty"`
 	// ResourceManager says who applies the ManagedResources that the operator writes.
 	// +optional
 	ResourceManager ResourceManagerConfiguration `json:"resourceManager,omitempty"`
@@ -153,6 +156,18 @@ type ResourceManagerConfiguration struct {
 	// SyncPeriod is how often the embedded controllers apply all resources again. Default 1h.
 	// +optional
 	SyncPeriod *metav1.Duration `json:"syncPeriod,omitempty"`
+}
+
+// EtcdHelperConfiguration says which image the Jobs use that inspect databases with etcd-helper.
+type EtcdHelperConfiguration struct {
+	// Image is a complete reference to the operator's image, which contains etcd-helper. It has to be of the same version as the
+	// operator. Empty: the operator uses the image of its own pod. If it cannot read its pod, restores are not verified and wait.
+	// +optional
+	Image string `json:"image,omitempty"`
+	// ImagePullSecrets name the Secrets with which the kubelet pulls the image. Each namespace with an Etcd needs these Secrets if
+	// its nodes cannot pull the image without them. Nil: none.
+	// +optional
+	ImagePullSecrets []corev1.LocalObjectReference `json:"imagePullSecrets,omitempty"`
 }
 
 // LocalStoreConfiguration says which directories of nodes Etcds may use as backup store.

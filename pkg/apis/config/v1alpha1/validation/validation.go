@@ -8,6 +8,7 @@ import (
 	pathpkg "path"
 	"slices"
 	"strings"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,7 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
 	errs = append(errs, validateRendering(c.Rendering, field.NewPath("rendering"))...)
 	errs = append(errs, validateRoots(c.LocalStore.Roots, field.NewPath("localStore", "roots"))...)
+	errs = append(errs, validateEtcdHelper(c.EtcdHelper, field.NewPath("etcdHelper"))...)
 	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
 	errs = append(errs, supported(c.Predecessor, field.NewPath("predecessor"), configv1alpha1.PredecessorStandBy, configv1alpha1.PredecessorTakeOver, configv1alpha1.PredecessorGiveBack)...)
 	errs = append(errs, validatePredecessor(c)...)
@@ -103,6 +105,19 @@ func validateRendering(c configv1alpha1.RenderingConfiguration, path *field.Path
 	for i := range c.NamespaceSelectors {
 		if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelectors[i]); err != nil {
 			errs = append(errs, field.Invalid(path.Child("namespaceSelectors").Index(i), c.NamespaceSelectors[i], err.Error()))
+		}
+	}
+	return errs
+}
+
+func validateEtcdHelper(c configv1alpha1.EtcdHelperConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if strings.ContainsFunc(c.Image, unicode.IsSpace) {
+		errs = append(errs, field.Invalid(path.Child("image"), c.Image, "must be a reference to an image, without white space"))
+	}
+	for i, secret := range c.ImagePullSecrets {
+		for _, message := range utilvalidation.IsDNS1123Subdomain(secret.Name) {
+			errs = append(errs, field.Invalid(path.Child("imagePullSecrets").Index(i).Child("name"), secret.Name, message))
 		}
 	}
 	return errs

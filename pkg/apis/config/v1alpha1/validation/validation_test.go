@@ -99,6 +99,12 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a directory of Local stores in another one", "localStore.roots[0]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.LocalStore.Roots = []string{"/srv/backups/nested", "/srv/backups"}
 		}),
+		Entry("white space in the image of etcd-helper", "etcdHelper.image", func(c *configv1alpha1.OperatorConfiguration) {
+			c.EtcdHelper.Image = "registry.example.com/operator: v1"
+		}),
+		Entry("a pull secret without a name", "etcdHelper.imagePullSecrets[1].name", func(c *configv1alpha1.OperatorConfiguration) {
+			c.EtcdHelper.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}, {}}
+		}),
 		Entry("a negative burst", "clientConnection.burst", func(c *configv1alpha1.OperatorConfiguration) {
 			c.ClientConnection.Burst = -1
 		}),
