@@ -12,6 +12,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -37,56 +38,55 @@ type RestoreVerification struct {
 	Deleting bool
 	// Store is the location that the Job restores from, in the form of Observation.StoreLocation.
 	Store string
-	// Recorded is true if the operator has emitted its result: the next request for a restore needs another Job.
+	// Recorded is true if its result was used, or is not needed any more: the next restore needs another Job.
 	Recorded bool
 	// Succeeded is true if the Job has restored a database, Failed if it has failed.
 	Succeeded, Failed bool
 	// Message is why the Job has failed, or why it makes no progress. Empty: no reason is known.
 	Message string
+	// Result is what etcd-helper found in the restored database. Nil: the Job has not succeeded.
+	Result *Inspection
 }
 
-// RestoreVerificationFor returns the state of a Job and of its pods. Pods of other owners are ignored.
+// RestoreVerificationFor returns the state of a Job and of its pods. Pods of other owners are ignored. A Job that has succeeded without a
+// result of etcd-helper counts as failed.
 func RestoreVerificationFor(job *batchv1.Job, pods []corev1.Pod) RestoreVerification {
-	verification := RestoreVerification{
-		Exists: true, Name: job.Name, UID: job.UID, Deleting: job.DeletionTimestamp != nil,
-		Store:    job.Annotations[druidv1alpha1.LeaseAnnotationStore],
-		Recorded: job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
-	}
-	for _, owner := range job.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			verification.OwnerUID = owner.UID
-		}
-	}
-	pods = slices.DeleteFunc(slices.Clone(pods), func(pod corev1.Pod) bool { return OwnerUID(pod) != job.UID })
-	slices.SortFunc(pods, func(a, b corev1.Pod) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })
-	for _, condition := range job.Status.Conditions {
-		if condition.Status != corev1.ConditionTrue {
-			continue
-		}
-		switch condition.Type {
-		case batchv1.JobComplete:
-			verification.Succeeded = true
+	result := resultOf(job, pods, RestoreVerificationDeadline)
 
-			return verification
-		case batchv1.JobFailed:
-			verification.Failed = true
-			verification.Message = verificationFailure(condition, pods)
-
-			return verification
-		}
+	return RestoreVerification{
+		Exists: true, Name: job.Name, UID: job.UID, OwnerUID: controllerUID(job), Deleting: job.DeletionTimestamp != nil,
+		Store:     job.Annotations[druidv1alpha1.LeaseAnnotationStore],
+		Recorded:  job.Annotations[druidv1alpha1.CompactionRecordedAnnotation] != "",
+		Succeeded: result.found != nil, Failed: result.failed, Message: result.message, Result: result.found,
 	}
-	verification.Message = verificationProblem(pods)
-
-	return verification
 }
 
-func verificationFailure(condition batchv1.JobCondition, pods []corev1.Pod) string {
+// controllerUID returns the UID of the controlling owner. Empty: there is none.
+func controllerUID(object metav1.Object) types.UID {
+	if owner := metav1.GetControllerOf(object); owner != nil {
+		return owner.UID
+	}
+
+	return ""
+}
+
+// jobFailure returns why a Job has failed.
+func jobFailure(condition batchv1.JobCondition, pods []corev1.Pod, deadline time.Duration) string {
 	if condition.Reason == batchv1.JobReasonDeadlineExceeded {
-		return fmt.Sprintf("it took longer than %s", RestoreVerificationDeadline)
+		if problem := podProblem(pods); problem != "" {
+			return fmt.Sprintf("it took longer than %s: %s", deadline, problem)
+		}
+
+		return fmt.Sprintf("it took longer than %s", deadline)
 	}
 	for _, pod := range pods {
 		for _, container := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 			if terminated := container.State.Terminated; terminated != nil && terminated.ExitCode != 0 {
+				if container.Name == InspectionContainer && terminated.ExitCode == ExitNoDatabase && len(pod.Spec.InitContainers) > 0 {
+					return fmt.Sprintf("nothing was restored: the store holds no full snapshot, or the log of container %s of pod %s says why it could not be read",
+						pod.Spec.InitContainers[0].Name, pod.Name)
+				}
+
 				return fmt.Sprintf("container %s of pod %s ended with code %d: %s", container.Name, pod.Name, terminated.ExitCode, Excerpt(terminated.Message))
 			}
 		}
@@ -98,8 +98,8 @@ func verificationFailure(condition batchv1.JobCondition, pods []corev1.Pod) stri
 	return "its pod reports no reason; " + condition.Message
 }
 
-// verificationProblem returns why the newest pod does not start. Empty: no reason is known.
-func verificationProblem(pods []corev1.Pod) string {
+// podProblem returns why the newest pod does not start. Empty: no reason is known.
+func podProblem(pods []corev1.Pod) string {
 	if len(pods) == 0 {
 		return ""
 	}
@@ -122,15 +122,7 @@ func verificationProblem(pods []corev1.Pod) string {
 const longestExcerpt = 400
 
 // OwnerUID returns the UID of the controlling owner of a pod. Empty: there is none.
-func OwnerUID(pod corev1.Pod) types.UID {
-	for _, owner := range pod.OwnerReferences {
-		if owner.Controller != nil && *owner.Controller {
-			return owner.UID
-		}
-	}
-
-	return ""
-}
+func OwnerUID(pod corev1.Pod) types.UID { return controllerUID(&pod) }
 
 // Excerpt returns the end of the termination message of a container, on one line.
 func Excerpt(text string) string {

@@ -40,6 +40,8 @@ type Observation struct {
 	DeltaSnapshotLease Lease
 	// RestoreVerification is the Job that verifies a restore. Zero: there is none, or it was not observed.
 	RestoreVerification RestoreVerification
+	// Inspections are the Jobs that inspect the volumes of members, sorted by name. Nil: there are none, or they were not observed.
+	Inspections []ClaimInspection
 	// Secrets are the Secrets that the pods need, sorted by name. Secrets that do not exist are included.
 	Secrets []Secret
 	// Gardener are the objects of Gardener about the namespace. Zero: not observed.

@@ -115,6 +115,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	}
 	if request.RestoreVerification {
 		reader.readRestoreVerification(ctx)
+		reader.readInspections(ctx)
 	}
 	if request.StorageClasses {
 		reader.readStorageClasses(ctx)

@@ -5,7 +5,9 @@
 package observer
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +32,48 @@ func (r *reader) readRestoreVerification(ctx context.Context) {
 	if !helper.IsManagedFor(job, r.etcd) {
 		return // the operator neither reads nor deletes a Job of something else
 	}
-	pods := &corev1.PodList{}
-	if err := r.Reader.List(ctx, pods, append(r.labelled(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameRestoreVerificationJob})...); err != nil {
+	pods, err := r.podsOfJobs(ctx, druidv1alpha1.ComponentNameRestoreVerificationJob, *job)
+	if err != nil {
 		r.failed(etcdcluster.SectionRestoreVerification, err)
 
 		return
 	}
-	r.observation.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods.Items)
+	r.observation.RestoreVerification = etcdcluster.RestoreVerificationFor(job, pods)
+}
+
+// readInspections reads the Jobs that inspect the volumes of members, and their pods.
+func (r *reader) readInspections(ctx context.Context) {
+	jobs := &batchv1.JobList{}
+	if err := r.Reader.List(ctx, jobs, append(r.labelled(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: druidv1alpha1.ComponentNameInspectionJob})...); err != nil {
+		r.failed(etcdcluster.SectionRestoreVerification, err)
+
+		return
+	}
+	jobs.Items = slices.DeleteFunc(jobs.Items, func(job batchv1.Job) bool { return !helper.IsManagedFor(&job, r.etcd) })
+	if len(jobs.Items) == 0 {
+		return
+	}
+	pods, err := r.podsOfJobs(ctx, druidv1alpha1.ComponentNameInspectionJob, jobs.Items...)
+	if err != nil {
+		r.failed(etcdcluster.SectionRestoreVerification, err)
+
+		return
+	}
+	for i := range jobs.Items {
+		r.observation.Inspections = append(r.observation.Inspections, etcdcluster.ClaimInspectionFor(&jobs.Items[i], pods))
+	}
+	slices.SortFunc(r.observation.Inspections, func(a, b etcdcluster.ClaimInspection) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// podsOfJobs reads the pods of a kind of Jobs. If a Job has ended, it reads them from the API server. The cache of pods may be older than
+// that of Jobs, and lack the result.
+func (r *reader) podsOfJobs(ctx context.Context, component string, jobs ...batchv1.Job) ([]corev1.Pod, error) {
+	from := r.Reader
+	if slices.ContainsFunc(jobs, func(job batchv1.Job) bool { return len(job.Status.Conditions) > 0 }) {
+		from = r.APIReader
+	}
+	pods := &corev1.PodList{}
+	err := from.List(ctx, pods, append(r.labelled(), client.MatchingLabels{druidv1alpha1.LabelComponentKey: component})...)
+
+	return pods.Items, err
 }

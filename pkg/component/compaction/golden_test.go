@@ -10,6 +10,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -100,7 +101,13 @@ func restoreVerificationFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
 	store, errs := backupstore.FromSpec(*etcd.Spec.Backup.Store, etcd.Namespace, etcd.Name, field.NewPath("spec"))
 	Expect(errs).To(BeEmpty())
 
-	return compaction.RestoreVerificationJob(compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", InitImage: "example.com/init:v1", Deadline: 3 * time.Hour})
+	return compaction.RestoreVerificationJob(compaction.Values{Etcd: etcd, Store: store, Node: "n2", Image: "example.com/etcd-backup-restore:v2", HelperImage: "example.com/operator:v1", Deadline: 3 * time.Hour})
+}
+
+func inspectionFor(options []func(*druidv1alpha1.Etcd)) *batchv1.Job {
+	return compaction.InspectionJob(compaction.Values{
+		Etcd: fixture.Etcd(options...), Node: "n2", HelperImage: "example.com/operator:v1", HelperPullSecrets: []corev1.LocalObjectReference{{Name: "registry"}},
+	}, compaction.InspectedClaim{Name: "test-test-1", UID: "claim-uid", Ordinal: 1})
 }
 
 func manifest(job *batchv1.Job) string {
@@ -114,13 +121,19 @@ func manifest(job *batchv1.Job) string {
 	return string(document)
 }
 
-// jobs are both kinds of Jobs, by the folder of their golden files.
+// jobs are the kinds of Jobs, by the folder of their golden files.
 var jobs = []struct {
 	folder, component string
 	render            func([]func(*druidv1alpha1.Etcd)) *batchv1.Job
+	cases             []goldenCase
 }{
-	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }},
-	{"testdata/restore-verification", "etcd-restore-verification-job", restoreVerificationFor},
+	{"testdata", "etcd-snapshot-compaction-job", func(options []func(*druidv1alpha1.Etcd)) *batchv1.Job { return jobFor(options) }, goldenCases()},
+	{"testdata/restore-verification", "etcd-restore-verification-job", restoreVerificationFor, goldenCases()},
+	{"testdata/inspection", "etcd-inspection-job", inspectionFor, []goldenCase{
+		{"non-root", nil, podsecurityapi.LevelRestricted},
+		{"run-as-root", []func(*druidv1alpha1.Etcd){func(etcd *druidv1alpha1.Etcd) { etcd.Spec.RunAsRoot = new(true) }}, podsecurityapi.LevelBaseline},
+		{"every-setting", []func(*druidv1alpha1.Etcd){everySetting}, podsecurityapi.LevelRestricted},
+	}},
 }
 
 // Before any spec, since a diff needs the file of the first case.
@@ -130,16 +143,16 @@ var _ = BeforeSuite(func() {
 	}
 	for _, job := range jobs {
 		base := ""
-		for _, c := range goldenCases() {
+		for _, c := range job.cases {
 			Expect(golden.Write(golden.Path(job.folder, c.name), base, manifest(job.render(c.options)))).To(Succeed())
-			base = goldenCases()[0].name
+			base = job.cases[0].name
 		}
 	}
 })
 
 var _ = Describe("Jobs", func() {
 	for _, job := range jobs {
-		for _, c := range goldenCases() {
+		for _, c := range job.cases {
 			describe(job.folder, job.component, job.render, c)
 		}
 	}
@@ -147,7 +160,7 @@ var _ = Describe("Jobs", func() {
 	It("should have no golden file without a case", func() {
 		for _, job := range jobs {
 			var expected []string
-			for _, c := range goldenCases() {
+			for _, c := range job.cases {
 				expected = append(expected, golden.Path(job.folder, c.name))
 			}
 			Expect(golden.Paths(job.folder)).To(ConsistOf(expected))
@@ -161,6 +174,50 @@ var _ = Describe("Jobs", func() {
 			"etcd-druid.extensions.gardener.cloud/task":          "1234",
 			"etcd-druid.extensions.gardener.cloud/base-revision": "1000",
 		}))
+	})
+})
+
+var _ = Describe("The Job that inspects a volume", func() {
+	It("should not write to the volume, call the API server or use the network", func() {
+		pod := inspectionFor([]func(*druidv1alpha1.Etcd){everySetting}).Spec.Template
+		Expect(pod.Labels).NotTo(HaveKey(HavePrefix("networking.")))
+		Expect(pod.Spec.AutomountServiceAccountToken).To(HaveValue(BeFalse()))
+		Expect(pod.Spec.Volumes).To(HaveLen(1))
+		Expect(pod.Spec.Containers).To(ConsistOf(HaveField("VolumeMounts", ConsistOf(HaveField("ReadOnly", true)))))
+	})
+
+	It("should mount the volume as the member does", func() {
+		etcd := fixture.Etcd()
+		values, err := componentetcd.ValuesFor(componentetcd.Input{Etcd: etcd, Replicas: 1, ClusterSize: 1})
+		Expect(err).NotTo(HaveOccurred())
+		objects, err := componentetcd.Objects(values)
+		Expect(err).NotTo(HaveOccurred())
+		pod := inspectionFor(nil).Spec.Template.Spec
+		checked := false
+		for _, object := range objects {
+			set, ok := object.(*appsv1.StatefulSet)
+			if !ok {
+				continue
+			}
+			checked = true
+			member := set.Spec.Template.Spec
+			Expect(pod.SecurityContext).To(Equal(member.SecurityContext))
+			for _, container := range member.Containers {
+				for _, mount := range container.VolumeMounts {
+					if mount.Name == pod.Volumes[0].Name {
+						Expect(mount.MountPath).To(Equal(pod.Containers[0].VolumeMounts[0].MountPath))
+						Expect(mount.SubPath).To(Equal(pod.Containers[0].VolumeMounts[0].SubPath))
+					}
+				}
+			}
+		}
+		Expect(checked).To(BeTrue())
+	})
+
+	It("should run on any node without a node of the member's pod", func() {
+		job := compaction.InspectionJob(compaction.Values{Etcd: fixture.Etcd(), HelperImage: "example.com/operator:v1"}, compaction.InspectedClaim{Name: "test-test-0", UID: "uid"})
+		Expect(job.Spec.Template.Spec.Affinity).To(BeNil())
+		Expect(job.Name).To(Equal("test-0-inspect"))
 	})
 })
 

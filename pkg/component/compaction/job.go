@@ -4,7 +4,8 @@
 
 // Package compaction renders the Job that compacts the snapshots of one Etcd. The Job restores the newest full snapshot and
 // all later delta snapshots into an embedded etcd. It writes the result to the store as a new full snapshot. The Job that
-// verifies a restore runs only the first half, and writes nothing.
+// verifies a restore runs only the first half, inspects the result, and writes nothing. Another Job inspects the volume of a
+// member.
 //
 // What may not live here: clients, clocks, and the decision when a Job runs.
 package compaction
@@ -37,12 +38,14 @@ type Values struct {
 	// Store is the resolved store.
 	Store backupstore.Store
 	// Node is the node whose directory contains a Local store: the node of the leader, whose sidecar writes the snapshots.
-	// Other stores are reachable from every node. Empty: any node.
+	// Other stores are reachable from every node. A Job that inspects a volume runs on this node. Empty: any node.
 	Node string
 	// Image is the image of the container if the Etcd names none.
 	Image string
-	// InitImage is an image with a shell. Only a restore verification needs it.
-	InitImage string
+	// HelperImage is the image with etcd-helper. HelperPullSecrets name the Secrets with which it is pulled. Only Jobs that inspect
+	// a database need them.
+	HelperImage       string
+	HelperPullSecrets []corev1.LocalObjectReference
 	// Deadline is the maximum duration of the Job.
 	Deadline time.Duration
 	// MetricsScrapeWait is the time for which the process waits at its end, so that its metrics can be scraped.
@@ -103,6 +106,11 @@ var (
 	compactor           = kind{helper.CompactionJobName, druidv1alpha1.ComponentNameSnapshotCompactionJob}
 	restoreVerification = kind{helper.RestoreVerificationJobName, druidv1alpha1.ComponentNameRestoreVerificationJob}
 )
+
+// inspection is the kind of the Job that inspects the volume of the member with the ordinal.
+func inspection(ordinal int) kind {
+	return kind{func(etcd *druidv1alpha1.Etcd) string { return helper.InspectionJobName(etcd, ordinal) }, druidv1alpha1.ComponentNameInspectionJob}
+}
 
 func (k kind) labels(etcd *druidv1alpha1.Etcd) map[string]string {
 	labels := helper.DefaultLabels(etcd)

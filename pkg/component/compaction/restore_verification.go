@@ -10,14 +10,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/podspec"
 )
 
 const (
@@ -29,16 +27,17 @@ const (
 	pathVerified = pathWorkspace + "/restored.etcd"
 )
 
-// RestoreVerificationJob renders the Job that restores the newest snapshots of the store into a temporary directory. The Job
-// fails if this restores no data. etcd-backup-restore succeeds on a store without snapshots, so that a second container checks
-// the database.
+// RestoreVerificationJob renders the Job that restores the newest snapshots of the store into a temporary directory. A second
+// container inspects the restored database. The Job fails if this restores no data, on which etcd-backup-restore succeeds.
 func RestoreVerificationJob(v Values) *batchv1.Job {
 	root := ptr.Deref(v.Etcd.Spec.RunAsRoot, false)
 	seconds := int64(v.Deadline.Seconds())
 	spec := podSpec(v, seconds)
 	// It does not call the API server.
 	spec.Volumes = slices.DeleteFunc(spec.Volumes, func(volume corev1.Volume) bool { return volume.Name == volumeToken })
-	spec.InitContainers, spec.Containers = []corev1.Container{restoreContainer(v, root)}, []corev1.Container{checkContainer(v, root)}
+	spec.InitContainers = []corev1.Container{restoreContainer(v, root)}
+	spec.Containers = []corev1.Container{inspectContainer(v, pathVerified, corev1.VolumeMount{Name: volumeWorkspace, MountPath: pathWorkspace, ReadOnly: true})}
+	spec.ImagePullSecrets = v.HelperPullSecrets
 
 	return &batchv1.Job{
 		TypeMeta: metav1.TypeMeta{APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "Job"},
@@ -53,16 +52,21 @@ func RestoreVerificationJob(v Values) *batchv1.Job {
 			BackoffLimit:            new(int32(verificationRetries)),
 			ActiveDeadlineSeconds:   new(seconds),
 			TTLSecondsAfterFinished: new(int32(verificationTTL)),
-			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
-				Action:          batchv1.PodFailurePolicyActionIgnore,
-				OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
-			}}},
+			PodFailurePolicy:        ignoreDisruptions(),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: restoreVerification.podLabels(v.Etcd), Annotations: podAnnotations(v.Etcd)},
 				Spec:       spec,
 			},
 		},
 	}
+}
+
+// ignoreDisruptions does not count pods that were ended from outside, for example with their node, as failures.
+func ignoreDisruptions() *batchv1.PodFailurePolicy {
+	return &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+		Action:          batchv1.PodFailurePolicyActionIgnore,
+		OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+	}}}
 }
 
 // restoreContainer is the compaction container with the command for the restore only.
@@ -80,21 +84,4 @@ func restoreContainer(v Values, root bool) corev1.Container {
 	}, append(v.Store.Flags(backupstore.Primary), v.Store.ContainerFlag(backupstore.Primary))...)
 
 	return restoring
-}
-
-func checkContainer(v Values, root bool) corev1.Container {
-	return corev1.Container{
-		Name:            "check",
-		Image:           v.InitImage,
-		ImagePullPolicy: helper.ImagePullPolicy(v.Etcd),
-		Command: []string{"sh", "-c", fmt.Sprintf(
-			`test -s %s/member/snap/db || { echo "nothing was restored: the store holds no full snapshot, or the log of container restore of this pod says why it could not be read"; exit 1; }`, pathVerified)},
-		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("10m"),
-			corev1.ResourceMemory: resource.MustParse("16Mi"),
-		}},
-		SecurityContext:          podspec.ContainerSecurityContext(root),
-		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-		VolumeMounts:             []corev1.VolumeMount{{Name: volumeWorkspace, MountPath: pathWorkspace, ReadOnly: true}},
-	}
 }

@@ -54,8 +54,9 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 	if accepted := run.Observation.State.Accepted; accepted != nil {
 		images = accepted.Defaults.Images
 	}
-	values := compaction.Values{
-		Etcd: run.Target.Etcd, Store: *store, Image: images.BackupRestore, InitImage: images.Init, Deadline: etcdcluster.RestoreVerificationDeadline,
+	values := compaction.Values{Etcd: run.Target.Etcd, Store: *store, Image: images.BackupRestore, Deadline: etcdcluster.RestoreVerificationDeadline}
+	if err := r.setHelper(&values); err != nil {
+		return compaction.Values{}, fmt.Errorf("verifying a restore: %w", err)
 	}
 	if pod := run.Observation.PodFor(0); pod != nil && store.Provider == backupstore.ProviderLocal {
 		values.Node = pod.Node // where the first member ran, and restores unless its node is full

@@ -34,6 +34,7 @@ var _ = Describe("Names", func() {
 		Entry("of the delta snapshot lease", helper.DeltaSnapshotLeaseName, "test-delta-snap"),
 		Entry("of the compaction Job", helper.CompactionJobName, "test-compactor"),
 		Entry("of the Job that verifies a restore", helper.RestoreVerificationJobName, "test-verify"),
+		Entry("of the Job that inspects a volume", func(etcd *druidv1alpha1.Etcd) string { return helper.InspectionJobName(etcd, 1) }, "test-1-inspect"),
 		Entry("of the volume claim template", helper.VolumeClaimTemplateName, "test"),
 		Entry("of the selector", helper.Selector, "app.kubernetes.io/managed-by=etcd-druid,app.kubernetes.io/part-of=test"),
 	)

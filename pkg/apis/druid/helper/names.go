@@ -49,6 +49,11 @@ func CompactionJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-c
 // RestoreVerificationJobName is the name of the Job that verifies a restore.
 func RestoreVerificationJobName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-verify" }
 
+// InspectionJobName is the name of the Job that inspects the volume of the member with the ordinal.
+func InspectionJobName(etcd *druidv1alpha1.Etcd, ordinal int) string {
+	return PodName(etcd, ordinal) + "-inspect"
+}
+
 // CopyBackupsJobName is the name of the Job that copies snapshots.
 func CopyBackupsJobName(task *druidv1alpha1.EtcdCopyBackupsTask) string { return task.Name + "-worker" }
 

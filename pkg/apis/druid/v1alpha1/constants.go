@@ -33,6 +33,7 @@ const (
 	ComponentNameSnapshotCompactionJob  = "etcd-snapshot-compaction-job"
 	ComponentNameCopyBackupsJob         = "etcd-copy-backups-job"
 	ComponentNameRestoreVerificationJob = "etcd-restore-verification-job"
+	ComponentNameInspectionJob          = "etcd-inspection-job"
 	ComponentNameConnection             = "etcd-connection"
 	// ComponentNameOpsTask is of EtcdOpsTasks that the operator itself makes.
 	ComponentNameOpsTask = "etcd-ops-task"
@@ -118,6 +119,8 @@ const (
 	ManagedResourceAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
 	// LeaseAnnotationStore is the key, on a Lease of snapshots, of the store that contains them, as text.
 	LeaseAnnotationStore = "etcd-druid.extensions.gardener.cloud/store"
+	// InspectionClaimUIDAnnotation is the key, on a Job that inspects the volume of a member, of the UID of its PersistentVolumeClaim.
+	InspectionClaimUIDAnnotation = "etcd-druid.extensions.gardener.cloud/claim-uid"
 	// ManagedResourceAnnotationRepairs is an annotation on the ManagedResource of an Etcd. Its value, in JSON, contains the times of
 	// the last repairs of objects that other writers had deleted or changed.
 	ManagedResourceAnnotationRepairs = "etcd-druid.extensions.gardener.cloud/repairs"

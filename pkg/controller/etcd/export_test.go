@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd
+
+import (
+	"context"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// CreateInspectionJob calls createInspectionJob.
+func (r *Reconciler) CreateInspectionJob(ctx context.Context, run *engine.Run, claim etcdcluster.Claim) error {
+	return (&execution{Reconciler: r}).createInspectionJob(ctx, run, claim, "a restore is requested")
+}

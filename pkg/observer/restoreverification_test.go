@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package observer_test
+
+import (
+	"context"
+	"errors"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+)
+
+var _ = Describe("The Jobs that inspect databases", func() {
+	var (
+		ctx  = context.Background()
+		etcd *druidv1alpha1.Etcd
+	)
+	build := func(calls interceptor.Funcs, objects ...client.Object) client.Client {
+		return fakeclient.NewClientBuilder().WithScheme(app.NewScheme()).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
+	}
+	inspection := func(ordinal int, uid types.UID, conditions ...batchv1.JobConditionType) *batchv1.Job {
+		job := compaction.InspectionJob(compaction.Values{Etcd: etcd, HelperImage: "image"}, compaction.InspectedClaim{Name: "main-main-x", UID: "claim", Ordinal: ordinal})
+		job.UID = uid
+		for _, condition := range conditions {
+			job.Status.Conditions = append(job.Status.Conditions, batchv1.JobCondition{Type: condition, Status: corev1.ConditionTrue})
+		}
+
+		return job
+	}
+	podOf := func(job *batchv1.Job, message string) *corev1.Pod {
+		return &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: job.Namespace, Name: job.Name + "-x", Labels: job.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{{Kind: "Job", Name: job.Name, UID: job.UID, Controller: new(true)}}},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "inspect", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+			}}},
+		}
+	}
+	observe := func(cached, live client.Client) etcdcluster.Observation {
+		return (&observer.Observer{Reader: cached, APIReader: live}).Observe(ctx, etcd, observer.Request{RestoreVerification: true})
+	}
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.Namespace, etcd.UID = "main", "demo", "etcd-uid"
+		etcd.Spec.Replicas = 3
+	})
+
+	It("are read with their results, sorted by name, and without those of something else", func() {
+		done, running, foreign := inspection(2, "two", batchv1.JobComplete), inspection(1, "one"), inspection(0, "zero", batchv1.JobComplete)
+		foreign.OwnerReferences = nil
+		c := build(interceptor.Funcs{}, done, running, foreign, podOf(done, `{"revision":7,"keys":3,"hash":1}`))
+		Expect(observe(c, c).Inspections).To(Equal([]etcdcluster.ClaimInspection{
+			{Name: "main-1-inspect", UID: "one", OwnerUID: "etcd-uid", Claim: "main-main-x", ClaimUID: "claim"},
+			{Name: "main-2-inspect", UID: "two", OwnerUID: "etcd-uid", Claim: "main-main-x", ClaimUID: "claim", Result: &etcdcluster.Inspection{Revision: 7, Keys: 3, Hash: 1}},
+		}))
+	})
+
+	It("have their result although the cache does not contain it yet", func() {
+		done := inspection(0, "zero", batchv1.JobComplete)
+		cached := build(interceptor.Funcs{}, done)
+		live := build(interceptor.Funcs{}, done, podOf(done, `{"revision":7,"keys":3,"hash":1}`))
+		Expect(observe(cached, live).Inspections).To(ConsistOf(HaveField("Result", HaveValue(HaveField("Revision", int64(7))))))
+	})
+
+	It("cost no request to the API server while they run", func() {
+		live := build(interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return errors.New("not expected")
+		}})
+		observed := observe(build(interceptor.Funcs{}, inspection(0, "zero")), live)
+		Expect(observed.Failures).To(BeEmpty())
+		Expect(observed.Inspections).To(HaveLen(1))
+	})
+
+	It("are reported as not read if they cannot be read", func() {
+		calls := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*batchv1.JobList); ok {
+				return errors.New("refused")
+			}
+
+			return c.List(ctx, list, options...)
+		}}
+		c := build(calls)
+		Expect(observe(c, c).Failures).To(ContainElement(HaveField("Section", etcdcluster.SectionRestoreVerification)))
+	})
+})
