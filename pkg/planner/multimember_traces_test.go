@@ -361,14 +361,14 @@ var _ = Describe("Traces of multiple members", func() {
 
 	It("starts nothing of a cluster that is recreated with fewer members than there are claims of the previous one, until it has the previous size", func() {
 		s := created(3)
-		s.Store.Keys = 100
+		s.Write(100)
 		s.inject("the Etcd is deleted and its claims stay, and it is made again with one member", func() { s.Etcd.Spec.Replicas = 1; s.RecreateEtcd() })
 		s.run()
 		Expect(s.Objects.Pods).To(BeEmpty())
 		s.inject("spec.replicas becomes 3", func() { s.Etcd.Spec.Replicas = 3 })
 		s.run()
 		s.expectDone()
-		Expect(s.Store.Keys).To(Equal(100))
+		Expect(s.Data.Revision).To(BeEquivalentTo(101))
 		s.expectGolden("three-made-again-as-one")
 	})
 
@@ -393,7 +393,7 @@ var _ = Describe("Traces of multiple members", func() {
 
 	It("restores a single member from the store over claims of three, once a user requests it", func() {
 		s := created(3, withStore)
-		s.Store.Keys = 100
+		s.Write(100)
 		s.RenewLeases()
 		s.Etcd.Spec.Replicas = 1
 		s.RecreateEtcd()
@@ -402,7 +402,7 @@ var _ = Describe("Traces of multiple members", func() {
 		s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store-unverified"}
 		s.run()
 		s.expectDone()
-		Expect(s.Store.Keys).To(Equal(100))
+		Expect(s.Data.Revision).To(BeEquivalentTo(101))
 		Expect(s.Objects.ClaimFor(1).Exists).To(BeFalse(), "nothing of the earlier cluster is left")
 	})
 

@@ -21,7 +21,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := newScenario(replicas, change...)
 		s.run()
 		s.expectDone()
-		s.Store.Keys = 100
+		s.Write(100)
 		s.RenewLeases()
 		s.resetTrace()
 
@@ -34,7 +34,7 @@ var _ = Describe("Traces of a restore", func() {
 	restored := func(s *scenario) {
 		GinkgoHelper()
 		s.expectDone()
-		Expect(s.Store.Keys).To(Equal(100))
+		Expect(s.Data.Revision).To(BeEquivalentTo(101))
 		Expect(s.Objects.State.Restore).To(BeEmpty())
 		Expect(s.Etcd.Annotations).To(BeEmpty())
 	}
@@ -101,7 +101,7 @@ var _ = Describe("Traces of a restore", func() {
 
 	It("deletes no data for a store that is empty, and restores when it is requested again after the snapshots are restored", func() {
 		s := created(3, withStore)
-		s.inject("nodes n2 and n3 are gone, and the bucket is empty", func() { s.RemoveNode("n2"); s.RemoveNode("n3"); s.Store.Emptied = true })
+		s.inject("nodes n2 and n3 are gone, and the bucket is empty", func() { s.RemoveNode("n2"); s.RemoveNode("n3"); s.Store.Empty() })
 		s.run()
 		s.inject("a restore is requested", func() { requestRestore(s) })
 		s.run()
@@ -109,7 +109,7 @@ var _ = Describe("Traces of a restore", func() {
 		Expect(s.steps).NotTo(HaveKey("DeleteClaim"))
 		Expect(s.Objects.PodFor(0)).NotTo(BeNil(), "no member is stopped")
 		Expect(s.violations()).To(BeEmpty())
-		s.inject("the snapshots are put back, and a restore is requested again", func() { s.Store.Emptied = false; requestRestore(s) })
+		s.inject("the snapshots are put back, and a restore is requested again", func() { s.Store.PutBack(); requestRestore(s) })
 		s.run()
 		restored(s)
 		Expect(s.steps).To(HaveKeyWithValue("VerifyRestore", 2))
@@ -135,7 +135,7 @@ var _ = Describe("Traces of a restore", func() {
 			s.run()
 			requestRestore(s)
 			s.Objects.StoreLocation = "the store"
-			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true}
+			s.Objects.RestoreVerification = etcdcluster.RestoreVerification{Exists: true, Name: "main-verify", UID: "job", OwnerUID: "etcd-uid", Store: "the store", Succeeded: true, Result: &etcdcluster.Inspection{Revision: 101, Keys: 100}}
 			change(&s.Objects.RestoreVerification)
 			p := planner.For(s.Etcd, s.Objects, s.Now())
 			if !isVerifiedAgain {
@@ -180,7 +180,7 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
-		s.inject("keys are lost, a restore is requested, and spec.replicas becomes 3", func() { s.Store.Keys = 0; requestRestore(s); s.Etcd.Spec.Replicas = 3 })
+		s.inject("keys are lost, a restore is requested, and spec.replicas becomes 3", func() { s.Data = s.Data.At(1); requestRestore(s); s.Etcd.Spec.Replicas = 3 })
 		s.run()
 		restored(s)
 	})

@@ -37,12 +37,13 @@ var _ = Describe("The size that is rendered for the first member", func() {
 
 	It("is 1 again where its data is lost while it restarts, so that its sidecar restores", func() {
 		s := scaledUp()
-		s.Store.Keys, s.idleTicks = 100, 100
+		s.idleTicks = 100
+		s.Write(100)
 		s.runUntil(wasReplaced(s))
 		s.inject("the data of main-0 is lost", func() { s.CorruptVolume(0) })
 		s.run()
 		s.expectDone()
-		Expect(s.Store.Keys).To(Equal(100))
+		Expect(s.Data.Revision).To(BeEquivalentTo(101))
 		s.expectGolden("one-to-three-data-lost")
 	})
 

@@ -13,6 +13,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
 // TickDuration is the time between two ticks.
@@ -62,8 +63,14 @@ type Cluster struct {
 	Nodes []*Node
 	// Volumes are the volumes, by the names of their claims.
 	Volumes map[string]*Volume
+	// Released are the volumes that exist without their claims.
+	Released []*Volume
 	// Store is the backup store.
-	Store Store
+	Store history.Store
+	// Data is the newest data of the cluster.
+	Data history.Position
+	// Acknowledged are the writes of Write.
+	Acknowledged history.Acknowledged
 	// Incidents state what etcd and its sidecars did that lost or divided the data of the cluster. A correct operator causes none.
 	Incidents []string
 	// HasRunForeignData is true from the moment when a pod ran on the data of another cluster.
@@ -73,6 +80,7 @@ type Cluster struct {
 	written, applied *Manifest
 	now              time.Time
 	nextUID          int
+	nextVolume       int
 	nextID           uint64
 	clusterID        uint64
 	processes        map[types.UID]*Process
@@ -100,6 +108,9 @@ type Member struct {
 	PeerURLs []string
 	// Started is false for a learner that was added and has not run. It has no name.
 	Started bool
+	// NeedsSnapshot is true for a voting member that was away for so many writes that it needs a raft snapshot. The leader sends it if it can
+	// dial the member. Until then the member does not respond.
+	NeedsSnapshot bool
 }
 
 // New returns the cluster of an Etcd that was never rendered.
@@ -118,7 +129,7 @@ func New(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 
 func empty(etcd *druidv1alpha1.Etcd, now time.Time) *Cluster {
 	return &Cluster{
-		Etcd: etcd, now: now, Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{},
+		Etcd: etcd, now: now, Data: history.New(), Volumes: map[string]*Volume{}, processes: map[types.UID]*Process{}, brokenImages: map[string]bool{},
 		refusedAt: map[types.UID]time.Time{}, statuses: map[uint64]etcdcluster.EndpointStatus{},
 	}
 }
@@ -150,7 +161,7 @@ func (c *Cluster) Tick() bool {
 	}
 	changed := c.endSnapshotCall()
 	components := []func() bool{
-		c.resourceManager, c.statefulSetController, c.podCollector, c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.elect, c.restoreJob,
+		c.resourceManager, c.statefulSetController, c.podCollector, c.volumeController, c.scheduler, c.kubelet, c.sidecars, c.elect, c.jobs,
 	}
 	for _, act := range components {
 		changed = act() || changed
@@ -162,7 +173,7 @@ func (c *Cluster) Tick() bool {
 }
 
 func (c *Cluster) tickSequentially() bool {
-	for _, act := range []func() bool{c.endSnapshotCall, c.resourceManager, c.statefulSetController, c.podCollector, c.node, c.restoreJob} {
+	for _, act := range []func() bool{c.endSnapshotCall, c.resourceManager, c.statefulSetController, c.podCollector, c.node, c.jobs} {
 		if act() {
 			c.Refresh()
 

@@ -60,19 +60,45 @@ func (c *Cluster) Voters() (healthy, all int) {
 
 // elect keeps the leader while it runs and is connected to a quorum. There is no leader for one tick before an election.
 func (c *Cluster) elect() bool {
-	before := c.Leader
+	before, isSent := c.Leader, c.sendSnapshots()
 	if c.Leader != 0 {
 		if !slices.ContainsFunc(c.Members, func(m *Member) bool { return m.ID == c.Leader && c.mayLead(m) }) {
 			c.Leader = 0
 		}
 
-		return before != c.Leader
+		return isSent || before != c.Leader
 	}
-	if next := slices.IndexFunc(c.Members, c.mayLead); next >= 0 {
-		c.Leader = c.Members[next].ID
+	if next := c.nextLeader(); next != nil {
+		c.Leader, c.Data = next.ID, c.volume(next.Ordinal).Data
 	}
 
-	return before != c.Leader
+	return isSent || before != c.Leader
+}
+
+// sendSnapshots sends raft snapshots to the members that the leader can dial.
+func (c *Cluster) sendSnapshots() bool {
+	isSent := false
+	for _, leader := range c.Members {
+		for _, member := range c.Members {
+			if leader.ID == c.Leader && member.NeedsSnapshot && c.RunningMember(leader.Ordinal) != nil && c.RunningMember(member.Ordinal) != nil && c.canDial(leader, member) {
+				member.NeedsSnapshot, isSent = false, true
+			}
+		}
+	}
+
+	return isSent
+}
+
+// nextLeader returns the first member with the newest data of those that may lead. Nil: none may.
+func (c *Cluster) nextLeader() *Member {
+	var next *Member
+	for _, member := range c.Members {
+		if c.mayLead(member) && (next == nil || !c.volume(next.Ordinal).Data.Contains(c.volume(member.Ordinal).Data)) {
+			next = member
+		}
+	}
+
+	return next
 }
 
 // mayLead is true for a voting member that is connected to a quorum.
@@ -91,9 +117,9 @@ func (c *Cluster) mayLead(candidate *Member) bool {
 	return !candidate.Learner && etcdcluster.IsQuorate(connected, all)
 }
 
-// IsConnected is true for a member that is connected to the leader. It also is while the leader has stopped and no election has started.
+// IsConnected is true for a member that is connected to the leader, and needs no raft snapshot. It also is while the leader has stopped and no election has started.
 func (c *Cluster) IsConnected(member *Member) bool {
-	return c.Leader != 0 && !slices.ContainsFunc(c.Members, func(leader *Member) bool {
+	return c.Leader != 0 && !member.NeedsSnapshot && !slices.ContainsFunc(c.Members, func(leader *Member) bool {
 		return leader.ID == c.Leader && c.RunningMember(leader.Ordinal) != nil && !c.areConnected(leader, member)
 	})
 }
@@ -137,7 +163,7 @@ func (c *Cluster) transferLeadership(id uint64) error {
 func (c *Cluster) promote(id uint64) error {
 	for _, member := range c.Members {
 		if member.ID == id && member.Learner && member.CaughtUp >= c.CatchUpTicks && c.RunningMember(member.Ordinal) != nil && c.Leader != 0 {
-			member.Learner = false
+			member.Learner, c.volume(member.Ordinal).Data = false, c.Data
 
 			return nil
 		}

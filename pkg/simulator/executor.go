@@ -43,10 +43,8 @@ func (c *Cluster) execute(step plan.Step) error {
 		return c.promote(step.Member)
 	case plan.UpdatePeerURLs:
 		return c.updatePeerURLs(step.Member, step.URLs)
-	case plan.ReplaceClaim:
-		return c.deleteClaim(step.Meta)
-	case plan.DeleteClaim:
-		return c.deleteClaim(step.Meta)
+	case plan.ReplaceClaim, plan.DeleteClaim:
+		return c.deleteClaim(plan.MetaOf(step))
 	case plan.ResizeClaim:
 		return c.resizeClaim(step)
 	case plan.VerifyRestore:

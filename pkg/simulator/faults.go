@@ -161,3 +161,14 @@ func (c *Cluster) RestartPods() {
 	c.Objects.Pods = nil
 	c.statefulSetController()
 }
+
+// DeleteClaim deletes the claim of a member without a pod, and its volume, as a user does.
+func (c *Cluster) DeleteClaim(ordinal int) {
+	c.removeClaim(c.claim(ordinal))
+	c.Refresh()
+}
+
+// ExpireJobs removes the Jobs that have ended, as their time to live does.
+func (c *Cluster) ExpireJobs() {
+	c.Objects.RestoreVerification, c.Objects.Inspections = etcdcluster.RestoreVerification{}, nil
+}

@@ -56,6 +56,11 @@ func (c *Cluster) responses() etcdcluster.EtcdResponses {
 	if !c.isQueried() {
 		return etcdcluster.EtcdResponses{}
 	}
+
+	return c.queryMembers()
+}
+
+func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 	responses := etcdcluster.EtcdResponses{
 		Queried: true, Existing: c.Objects.Etcd.Existing, Alarms: c.Objects.Etcd.Alarms, MemberListError: "no member is healthy",
 	}
@@ -81,7 +86,7 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal, Reachable: true, Healthy: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe}
 	}
 	member := c.RunningMember(pod.Ordinal)
-	if member == nil {
+	if member == nil || member.NeedsSnapshot {
 		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal}
 	}
 	status := c.statuses[member.ID]

@@ -38,6 +38,8 @@ type Operator struct {
 	// OnStep is called before a step is executed, and the function that it returns afterwards with the result. Nil, also as what it returns:
 	// nothing is called.
 	OnStep func(run *engine.Run, step plan.Step, reason string) func(err error)
+	// OnObserve is called with each observation of a reconciliation before it is used. Nil: nothing is called.
+	OnObserve func(o *etcdcluster.Observation)
 	// OnRotation is called before a stage of a CA rotation begins. Nil: nothing is called.
 	OnRotation func(stage state.RotationStage)
 
@@ -88,7 +90,12 @@ func (o *Operator) Reconcile() engine.Result {
 
 // Observe implements engine.Observer.
 func (o *Operator) Observe(context.Context, *engine.Run) (etcdcluster.Observation, error) {
-	return o.Cluster.Observe(), nil
+	observed := o.Cluster.Observe()
+	if o.OnObserve != nil {
+		o.OnObserve(&observed)
+	}
+
+	return observed, nil
 }
 
 // Prepare implements engine.Executor.

@@ -6,11 +6,13 @@ package simulator
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
 // promotionDelay is the number of ticks after which a sidecar promotes a learner that has caught up.
@@ -32,7 +34,7 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 	member, urls := c.Member(pod.Ordinal), c.peerURLs(pod)
 	switch {
 	case c.isEmpty():
-		c.bootstrap(pod, volume)
+		return c.bootstrap(pod, volume)
 	case c.Leader == 0:
 		return c.startAlone(pod, volume)
 	case member != nil && volume.Member != member.ID:
@@ -47,7 +49,7 @@ func (c *Cluster) sidecar(pod *etcdcluster.Pod, volume *Volume) bool {
 		member.Started = true
 		member.CaughtUp++
 	case member.Learner:
-		member.Learner = false
+		member.Learner, volume.Data = false, c.Data
 	default:
 		return c.register(pod, member, urls)
 	}
@@ -110,18 +112,26 @@ func (c *Cluster) isEmpty() bool {
 	return !slices.ContainsFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" })
 }
 
-// bootstrap forms a new cluster of one member, with the data of the store if there is one.
-func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) {
+// bootstrap forms a new cluster of one member, with the data of the store if there is one. It waits while the store is unreachable.
+func (c *Cluster) bootstrap(pod *etcdcluster.Pod, volume *Volume) bool {
+	restored := history.New()
+	if helper.IsStoreConfigured(c.Etcd) {
+		switch newest, err := c.Store.Newest(); {
+		case errors.Is(err, history.ErrUnreachable):
+			return false
+		case err == nil:
+			restored = newest.Position.Restored()
+		}
+	}
 	if size := c.Process(pod.UID).ClusterSize; pod.Ordinal != 0 || size != 1 {
 		c.report("member %d forms a new cluster, and its sidecar was rendered with size %d", pod.Ordinal, size)
 	}
 	c.nextID++
-	c.Leader, c.Store.Keys = 0, 0
-	if helper.IsStoreConfigured(c.Etcd) {
-		c.Store.Keys = c.Store.StoredKeys
-	}
+	c.Leader, c.Data, volume.Data = 0, restored, restored
 	c.Members = []*Member{{ID: c.nextID, Ordinal: pod.Ordinal, PeerURLs: c.peerURLs(pod), Started: true}}
 	volume.Member = c.nextID
+
+	return true
 }
 
 // addLearner adds the member of a pod as a learner. etcd refuses a second one.
@@ -150,7 +160,6 @@ func (c *Cluster) startAlone(pod *etcdcluster.Pod, volume *Volume) bool {
 	if len(c.Members) != 1 || c.Member(pod.Ordinal) == nil {
 		return false
 	}
-	c.bootstrap(pod, volume)
 
-	return true
+	return c.bootstrap(pod, volume)
 }

@@ -8,27 +8,67 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // sidecarStartDuration is how long a sidecar needs until it renews the Lease of its member.
 const sidecarStartDuration = 15 * time.Second
 
-// Store is the backup store.
-type Store struct {
-	// Down is true while the store is unreachable: no snapshots are taken, and a single member with data does not start.
-	Down bool
-	// Emptied is true if all snapshots were deleted. The Leases do not record this.
-	Emptied bool
-	// Keys is the number of keys in the cluster, and StoredKeys the number of keys in its snapshots.
-	Keys, StoredKeys int
+// Write writes keys, as clients do. Each write is acknowledged: the leader and the members that are connected to it have it. False: no leader is
+// connected to a quorum, so that nothing is written.
+func (c *Cluster) Write(count int) bool {
+	if !slices.ContainsFunc(c.Members, func(m *Member) bool { return m.ID == c.Leader && c.mayLead(m) }) {
+		return false
+	}
+	c.Data = c.Data.At(c.Data.Revision + int64(count))
+	c.Acknowledged.Acknowledge(c.Data)
+	c.replicate()
+
+	return true
 }
+
+// replicate gives the newest data to the voting members that are connected to the leader.
+func (c *Cluster) replicate() {
+	for _, member := range c.Members {
+		if c.Leader != 0 && !member.Learner && c.RunningMember(member.Ordinal) != nil && c.IsConnected(member) {
+			c.volume(member.Ordinal).Data = c.Data
+		}
+	}
+}
+
+// IsRecoverable is true for a write that IsKept or that a retained volume contains.
+func (c *Cluster) IsRecoverable(write history.Position) bool {
+	return c.IsKept(write) || slices.ContainsFunc(c.Released, func(volume *Volume) bool { return volume.Data.Contains(write) })
+}
+
+// IsKept is true if the voting members or the store keep a write. Members keep it if no leader can be elected without it.
+func (c *Cluster) IsKept(write history.Position) bool {
+	var voters []history.Voter
+	for _, member := range c.Members {
+		if member.Learner {
+			continue
+		}
+		voter := history.Voter{}
+		if volume := c.volume(member.Ordinal); volume != nil && !volume.Lost && volume.Member == member.ID {
+			node := c.Node(volume.Node)
+			voter.Position, voter.Intact = volume.Data, c.NetworkVolumes || node == nil || !node.Gone && !node.OutOfService
+		}
+		voters = append(voters, voter)
+	}
+
+	return history.IsCommitted(write, voters) || helper.IsStoreConfigured(c.Etcd) && c.Store.Contains(write)
+}
+
+// keysIn returns the number of keys in a database. No key is written twice.
+func keysIn(data history.Position) int64 { return max(data.Revision-1, 0) }
 
 // endSnapshotCall ends the call to the sidecar that takes a full snapshot.
 func (c *Cluster) endSnapshotCall() bool {
@@ -40,10 +80,11 @@ func (c *Cluster) endSnapshotCall() bool {
 	case c.Leader == 0:
 		*calls = calls.Ended(nil, errors.New("no member leads"), c.now)
 	case c.Store.Down:
-		*calls = calls.Ended(nil, errors.New("the store does not answer"), c.now)
+		*calls = calls.Ended(nil, history.ErrUnreachable, c.now)
 	default:
 		startedAt := c.now
 		c.Advance(c.SnapshotDuration)
+		_, _ = c.Store.Add(c.Data, startedAt, false) // the store is reachable
 		*calls = calls.Ended(&state.VerifiedSnapshot{Name: "Full-00000000-00000042", Revision: 42, At: startedAt}, nil, c.now)
 	}
 
@@ -60,15 +101,34 @@ func (c *Cluster) RenewLeases() {
 		lease := c.memberLease(helper.MemberName(c.Etcd, ordinal))
 		lease.Holder, lease.RenewTime, lease.TLSEnabled = fmt.Sprintf("%x:%x:Member", member.ID, c.clusterID), c.now, new(pod.PeerTLS)
 	}
-	if helper.IsStoreConfigured(c.Etcd) && !c.Store.Down && !c.Store.Emptied && c.Leader != 0 {
-		c.Store.StoredKeys = c.Store.Keys
-		renew(&c.Objects.FullSnapshotLease, helper.FullSnapshotLeaseName(c.Etcd), c.now)
-		renew(&c.Objects.DeltaSnapshotLease, helper.DeltaSnapshotLeaseName(c.Etcd), c.now)
+	c.replicate()
+	if helper.IsStoreConfigured(c.Etcd) && c.Leader != 0 {
+		c.snapshot()
 	}
 }
 
-func renew(lease *etcdcluster.Lease, name string, now time.Time) {
-	lease.Exists, lease.Name, lease.RenewTime = true, name, now
+// snapshot lets the sidecar of the leader take the first full snapshot, and delta snapshots of new writes. It takes no other full snapshot by
+// itself: the Leases are renewed although delta snapshots alone, in an emptied store, cannot be restored.
+func (c *Cluster) snapshot() {
+	isFirst := c.Store.IsEmpty() && c.Objects.FullSnapshotLease.Holder == ""
+	if newest := c.Store.Last(); isFirst || newest.Position != c.Data {
+		if _, err := c.Store.Add(c.Data, c.now, !isFirst); err != nil {
+			return
+		}
+	}
+	if c.Store.Down {
+		return
+	}
+	c.renew(&c.Objects.FullSnapshotLease, helper.FullSnapshotLeaseName(c.Etcd))
+	c.renew(&c.Objects.DeltaSnapshotLease, helper.DeltaSnapshotLeaseName(c.Etcd))
+}
+
+// renew records the snapshots in a Lease. The sidecar leaves a Lease unchanged that has a higher revision than its snapshots.
+func (c *Cluster) renew(lease *etcdcluster.Lease, name string) {
+	if before, err := strconv.ParseInt(lease.Holder, 10, 64); err == nil && before > c.Data.Revision {
+		return
+	}
+	lease.Exists, lease.Name, lease.UID, lease.RenewTime, lease.Holder = true, name, types.UID("lease-"+name), c.now, strconv.FormatInt(c.Data.Revision, 10)
 }
 
 // memberLease returns the Lease with the name, which it creates if it does not exist.
@@ -95,15 +155,37 @@ func (c *Cluster) SetLeaseHolder(name string, id uint64) {
 	c.memberLease(name).Holder = fmt.Sprintf("%x:Member", id)
 }
 
+// jobs ends the Jobs that verify a restore and that inspect volumes.
+func (c *Cluster) jobs() bool {
+	changed := c.restoreJob()
+	for i := range c.Objects.Inspections {
+		job := &c.Objects.Inspections[i]
+		if job.Failed || job.Result != nil {
+			continue
+		}
+		changed = true
+		if volume := c.Volumes[job.Claim]; volume == nil || volume.Member == 0 || volume.Lost {
+			job.Failed, job.Message = true, "the database is corrupt"
+		} else {
+			job.Result = &etcdcluster.Inspection{Revision: volume.Data.Revision, Keys: keysIn(volume.Data)}
+		}
+	}
+
+	return changed
+}
+
 // restoreJob ends the Job that verifies a restore.
 func (c *Cluster) restoreJob() bool {
 	job := &c.Objects.RestoreVerification
 	if !job.Exists || job.Failed || job.Succeeded {
 		return false
 	}
-	job.Succeeded = !c.Store.Down && !c.Store.Emptied
-	if job.Failed = !job.Succeeded; job.Failed {
+	restored, err := c.Store.Newest()
+	job.Succeeded, job.Failed = err == nil, err != nil
+	if err != nil {
 		job.Message = "nothing was restored"
+	} else {
+		job.Result = &etcdcluster.Inspection{Revision: restored.Position.Revision, Keys: keysIn(restored.Position)}
 	}
 
 	return true

@@ -5,10 +5,15 @@
 package simulator
 
 import (
+	"fmt"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
 // refusalTimeout is how long the operator keeps in mind that the API server refused to expand a claim.
@@ -24,6 +29,17 @@ type Volume struct {
 	Lost bool
 	// Size is the size of the file system in bytes. 0: there is none yet.
 	Size int64
+	// Data is the content of its database.
+	Data history.Position
+	// Name and UID of the PersistentVolume. Policy is its reclaim policy. Static is true if no provisioner has created it.
+	Name   string
+	UID    types.UID
+	Policy corev1.PersistentVolumeReclaimPolicy
+	Static bool
+	// RetainedFor is the UID of the Etcd for which the operator retains it. Empty: it does not.
+	RetainedFor types.UID
+	// ClaimUID is the UID of its claim.
+	ClaimUID types.UID
 }
 
 // volume returns the volume of the member with the ordinal. Nil: there is none.
@@ -47,7 +63,9 @@ func (c *Cluster) createClaim(claim *etcdcluster.Claim) {
 // provision creates the volume of a claim on a node.
 func (c *Cluster) provision(claim *etcdcluster.Claim, node *Node) {
 	if c.Volumes[claim.Name] == nil {
-		c.Volumes[claim.Name] = &Volume{Node: node.Name}
+		c.nextVolume++
+		name := fmt.Sprintf("pv-%d", c.nextVolume)
+		c.Volumes[claim.Name] = &Volume{Node: node.Name, Name: name, UID: types.UID(name + "-uid"), Policy: corev1.PersistentVolumeReclaimDelete, ClaimUID: claim.UID}
 		claim.Bound = true
 	}
 }
@@ -69,6 +87,9 @@ func (c *Cluster) volumeController() bool {
 }
 
 func (c *Cluster) removeClaim(claim *etcdcluster.Claim) {
+	if volume := c.Volumes[claim.Name]; volume != nil && !volume.Lost && volume.Policy == corev1.PersistentVolumeReclaimRetain {
+		c.Released = append(c.Released, volume)
+	}
 	delete(c.Volumes, claim.Name)
 	*claim = etcdcluster.Claim{Name: claim.Name, Ordinal: claim.Ordinal}
 }
@@ -102,7 +123,7 @@ func (c *Cluster) refreshClaims() {
 		if volume == nil || !claim.Exists {
 			continue
 		}
-		claim.Lost, claim.Bound = volume.Lost, !volume.Lost
+		claim.Lost, claim.Bound, claim.Volume = volume.Lost, !volume.Lost, volume.Name
 		if !c.NetworkVolumes {
 			claim.Nodes = []string{volume.Node}
 		}

@@ -53,14 +53,7 @@ func (k *Cluster) Client(onWrite func(Write)) *Client {
 func (c *Client) write(verb string, obj client.Object, do func() error) error {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	what := fmt.Sprintf("%s %s %s", verb, c.cluster.api.kindOf(obj).Kind, obj.GetName())
-	if c.onWrite == nil {
-		return do()
-	}
-	c.onWrite(Write{What: what})
-	err := do()
-	c.onWrite(Write{What: what, Done: true, Err: err})
-	return err
+	return report(c.onWrite, fmt.Sprintf("%s %s %s", verb, c.cluster.api.kindOf(obj).Kind, obj.GetName()), do)
 }
 
 // Scheme implements client.Client.

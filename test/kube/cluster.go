@@ -21,6 +21,7 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
 // Cluster is an in-memory Kubernetes cluster with one Etcd. In each Tick of one second, every controller reconciles at most once.
@@ -40,10 +41,14 @@ type Cluster struct {
 	etcd *fake.Cluster
 	// store is the backup store of the sidecars.
 	store store
+	// history is the history of the writes. Every restore begins another one.
+	history history.Position
 	// brokenImages are the images that cannot be pulled.
 	brokenImages map[string]bool
 	// memberIDs maps the name of a volume to the ID of the member whose data it holds.
 	memberIDs map[string]uint64
+	// external are the IDs of the members without a pod. It is never modified in place.
+	external map[uint64]bool
 	// catchUpTicks maps the ID of a learner to the number of ticks since it joined.
 	catchUpTicks map[uint64]int
 	// startSizes maps the UID of a pod to the cluster size that its sidecar read when it started.
@@ -57,9 +62,9 @@ type Cluster struct {
 // New returns a cluster with five nodes, the namespace demo, and the StorageClass expandable, which allows volume expansion.
 func New(scheme *runtime.Scheme) *Cluster {
 	k := &Cluster{
-		Clock:        testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
-		Etcd:         client.ObjectKey{Namespace: "demo", Name: "main"},
-		etcd:         fake.NewCluster(0xc1),
+		Clock: testclock.NewFakeClock(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)),
+		Etcd:  client.ObjectKey{Namespace: "demo", Name: "main"},
+		etcd:  fake.NewCluster(0xc1), history: history.New(),
 		brokenImages: map[string]bool{}, memberIDs: map[string]uint64{}, catchUpTicks: map[uint64]int{}, startSizes: map[types.UID]int{},
 	}
 	k.api = newAPI(scheme, k.now)
@@ -86,16 +91,16 @@ func (k *Cluster) mustCreate(obj client.Object, name string) {
 func (k *Cluster) Fork() *Cluster {
 	other := &Cluster{
 		Clock: testclock.NewFakeClock(k.Clock.Now()), Etcd: k.Etcd, PodsCreated: k.PodsCreated, JobsCreated: k.JobsCreated, Violations: slices.Clone(k.Violations),
-		etcd: k.etcd.Clone(), counter: k.counter, store: k.store,
+		etcd: k.etcd.Clone(), counter: k.counter, external: k.external, store: k.store, history: k.history,
 		brokenImages: maps.Clone(k.brokenImages), memberIDs: maps.Clone(k.memberIDs), catchUpTicks: maps.Clone(k.catchUpTicks), startSizes: maps.Clone(k.startSizes),
 	}
 	other.api = k.api.fork(other.now)
 	return other
 }
 
-// State returns a string that changes with each write, with the etcd leader, and with the newest snapshot in the store.
+// State returns a string that changes with each write, with the etcd leader, and with the newest snapshots in the store.
 func (k *Cluster) State() string {
-	return fmt.Sprintf("%d %x %p", k.api.version, k.etcd.Leader(), k.store.full)
+	return fmt.Sprintf("%d %x %d", k.api.version, k.etcd.Leader(), k.store.Len())
 }
 
 // EtcdCluster returns the simulated etcd cluster.

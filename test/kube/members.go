@@ -5,8 +5,8 @@
 package kube
 
 import (
-	"context"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -18,10 +18,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -63,9 +61,25 @@ func (k *Cluster) memberOf(podName string) *etcdcluster.ListedMember {
 	return nil
 }
 
+// AddExternalMember adds a running voting member that has no pod, as in a cluster that the members of the Etcd join. Address is its client
+// address, host:port.
+func (k *Cluster) AddExternalMember(name, address string) {
+	k.counter++
+	id := 0xe000 + k.counter
+	k.external = maps.Clone(k.external)
+	if k.external == nil {
+		k.external = map[uint64]bool{}
+	}
+	k.external[id] = true
+	k.etcd.AddMember(id, name, address)
+}
+
 // connect makes each member reachable at the address of its pod. A member without a running pod is unreachable.
 func (k *Cluster) connect() {
 	for _, member := range k.etcd.Members() {
+		if k.external[member.ID] {
+			continue
+		}
 		pod := getOrNil[*corev1.Pod](k, member.Name)
 		if !k.hasMember(pod, &member) {
 			k.etcd.Stop(member.ID)
@@ -249,135 +263,5 @@ func (k *Cluster) renewLeases() {
 				metav1.SetMetaDataAnnotation(&lease.ObjectMeta, druidv1alpha1.MemberTLSEnabledAnnotation, fmt.Sprint(*tls))
 			}
 		})
-	}
-}
-
-// Connector returns clients of the members that call onWrite before and after each change of the cluster. If onWrite is nil, they call
-// nothing.
-func (k *Cluster) Connector(onWrite func(Write)) etcdclient.Connector {
-	return connector{cluster: k, onWrite: onWrite}
-}
-
-type connector struct {
-	cluster *Cluster
-	onWrite func(Write)
-}
-
-func (c connector) Connect(ctx context.Context, target etcdclient.Target) (etcdclient.Client, error) {
-	client, err := c.cluster.etcd.Connect(ctx, target)
-	return member{Client: client, connector: c}, err
-}
-
-func (connector) Disconnect(etcdclient.Target) {}
-
-type member struct {
-	etcdclient.Client
-	connector
-}
-
-// MoveLeader implements etcdclient.Client.
-func (m member) MoveLeader(ctx context.Context, to uint64) error {
-	return m.write(fmt.Sprintf("move the leader to %x", to), func() error { return m.Client.MoveLeader(ctx, to) })
-}
-
-// UpdatePeerURLs implements etcdclient.Client.
-func (m member) UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error {
-	return m.write(fmt.Sprintf("update the peer URLs of %x to %v", id, urls), func() error { return m.Client.UpdatePeerURLs(ctx, id, urls) })
-}
-
-// Promote implements etcdclient.Client.
-func (m member) Promote(ctx context.Context, learner uint64) error {
-	return m.write(fmt.Sprintf("promote %x", learner), func() error { return m.Client.Promote(ctx, learner) })
-}
-
-func (c connector) write(what string, do func() error) error {
-	if c.onWrite == nil {
-		return do()
-	}
-	c.onWrite(Write{What: what})
-	err := do()
-	c.onWrite(Write{What: what, Done: true, Err: err})
-	return err
-}
-
-func (k *Cluster) reportViolation(format string, args ...any) {
-	k.Violations = append(k.Violations, k.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
-}
-
-// reportViolationOnce reports a violation only once, even if it persists.
-func (k *Cluster) reportViolationOnce(format string, args ...any) {
-	message := fmt.Sprintf(format, args...)
-	if !slices.ContainsFunc(k.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
-		k.reportViolation("%s", message)
-	}
-}
-
-// checkDelete checks that the operator may delete the object.
-func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
-	etcd := k.EtcdObject()
-	if etcd == nil {
-		return
-	}
-	if etcd.DeletionTimestamp != nil {
-		if kind == "PersistentVolumeClaim" && etcd.Spec.Backup.Store != nil {
-			k.checkStored("claim " + key.Name + " is deleted")
-		}
-		return
-	}
-	switch kind {
-	case "Lease":
-		k.checkLease(key.Name)
-	case "Pod":
-		k.checkPod(key.Name, options)
-	case "PersistentVolumeClaim":
-		k.checkClaim(key.Name)
-	}
-}
-
-// voters returns the number of voting members that run, and the number of all voting members.
-func (k *Cluster) voters() (alive, all int) {
-	for _, member := range k.etcd.Members() {
-		if member.Learner {
-			continue
-		}
-		all++
-		if k.hasMember(getOrNil[*corev1.Pod](k, member.Name), &member) {
-			alive++
-		}
-	}
-	return alive, all
-}
-
-func (k *Cluster) checkPod(name string, options client.DeleteOptions) {
-	pod, member := getOrNil[*corev1.Pod](k, name), k.memberOf(name)
-	if pod == nil || member == nil || options.Preconditions == nil || ptr.Deref(options.Preconditions.UID, "") != pod.UID {
-		return // the API server rejects the deletion
-	}
-	alive, all := k.voters()
-	if all > 1 && !member.Learner && k.hasMember(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
-		k.reportViolation("pod %s is deleted while %d of %d voting members run", name, alive, all)
-	}
-}
-
-func (k *Cluster) checkClaim(name string) {
-	claim := getOrNil[*corev1.PersistentVolumeClaim](k, name)
-	if claim == nil {
-		return
-	}
-	volume := k.volume(claim.Spec.VolumeName)
-	isLost := volume == nil || !k.hasNode(nodeOf(volume))
-	alive, all := k.voters()
-	isReplaced, isRestored := isLost && etcdcluster.IsQuorate(alive, all), alive == 0 && k.isRestoreVerified()
-	if !isReplaced && !isRestored {
-		k.reportViolation("claim %s is deleted while %d of %d voting members run (volume lost: %t)", name, alive, all, isLost)
-	}
-}
-
-// checkLease checks that the lease of a member is not deleted while the claim of the member holds data.
-func (k *Cluster) checkLease(name string) {
-	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
-		if id := k.memberIDs[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
-			k.reportViolation("lease %s is deleted while claim %s holds the data of member %x", name, claim.Name, id)
-		}
 	}
 }

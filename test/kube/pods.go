@@ -65,13 +65,25 @@ func (k *Cluster) claimController() bool {
 		case claim.DeletionTimestamp != nil && !inUse:
 			delete(k.memberIDs, claim.Spec.VolumeName)
 			changed = change(k, claim, func(claim *corev1.PersistentVolumeClaim) { claim.Finalizers = nil }) || changed
-			if volume := k.volume(claim.Spec.VolumeName); volume != nil {
-				changed = k.deleteObject(volume) || changed
-			}
 		case claim.Status.Phase == corev1.ClaimBound && !equality.Semantic.DeepEqual(claim.Status.Capacity, claim.Spec.Resources.Requests):
 			changed = change(k, claim, func(claim *corev1.PersistentVolumeClaim) {
 				claim.Status.Capacity = claim.Spec.Resources.Requests.DeepCopy()
 			}) || changed
+		}
+	}
+	return k.reclaimVolumes() || changed
+}
+
+// reclaimVolumes simulates the provisioner, which deletes volumes with the reclaim policy Delete whose claims do not exist any more.
+func (k *Cluster) reclaimVolumes() bool {
+	changed := false
+	for _, volume := range listOf[*corev1.PersistentVolume](k) {
+		reference := volume.Spec.ClaimRef
+		if reference == nil || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete {
+			continue
+		}
+		if claim := getOrNil[*corev1.PersistentVolumeClaim](k, reference.Name); claim == nil || claim.UID != reference.UID {
+			changed = k.deleteObject(volume) || changed
 		}
 	}
 	return changed
@@ -137,6 +149,9 @@ func nodeOf(volume *corev1.PersistentVolume) string {
 
 func (k *Cluster) bind(claim *corev1.PersistentVolumeClaim, node string) {
 	volume := &corev1.PersistentVolume{}
+	volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": "csi.example.com"}
+	volume.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimDelete
+	volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID}
 	volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 		MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
 	}}}}

@@ -63,8 +63,8 @@ func (k *Cluster) Snapshot() []string {
 		lines = append(lines, fmt.Sprintf("member %s learner=%t %v", member.Name, member.Learner, member.PeerURLs))
 	}
 	lines = append(lines, fmt.Sprintf("cluster %x revision=%d", k.etcd.ID, k.etcd.Revision()))
-	if k.store.full != nil {
-		lines = append(lines, fmt.Sprintf("store revision=%d", k.store.full.LastRevision))
+	if full, _ := k.store.latest(); full != nil {
+		lines = append(lines, fmt.Sprintf("store revision=%d", full.LastRevision))
 	}
 	return lines
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,6 +134,12 @@ func (k *Cluster) garbageCollector() bool {
 	for _, pod := range listOf[*corev1.Pod](k) {
 		owner := metav1.GetControllerOf(pod)
 		if owner == nil {
+			continue
+		}
+		if owner.Kind == "Job" {
+			if job := getOrNil[*batchv1.Job](k, owner.Name); job == nil || job.UID != owner.UID {
+				changed = k.deleteObject(pod) || changed
+			}
 			continue
 		}
 		if statefulSet := getOrNil[*appsv1.StatefulSet](k, owner.Name); statefulSet == nil || statefulSet.UID != owner.UID {

@@ -18,42 +18,82 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
 // store is the only backup store of the cluster. All stores in a spec refer to it.
 type store struct {
-	// full is the newest full snapshot. It is never modified in place. Nil: the store is empty.
-	full *sidecar.Snapshot
-	// unreachable is true while sidecars and Jobs cannot use the store.
-	unreachable bool
+	history.Store
+
+	// refusesDeltas is true while sidecars take no delta snapshots.
+	refusesDeltas bool
 }
 
 // SetStoreReachable sets whether sidecars and Jobs can use the backup store. The default is true. False simulates
 // expired credentials.
-func (k *Cluster) SetStoreReachable(reachable bool) { k.store.unreachable = !reachable }
+func (k *Cluster) SetStoreReachable(reachable bool) { k.store.Down = !reachable }
+
+// RefuseDeltaSnapshots sets whether sidecars refuse to take delta snapshots. The default is false.
+func (k *Cluster) RefuseDeltaSnapshots(refuse bool) { k.store.refusesDeltas = refuse }
+
+// EmptyStore removes all snapshots from the backup store.
+func (k *Cluster) EmptyStore() { k.store.Empty() }
+
+// RollStoreBack removes all writes after a revision from the backup store.
+func (k *Cluster) RollStoreBack(revision int64) { k.store.RollBackTo(revision) }
+
+// data is the newest data of the cluster.
+func (k *Cluster) data() history.Position { return k.history.At(k.etcd.Revision()) }
 
 // restorable returns true if a member can be restored from the store.
-func (s store) restorable() bool { return s.full != nil && !s.unreachable }
+func (s store) restorable() bool {
+	_, err := s.Newest()
+
+	return err == nil
+}
+
+// latest returns the newest full snapshot and the newest delta snapshot after it. Nil: there is none.
+func (s store) latest() (full, delta *sidecar.Snapshot) {
+	s.Down = false
+	newestFull, err := s.NewestFull()
+	if err != nil {
+		return nil, nil
+	}
+	full = sidecarSnapshot(newestFull)
+	if newest, err := s.Newest(); err == nil && newest.Delta {
+		delta = sidecarSnapshot(newest)
+	}
+
+	return full, delta
+}
+
+// sidecarSnapshot is a snapshot as the sidecar reports it.
+func sidecarSnapshot(snapshot history.Snapshot) *sidecar.Snapshot {
+	kind := "Full"
+	if snapshot.Delta {
+		kind = "Incr"
+	}
+
+	return &sidecar.Snapshot{Name: snapshot.Name(), Kind: kind, StartRevision: snapshot.Start, LastRevision: snapshot.Position.Revision, CreatedAt: snapshot.At}
+}
 
 // takeSnapshot stores a full snapshot of the cluster.
 func (k *Cluster) takeSnapshot() error {
 	switch {
-	case k.store.unreachable:
+	case k.store.Down:
 		return fmt.Errorf("%w: the store is unreachable", sidecar.ErrRefused)
 	case k.etcd.Leader() == 0:
 		return fmt.Errorf("%w: there is no leader", sidecar.ErrRefused)
 	}
-	revision := k.etcd.Revision()
-	k.store.full = &sidecar.Snapshot{
-		Name: fmt.Sprintf("Full-00000000-%08d-%d.gz", revision, k.now().Unix()), Kind: "Full", LastRevision: revision, CreatedAt: k.now(),
-	}
-	return nil
+	_, err := k.store.Add(k.data(), k.now(), false)
+
+	return err
 }
 
 // takeFirstSnapshot simulates the sidecar of the leader, which stores the first full snapshot.
 func (k *Cluster) takeFirstSnapshot() {
 	for _, member := range k.etcd.Members() {
-		if pod := getOrNil[*corev1.Pod](k, member.Name); k.store.full == nil && member.ID == k.etcd.Leader() && k.hasMember(pod, &member) && usesStore(pod) {
+		if pod := getOrNil[*corev1.Pod](k, member.Name); k.store.IsEmpty() && member.ID == k.etcd.Leader() && k.hasMember(pod, &member) && usesStore(pod) {
 			_ = k.takeSnapshot() // the next tick retries
 		}
 	}
@@ -74,9 +114,13 @@ func (k *Cluster) restore(pod *corev1.Pod, volume string) {
 			k.reportViolation("member %s is restored while claim %s contains data of the replaced cluster", pod.Name, claim.Name)
 		}
 	}
-	k.etcd = fake.NewCluster(k.etcd.ID + 1)
+	newest, err := k.store.Newest()
+	if err != nil {
+		panic(err) // see shouldRestore
+	}
+	k.etcd, k.history = fake.NewCluster(k.etcd.ID+1), newest.Position.Restored()
 	k.join(pod, volume, false)
-	for k.etcd.Revision() < k.store.full.LastRevision {
+	for k.etcd.Revision() < newest.Position.Revision {
 		if err := k.etcd.Write(); err != nil {
 			panic(err)
 		}
@@ -94,14 +138,10 @@ func (k *Cluster) checkStop(pod *corev1.Pod) {
 	}
 }
 
-// checkStored checks that the newest full snapshot contains every revision.
+// checkStored checks that the newest full snapshot and the delta snapshots after it contain every revision.
 func (k *Cluster) checkStored(what string) {
-	stored := int64(0)
-	if k.store.full != nil {
-		stored = k.store.full.LastRevision
-	}
-	if revision := k.etcd.Revision(); stored < revision {
-		k.reportViolationOnce("%s at revision %d, and the newest full snapshot has revision %d", what, revision, stored)
+	if data := k.data(); !k.store.Contains(data) {
+		k.reportViolationOnce("%s at revision %d, which the store does not contain", what, data.Revision)
 	}
 }
 
@@ -142,7 +182,27 @@ func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, er
 			if err := k.takeSnapshot(); err != nil {
 				return err
 			}
-			taken = *k.store.full
+			taken = *sidecarSnapshot(k.store.Last())
+			return nil
+		})
+	})
+	return taken, err
+}
+
+// DeltaSnapshot implements sidecar.Client.
+func (c sidecarClient) DeltaSnapshot(context.Context) (taken *sidecar.Snapshot, err error) {
+	err = c.connector.write("take a delta snapshot", func() error {
+		return c.request(func(k *Cluster) error {
+			if k.store.refusesDeltas || !k.store.restorable() {
+				return fmt.Errorf("%w: the store is unreachable", sidecar.ErrRefused)
+			}
+			if data := k.data(); !k.store.Contains(data) {
+				snapshot, err := k.store.Add(data, k.now(), true)
+				if err != nil {
+					return fmt.Errorf("%w: %w", sidecar.ErrRefused, err)
+				}
+				taken = sidecarSnapshot(snapshot)
+			}
 			return nil
 		})
 	})
@@ -152,10 +212,10 @@ func (c sidecarClient) FullSnapshot(context.Context) (taken sidecar.Snapshot, er
 // LatestSnapshots implements sidecar.Client.
 func (c sidecarClient) LatestSnapshots(context.Context) (latest sidecar.LatestSnapshots, err error) {
 	err = c.request(func(k *Cluster) error {
-		if k.store.unreachable {
+		if k.store.Down {
 			return fmt.Errorf("%w: the store is unreachable", sidecar.ErrRefused)
 		}
-		latest.Full = k.store.full
+		latest.Full, latest.LastDelta = k.store.latest()
 		return nil
 	})
 	return latest, err

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package kube
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+func (k *Cluster) reportViolation(format string, args ...any) {
+	k.Violations = append(k.Violations, k.now().Format("15:04:05")+" "+fmt.Sprintf(format, args...))
+}
+
+// reportViolationOnce reports a violation only once, even if it persists.
+func (k *Cluster) reportViolationOnce(format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if !slices.ContainsFunc(k.Violations, func(known string) bool { return strings.HasSuffix(known, message) }) {
+		k.reportViolation("%s", message)
+	}
+}
+
+// checkDelete checks that the operator may delete the object.
+func (k *Cluster) checkDelete(kind string, key client.ObjectKey, options client.DeleteOptions) {
+	etcd := k.EtcdObject()
+	if etcd == nil {
+		return
+	}
+	if etcd.DeletionTimestamp != nil {
+		if kind == "PersistentVolumeClaim" && etcd.Spec.Backup.Store != nil {
+			k.checkStored("claim " + key.Name + " is deleted")
+		}
+		return
+	}
+	switch kind {
+	case "Lease":
+		k.checkLease(key.Name)
+	case "Pod":
+		k.checkPod(key.Name, options)
+	case "PersistentVolumeClaim":
+		k.checkClaim(key.Name)
+	}
+}
+
+// voters returns the number of voting members that run, and the number of all voting members.
+func (k *Cluster) voters() (alive, all int) {
+	for _, member := range k.etcd.Members() {
+		if member.Learner {
+			continue
+		}
+		all++
+		if k.external[member.ID] || k.hasMember(getOrNil[*corev1.Pod](k, member.Name), &member) {
+			alive++
+		}
+	}
+	return alive, all
+}
+
+func (k *Cluster) checkPod(name string, options client.DeleteOptions) {
+	pod, member := getOrNil[*corev1.Pod](k, name), k.memberOf(name)
+	if pod == nil || member == nil || options.Preconditions == nil || ptr.Deref(options.Preconditions.UID, "") != pod.UID {
+		return // the API server rejects the deletion
+	}
+	alive, all := k.voters()
+	if all > 1 && !member.Learner && k.hasMember(pod, member) && etcdcluster.IsQuorate(alive, all) && alive < all {
+		k.reportViolation("pod %s is deleted while %d of %d voting members run", name, alive, all)
+	}
+}
+
+func (k *Cluster) checkClaim(name string) {
+	claim := getOrNil[*corev1.PersistentVolumeClaim](k, name)
+	if claim == nil {
+		return
+	}
+	volume := k.volume(claim.Spec.VolumeName)
+	isLost := volume == nil || !k.hasNode(nodeOf(volume))
+	alive, all := k.voters()
+	isReplaced, isRestored := isLost && etcdcluster.IsQuorate(alive, all), alive == 0 && k.isRestoreVerified()
+	if isRestored && !isReplaced && volume != nil && volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
+		k.reportViolation("claim %s is deleted for a restore, and its volume %s is not retained", name, volume.Name)
+	}
+	if !isReplaced && !isRestored {
+		k.reportViolation("claim %s is deleted while %d of %d voting members run (volume lost: %t)", name, alive, all, isLost)
+	}
+}
+
+// checkLease checks that the lease of a member is not deleted while the claim of the member holds data.
+func (k *Cluster) checkLease(name string) {
+	for _, claim := range listOf[*corev1.PersistentVolumeClaim](k) {
+		if id := k.memberIDs[claim.Spec.VolumeName]; id != 0 && strings.HasSuffix(claim.Name, "-"+name) {
+			k.reportViolation("lease %s is deleted while claim %s holds the data of member %x", name, claim.Name, id)
+		}
+	}
+}
