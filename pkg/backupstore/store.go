@@ -34,6 +34,8 @@ type Store struct {
 	SecretName string
 	// HostPath is the directory of the node that contains the folder Container. Only for Local. Empty: DefaultHostPath.
 	HostPath string
+	// Identity says whose store it is. Zero: unknown. Members do not need it.
+	Identity Identity
 }
 
 // FromSpec returns the store of a complete spec. An empty prefix becomes `<namespace>/<name>` of the Etcd. HostPath stays

@@ -212,7 +212,7 @@ func (e Engine) plan(run *Run) plan.Plan {
 // resolve resolves what only a plan needs that renders: the store, the TLS modes, and the Secrets with certificates.
 func (e Engine) resolve(ctx context.Context, run *Run) error {
 	t, o := run.Target, run.Observation
-	if err := t.ResolveStore(o, e.Config); err != nil {
+	if err := t.ResolveStore(o, e.Config, e.Clock.Now()); err != nil {
 		return err
 	}
 	if err := t.ResolveTLS(o, e.Clock.Now()); err != nil {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -84,8 +83,7 @@ func (r *Run) NextState() state.State {
 	}
 	next.Store = nil // the location stays recorded when the spec has no store any more
 	if t.Store != nil {
-		record := backupstore.RecordFor(*t.Store)
-		next.Store = &record
+		next.Store = t.StoreRecord
 	}
 
 	return next

@@ -6,6 +6,7 @@ package etcdcluster
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,6 +97,14 @@ type Lease struct {
 	Store string
 	// TLSEnabled is the scheme of the peer URLs that the sidecar reports for its member. Nil: it has not reported any.
 	TLSEnabled *bool
+}
+
+// RecordsEarlierSnapshot is true for a Lease of snapshots that was recreated while a member ran, and records a snapshot from before. The
+// sidecar writes the latest snapshot that it knows into an empty Lease, with the time of that snapshot. It is false if all pods are younger than
+// the Lease: the cluster was restored from that snapshot.
+func (o Observation) RecordsEarlierSnapshot(lease Lease) bool {
+	return !lease.RenewTime.IsZero() && lease.RenewTime.Before(lease.CreationTime) &&
+		slices.ContainsFunc(o.Pods, func(pod Pod) bool { return pod.CreationTime.Before(lease.CreationTime) })
 }
 
 // HasHeartbeatSinceStart is true where the sidecar of the pod has renewed the lease since it started.

@@ -49,6 +49,8 @@ type Observation struct {
 	// LocalStore is the directory on the node that the Secret of a Local store names. Zero: the store is not a Local store, or it was not
 	// observed.
 	LocalStore LocalStore
+	// StoreCredentials is the Secret of the store, without secret values. Zero: the store has no Secret, or it was not observed.
+	StoreCredentials StoreCredentials
 	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: not observed.
 	Issued []IssuedSecret
 	// Etcd are the responses of the members.

@@ -53,6 +53,8 @@ type Pod struct {
 	Containers []Container
 	// Store is the fingerprint of its store settings, see StoreFingerprint.
 	Store string
+	// StoreLocation is the location of its store without endpoint and account, see StoreLocationOf. Empty: not known, or no store.
+	StoreLocation string
 	// StoreSecret is the name of the Secret with the credentials of its store. Empty: none.
 	StoreSecret string
 	// TLS are the Secrets that it mounts for TLS.

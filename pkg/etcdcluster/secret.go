@@ -67,6 +67,8 @@ type Secret struct {
 	Uses []helper.SecretUse
 	// Exists is false when there is no such Secret.
 	Exists bool
+	// Deleting is true if the Secret has a deletion timestamp. It can still be mounted.
+	Deleting bool
 	// Keys are the names of its data keys, sorted.
 	Keys []string
 	// Certificates are the certificates in it, by key, sorted. Nil: it holds none.

@@ -12,12 +12,18 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // storeFlags are the flags of the sidecar with the location of snapshots.
-var storeFlags = []string{"--storage-provider=", "--store-prefix=", "--store-endpoint-override="}
+var storeFlags = []string{providerFlag, prefixFlag, "--store-endpoint-override="}
 
 const (
+	// providerFlag and prefixFlag are the flags of the sidecar with the provider and the prefix of the store.
+	providerFlag, prefixFlag = "--storage-provider=", "--store-prefix="
+	// containerVariable is the environment variable of the sidecar with the container of the store.
+	containerVariable = "STORAGE_CONTAINER"
 	// credentialsVolume is the volume with the credentials of the store.
 	credentialsVolume = "etcd-backup-secret"
 	// localVolume is the volume with the folder of a Local store.
@@ -48,7 +54,7 @@ func StoreFingerprint(pod corev1.PodSpec) string {
 			}
 		}
 		for _, env := range container.Env {
-			if env.Name == "STORAGE_CONTAINER" || strings.HasPrefix(env.Name, "ECS_") {
+			if env.Name == containerVariable || strings.HasPrefix(env.Name, "ECS_") {
 				_, _ = fmt.Fprintln(hash, env.Name, env.Value, env.ValueFrom)
 			}
 		}
@@ -63,6 +69,35 @@ func StoreFingerprint(pod corev1.PodSpec) string {
 	}
 
 	return hex.EncodeToString(hash.Sum(nil))[:16]
+}
+
+// StoreLocationOf is the location of the store in a pod's spec, in the form of StoreLocation without endpoint and account. Empty: the pod has no
+// sidecar, or its sidecar has no store.
+func StoreLocationOf(pod corev1.PodSpec) string {
+	store := state.Store{}
+	for _, container := range pod.Containers {
+		if container.Name != ContainerBackupRestore {
+			continue
+		}
+		for _, arg := range container.Args {
+			if provider, is := strings.CutPrefix(arg, providerFlag); is {
+				store.Provider = provider
+			}
+			if prefix, is := strings.CutPrefix(arg, prefixFlag); is {
+				store.Prefix = prefix
+			}
+		}
+		for _, env := range container.Env {
+			if env.Name == containerVariable {
+				store.Container = env.Value
+			}
+		}
+	}
+	if store.Provider == "" || store.Container == "" || store.Prefix == "" {
+		return ""
+	}
+
+	return store.String()
 }
 
 // StoreSecretName is the name of the Secret with the credentials of the store that a pod's spec mounts. Empty: none.
@@ -101,7 +136,7 @@ func (o Observation) IsElsewhere(lease Lease) bool {
 
 // IsInOtherStore is false if one of the locations is unknown.
 func IsInOtherStore(lease Lease, location string) bool {
-	return lease.Store != "" && location != "" && lease.Store != location
+	return lease.Store != "" && location != "" && !state.IsSameStore(lease.Store, location)
 }
 
 // AllUseStoreOf is true if there are pods, and all of them have the store of the StatefulSet: no member writes to another one.
@@ -113,4 +148,67 @@ func (o Observation) AllUseStoreOf(statefulSet StatefulSet) bool {
 	}
 
 	return len(o.Pods) > 0 && statefulSet.Exists && !statefulSet.Deleting
+}
+
+// LeaderStoreLocation is the store to which the sidecar of the leader writes, in the form of StoreLocation. While another store is rolled out,
+// the pod of the leader may still use the former one, which the snapshot Leases name. Without a leader, all pods count. Empty: it is not known.
+func (o Observation) LeaderStoreLocation() string {
+	pods := o.Pods
+	if leader := o.Leader(); leader != nil {
+		pods = []Pod{*leader}
+	}
+	if len(pods) == 0 {
+		pods = []Pod{{Store: o.StatefulSet.Store}}
+	}
+	for _, pod := range pods {
+		if location := o.storeLocationOf(pod); location != o.StoreLocation {
+			return location
+		}
+	}
+
+	return o.StoreLocation
+}
+
+// storeLocationOf is LeaderStoreLocation for one pod. The spec of a pod names the container and the prefix. Only the Leases name the endpoint
+// and the account.
+func (o Observation) storeLocationOf(pod Pod) string {
+	if pod.StoreLocation == "" {
+		// The StatefulSet may still have the former store, like the pod.
+		if other := o.storeOfLease(func(store string) bool { return !state.IsSameContainer(store, o.StoreLocation) }); o.StoreLocation != "" && other != "" {
+			return other
+		}
+	} else if o.StoreLocation != "" && !state.IsSameContainer(pod.StoreLocation, o.StoreLocation) {
+		return o.storeOfLease(func(store string) bool { return state.IsSameContainer(store, pod.StoreLocation) })
+	}
+	if !o.StatefulSet.Exists || pod.Store == o.StatefulSet.Store {
+		return o.StoreLocation
+	}
+	if other := o.storeOfLease(func(store string) bool { return IsInOtherStore(Lease{Store: store}, o.StoreLocation) }); other != "" {
+		return other
+	}
+	isVerified := o.State.Store == nil || !o.State.Store.AwaitsSnapshot()
+	if isVerified && pod.StoreLocation != "" && o.DeltaSnapshotLease.Store != "" && o.FullSnapshotLease.Store != "" {
+		return o.StoreLocation // only the credentials differ
+	}
+
+	return ""
+}
+
+// storeOfLease is the first store of a snapshot Lease that matches. Empty: none does.
+func (o Observation) storeOfLease(matches func(string) bool) string {
+	for _, lease := range []Lease{o.DeltaSnapshotLease, o.FullSnapshotLease} {
+		if lease.Store != "" && matches(lease.Store) {
+			return lease.Store
+		}
+	}
+
+	return ""
+}
+
+// StoreCredentials is what is known about the Secret with the credentials of a store, without secret values.
+type StoreCredentials struct {
+	// SecretName is the Secret. Empty: the store has none, or it was not observed.
+	SecretName string
+	// Public are the values that identify the store, by their keys. Nil: the Secret does not exist or cannot be read.
+	Public map[string]string
 }

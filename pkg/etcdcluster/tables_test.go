@@ -132,7 +132,7 @@ var _ = DescribeTable("CAKey",
 )
 
 var _ = Describe("StoreFingerprint", func() {
-	pod := func(change func(*corev1.PodSpec)) string {
+	specOf := func(change func(*corev1.PodSpec)) corev1.PodSpec {
 		spec := corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "etcd"}, {
 				Name: "backup-restore", Args: []string{"server", "--storage-provider=S3", "--store-prefix=a", "--schedule=x"},
@@ -144,8 +144,9 @@ var _ = Describe("StoreFingerprint", func() {
 		}
 		change(&spec)
 
-		return etcdcluster.StoreFingerprint(spec)
+		return spec
 	}
+	pod := func(change func(*corev1.PodSpec)) string { return etcdcluster.StoreFingerprint(specOf(change)) }
 
 	DescribeTable("changes with",
 		func(change func(*corev1.PodSpec), changes bool) {
@@ -162,6 +163,16 @@ var _ = Describe("StoreFingerprint", func() {
 		Entry("the Secret", func(s *corev1.PodSpec) { s.Volumes[0].Secret.SecretName = "other" }, true),
 		Entry("no other flag", func(s *corev1.PodSpec) { s.Containers[1].Args[3] = "--schedule=y" }, false),
 		Entry("no image", func(s *corev1.PodSpec) { s.Containers[1].Image = "v2" }, false),
+	)
+
+	DescribeTable("has the location", func(expected string, change func(*corev1.PodSpec)) {
+		spec := specOf(change)
+		Expect(etcdcluster.StoreLocationOf(spec)).To(Equal(expected))
+	},
+		Entry("of provider, container and prefix", `S3 container "bucket" prefix "a"`, func(*corev1.PodSpec) {}),
+		Entry("not of another container of the pod", "", func(s *corev1.PodSpec) { s.Containers[1].Name = "other" }),
+		Entry("not without a provider", "", func(s *corev1.PodSpec) { s.Containers[1].Args = s.Containers[1].Args[2:] }),
+		Entry("not without a value of the container", "", func(s *corev1.PodSpec) { s.Containers[1].Env[0].Value = "" }),
 	)
 
 	It("knows the Secret with the credentials", func() {

@@ -29,8 +29,8 @@ func (o *Observer) HostPath(ctx context.Context, namespace string, store backups
 	return string(secret.Data[backupstore.KeyHostPath]), nil
 }
 
-// readLocalStore reads the directory on the node of a Local store.
-func (r *reader) readLocalStore(ctx context.Context) {
+// readStore reads the directory on the node of a Local store, what identifies the store, and who else uses it.
+func (r *reader) readStore(ctx context.Context) {
 	if !helper.IsStoreConfigured(r.etcd) {
 		return
 	}

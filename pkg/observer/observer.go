@@ -105,7 +105,7 @@ func (o *Observer) Observe(ctx context.Context, etcd *druidv1alpha1.Etcd, reques
 	if request.Gardener {
 		reader.readIssued(ctx)
 		reader.readGardener(ctx)
-		reader.readLocalStore(ctx)
+		reader.readStore(ctx)
 	}
 	if request.QueryEtcd && o.Etcd != nil {
 		reader.queryEtcd(ctx)

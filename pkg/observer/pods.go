@@ -65,6 +65,7 @@ func podFor(object *corev1.Pod, ordinal int) etcdcluster.Pod {
 		CreationTime:    object.CreationTimestamp.Time,
 		Containers:      containersFor(object),
 		Store:           etcdcluster.StoreFingerprint(object.Spec),
+		StoreLocation:   etcdcluster.StoreLocationOf(object.Spec),
 		StoreSecret:     etcdcluster.StoreSecretName(object.Spec),
 		TLS:             mountedTLSFor(object.Spec.Volumes),
 		ClientTLS:       clientSecretsFor(mountedTLSFor(object.Spec.Volumes)),

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -28,8 +29,11 @@ const cachedSecrets = 20_000
 // secretKeys are the key names of a Secret at a resource version, and its certificates.
 type secretKeys struct {
 	resourceVersion string
+	deleting        bool
 	keys            []string
 	certificates    []etcdcluster.Certificate
+	// store are the values that identify a backup store, if the Secret has its credentials. They are no secrets.
+	store map[string]string
 }
 
 // readSecrets reads which Secrets exist, which keys they have, and until when certificates in them are valid. Secrets that
@@ -47,7 +51,7 @@ func (r *reader) readSecrets(ctx context.Context, uses []helper.SecretUse) {
 		if err != nil {
 			r.failed(etcdcluster.SectionSecrets, err)
 		}
-		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Keys: known.keys, Certificates: known.certificates})
+		r.observation.Secrets = append(r.observation.Secrets, etcdcluster.Secret{Name: name, Uses: uses, Exists: exists, Deleting: known.deleting, Keys: known.keys, Certificates: known.certificates})
 	}
 	slices.SortFunc(r.observation.Secrets, func(a, b etcdcluster.Secret) int { return cmp.Compare(a.Name, b.Name) })
 }
@@ -71,7 +75,10 @@ func (o *Observer) keysOf(ctx context.Context, key client.ObjectKey) (secretKeys
 	if err := o.APIReader.Get(ctx, key, secret); err != nil {
 		return secretKeys{}, false, client.IgnoreNotFound(err)
 	}
-	known := secretKeys{resourceVersion: secret.ResourceVersion, keys: slices.Sorted(maps.Keys(secret.Data)), certificates: certificatesIn(secret.Data)}
+	known := secretKeys{
+		resourceVersion: secret.ResourceVersion, deleting: secret.DeletionTimestamp != nil, keys: slices.Sorted(maps.Keys(secret.Data)),
+		certificates: certificatesIn(secret.Data), store: backupstore.PublicValues(secret.Data),
+	}
 	o.cacheSecret(key, &known)
 
 	return known, true, nil

@@ -162,7 +162,7 @@ func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan) (*target.Target, en
 	if t.Accepted == nil {
 		t.Accepted = &state.Accepted{Defaults: in.Config.Defaults}
 	}
-	if err := t.ResolveStore(o, in.Config); err != nil {
+	if err := t.ResolveStore(o, in.Config, in.Now); err != nil {
 		return nil, engine.Rendered{}, err
 	}
 	if err := t.ResolveTLS(o, in.Now); err != nil {

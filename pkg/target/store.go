@@ -8,20 +8,34 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
-// storeResync is when a store that is not resolved is resolved again even if no watch reports a change.
-const storeResync = time.Minute
+// StoreResync is when a store that is not resolved is resolved again even if no watch reports a change.
+const StoreResync = time.Minute
 
 // ResolveStore finds the backup store of the generation. The error is why it cannot be used.
-func (t *Target) ResolveStore(o etcdcluster.Observation, config Config) error {
+func (t *Target) ResolveStore(o etcdcluster.Observation, config Config, now time.Time) error {
+	t.StoreRecord = nil
+	if err := t.findStore(o, config); err != nil || t.Store == nil {
+		return err
+	}
+	t.identifyStore(o, now)
+
+	return nil
+}
+
+// findStore sets Store.
+func (t *Target) findStore(o etcdcluster.Observation, config Config) error {
 	t.Store, t.StoreResolution = nil, &conditions.StoreResolution{}
 	if t.Etcd.Spec.Backup.Store == nil {
 		return nil
@@ -38,7 +52,7 @@ func (t *Target) ResolveStore(o etcdcluster.Observation, config Config) error {
 	case resolution.Refused:
 		return plan.Refused(druidv1alpha1.ErrorCodeResolveStore, errors.New(resolution.Message))
 	case resolution.Store == nil:
-		waiting := plan.Waiting(storeResync, "Waiting for the store: %s", resolution.Message)
+		waiting := plan.Waiting(StoreResync, "Waiting for the store: %s", resolution.Message)
 		waiting.EventReason = resolution.Reason
 
 		return waiting
@@ -99,6 +113,47 @@ func (t *Target) keepDirectory(store backupstore.Store, isMounted bool, config C
 	t.Store = &store
 
 	return nil
+}
+
+// identifyStore completes the store with its endpoint and account, and sets StoreRecord. What is unknown now stays as it is recorded.
+func (t *Target) identifyStore(o etcdcluster.Observation, now time.Time) {
+	store, before := *t.Store, o.State.Store
+	var public map[string]string
+	if o.StoreCredentials.SecretName == store.SecretName {
+		public = o.StoreCredentials.Public
+	}
+	store.Identity = backupstore.IdentityOf(store, t.Stored.Namespace, public)
+	isRecorded := before != nil && backupstore.IsLocationOf(*before, store)
+	if isRecorded {
+		store.Identity = store.Identity.Or(backupstore.Identity{Endpoint: before.Endpoint, Account: before.Account})
+	}
+	record := backupstore.RecordFor(store)
+	if isRecorded {
+		record.ChangedAt, record.VerifiedAt = before.ChangedAt, before.VerifiedAt
+		if !record.HasSameIdentity(*before) {
+			record.ChangedAt, record.VerifiedAt = now.UTC().Truncate(time.Second), time.Time{}
+		}
+	}
+	use := o.FormerStoreUse(&record)                        // the leader may have changed since the snapshot
+	isKnown := use.IsKnown || !helper.ManagesPods(t.Stored) // pods that the operator does not manage are never known
+	if lease := o.FullSnapshotLease; record.VerifiedAt.IsZero() && (isRecorded || before == nil) && t.hasWritten(lease, record) &&
+		!lease.RenewTime.IsZero() && lease.RenewTime.After(etcdcluster.Later(record.ChangedAt, use.Since)) && isKnown {
+		record.VerifiedAt = lease.RenewTime.UTC().Truncate(time.Second)
+	}
+	t.StoreResolution.Message = strings.Replace(t.StoreResolution.Message, locationOf(*t.Store), record.String(), 1)
+	t.Store, t.StoreRecord = &store, &record
+}
+
+// hasWritten is true if a snapshot Lease of the Etcd names the store.
+func (t *Target) hasWritten(lease etcdcluster.Lease, store state.Store) bool {
+	return lease.Exists && lease.OwnerUID == t.Stored.UID && lease.Store != "" && state.IsSameStore(lease.Store, store.String())
+}
+
+// locationOf is a store without its identity as text.
+func locationOf(store backupstore.Store) string {
+	store.Identity = backupstore.Identity{}
+
+	return backupstore.RecordFor(store).String()
 }
 
 func (t *Target) refuseStore(reason string, err error) error {

@@ -74,6 +74,8 @@ type Target struct {
 	Secrets secrets.Names
 	// Store is the backup store. Nil: the spec has none, or it is not resolved yet.
 	Store *backupstore.Store
+	// StoreRecord is what the ManagedResource records of the store. Nil if Store is nil.
+	StoreRecord *state.Store
 	// StoreResolution is the result of ResolveStore for the condition StoreResolved. Nil before ResolveStore.
 	StoreResolution *conditions.StoreResolution
 

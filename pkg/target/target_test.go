@@ -172,7 +172,7 @@ var _ = Describe("ResolveStore", func() {
 		}
 		t := target.ForNewest(fixture.Etcd(fixture.WithLocalStore()))
 		t.Source = source
-		Expect(problemOf(t.ResolveStore(o, config))).To(HavePrefix(problem))
+		Expect(problemOf(t.ResolveStore(o, config, now))).To(HavePrefix(problem))
 		Expect(t.StoreResolution).NotTo(BeNil())
 		if problem != "" {
 			Expect(t.Store).To(BeNil())
@@ -192,7 +192,7 @@ var _ = Describe("ResolveStore", func() {
 
 	It("resolves nothing without a store", func() {
 		t := target.ForNewest(fixture.Etcd())
-		Expect(t.ResolveStore(running(), config)).To(Succeed())
+		Expect(t.ResolveStore(running(), config, now)).To(Succeed())
 		Expect(t.Store).To(BeNil())
 	})
 })

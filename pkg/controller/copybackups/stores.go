@@ -77,6 +77,7 @@ func (r *Reconciler) resolve(ctx context.Context, task *druidv1alpha1.EtcdCopyBa
 // checkSecret waits for the Secret of a store, and reads the directory of a Local store from it.
 func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store backupstore.Store, path *field.Path) (backupstore.Store, error) {
 	if store.SecretName == "" {
+		store.Identity = backupstore.IdentityOf(store, namespace, nil)
 		return r.locate(store, "", path)
 	}
 	secret := &corev1.Secret{}
@@ -86,6 +87,7 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	case err != nil:
 		return store, fmt.Errorf("reading Secret %s: %w", store.SecretName, err)
 	}
+	store.Identity = backupstore.IdentityOf(store, namespace, backupstore.PublicValues(secret.Data))
 	return r.locate(store, string(secret.Data[backupstore.KeyHostPath]), path)
 }
 

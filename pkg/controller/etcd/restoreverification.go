@@ -43,7 +43,7 @@ func (r *execution) verifyRestore(ctx context.Context, run *engine.Run, reason s
 }
 
 func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Values, error) {
-	if err := run.Target.ResolveStore(run.Observation, r.Config); err != nil {
+	if err := run.Target.ResolveStore(run.Observation, r.Config, r.Clock.Now()); err != nil {
 		return compaction.Values{}, err
 	}
 	store := run.Target.Store

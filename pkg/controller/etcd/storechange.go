@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // followStore resets the snapshot Leases as soon as no member writes to the previous store any more. It also requests a full snapshot in
@@ -33,11 +34,14 @@ func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 		if isFull {
 			observed = o.FullSnapshotLease
 		}
-		move := planner.StoreMoveTo(lease.Annotations[druidv1alpha1.LeaseAnnotationStore], run.Target.Stored.UID, run.Rendered.Rendering, o)
+		move := r.storeMove(run)
+		if move.IsPending() {
+			run.RequeueWithin(engine.FallbackResync) // no watch reports that sidecars use a changed Secret
+		}
 		switch move.ActOn(observed) {
 		case planner.LeaseUnchanged:
 		case planner.LeaseStoreRecorded:
-			if err := r.recordLeaseStore(ctx, lease, cmp.Or(o.StoreLocation, move.Location)); err != nil {
+			if err := r.recordLeaseStore(ctx, lease, move.TextFor(observed)); err != nil {
 				return err
 			}
 		case planner.LeaseReset:
@@ -46,8 +50,11 @@ func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 			}
 		}
 		if isFull && move.WantsSnapshot() {
-			what := fmt.Sprintf("All members use %s and no longer %s", move.Location, o.DeltaSnapshotLease.Store)
-			if err := r.requestSnapshot(ctx, run.Target.Stored, fmt.Sprintf("%s-store-%d", run.Target.Stored.Name, run.Target.Stored.Generation), "BackupStoreChanged", what); err != nil {
+			what := fmt.Sprintf("All members use %s and no longer %s", move.Location, cmp.Or(o.FullSnapshotLease.Store, o.DeltaSnapshotLease.Store))
+			if !move.IsElsewhere() {
+				what = fmt.Sprintf("All members use %s again, and it may lack the delta snapshots that went elsewhere", move.Location)
+			}
+			if err := r.requestSnapshot(ctx, run.Target.Stored, storeTaskName(run, move), "BackupStoreChanged", what); err != nil {
 				return err
 			}
 		}
@@ -56,7 +63,23 @@ func (r *execution) followStore(ctx context.Context, run *engine.Run) error {
 	return nil
 }
 
-// recordLeaseStore records on a Lease without a store which store has its snapshots.
+// storeMove returns the progress of the cluster to the rendered store, which is not nil.
+func (r *execution) storeMove(run *engine.Run) planner.StoreMove {
+	return planner.StoreMoveTo(*run.Target.StoreRecord, run.Target.Stored.UID, run.Rendered.Rendering, run.Observation, r.Clock.Now())
+}
+
+// storeTaskName is the name of the task that takes the first full snapshot in a store. A change of the endpoint or the account alone has no
+// generation of its own: it may come from the Secret.
+func storeTaskName(run *engine.Run, move planner.StoreMove) string {
+	etcd, changes := run.Target.Stored, run.Target.Stored.Generation
+	if record := run.Target.StoreRecord; !record.ChangedAt.IsZero() && state.IsSameContainer(run.Observation.DeltaSnapshotLease.Store, move.Location) {
+		changes = record.ChangedAt.Unix()
+	}
+
+	return fmt.Sprintf("%s-store-%d", etcd.Name, changes)
+}
+
+// recordLeaseStore records on a Lease which store has its snapshots.
 func (r *Reconciler) recordLeaseStore(ctx context.Context, lease *coordinationv1.Lease, location string) error {
 	current := &coordinationv1.Lease{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(lease), current); err != nil {
@@ -87,8 +110,7 @@ func (r *execution) refillSnapshotLease(ctx context.Context, run *engine.Run) er
 	if len(leases) == 0 || !planner.WantsSnapshotForLease(run.Observation, run.Target.Stored.UID) {
 		return nil
 	}
-	location := leases[0].Annotations[druidv1alpha1.LeaseAnnotationStore]
-	if planner.StoreMoveTo(location, run.Target.Stored.UID, run.Rendered.Rendering, run.Observation).WantsSnapshot() {
+	if r.storeMove(run).WantsSnapshot() {
 		return nil // followStore has requested it
 	}
 	name := fmt.Sprintf("%s-%.8s", lease.Name, lease.UID)
