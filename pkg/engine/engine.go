@@ -212,7 +212,12 @@ func (e Engine) plan(run *Run) plan.Plan {
 // resolve resolves what only a plan needs that renders: the store, the TLS modes, and the Secrets with certificates.
 func (e Engine) resolve(ctx context.Context, run *Run) error {
 	t, o := run.Target, run.Observation
-	if err := t.ResolveStore(o, e.Config, e.Clock.Now()); err != nil {
+	err := t.ResolveStore(o, e.Config, e.Clock.Now())
+	if user := t.StoreUser; user != nil {
+		logf.FromContext(ctx).Info("Store in use", "message", t.StoreResolution.Message, "userNamespace", user.Namespace, "userName", user.Name, "isCopy", user.IsCopy)
+		run.RequeueWithin(target.StoreUserResync)
+	}
+	if err != nil {
 		return err
 	}
 	if err := t.ResolveTLS(o, e.Clock.Now()); err != nil {

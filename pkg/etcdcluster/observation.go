@@ -51,6 +51,9 @@ type Observation struct {
 	LocalStore LocalStore
 	// StoreCredentials is the Secret of the store, without secret values. Zero: the store has no Secret, or it was not observed.
 	StoreCredentials StoreCredentials
+	// StoreUsers are the Etcds and the EtcdCopyBackupsTasks of all namespaces with the same provider and container. One of the two prefixes
+	// begins with the other. Their endpoints and accounts may differ. Nil: there are none, or they were not observed.
+	StoreUsers []StoreUser
 	// Issued are the Secrets that the secrets manager keeps for the Etcd, sorted by name. Nil: not observed.
 	Issued []IssuedSecret
 	// Etcd are the responses of the members.

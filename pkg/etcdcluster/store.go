@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -211,4 +213,22 @@ type StoreCredentials struct {
 	SecretName string
 	// Public are the values that identify the store, by their keys. Nil: the Secret does not exist or cannot be read.
 	Public map[string]string
+}
+
+// StoreUser is an Etcd, or an EtcdCopyBackupsTask, that writes to a store or will write to it.
+type StoreUser struct {
+	// Namespace and Name of the object.
+	Namespace, Name string
+	// UID of the object.
+	UID types.UID
+	// CreationTime is when it was created.
+	CreationTime time.Time
+	// Deleting is true while it is being deleted.
+	Deleting bool
+	// IsCopy is true for an EtcdCopyBackupsTask. The task has not ended.
+	IsCopy bool
+	// Started is true if the members of the Etcd may have written to the store: its ManagedResource or one of its snapshot Leases names it.
+	Started bool
+	// Store is the location. Its VerifiedAt is set if a full snapshot of the Etcd exists there.
+	Store state.Store
 }

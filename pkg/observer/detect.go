@@ -15,9 +15,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Detect finds out which of Gardener's CustomResourceDefinitions are installed, and adds the index of BackupEntries to the cache. It does not
+// Detect finds out which of Gardener's CustomResourceDefinitions are installed, and adds StoreIndex and BackupEntryIndex to the cache. It does not
 // notice CustomResourceDefinitions that are installed later: the operator detects them at its next start.
 func (o *Observer) Detect(ctx context.Context, mapper meta.RESTMapper, indexer client.FieldIndexer) error {
+	if err := o.indexStores(ctx, indexer); err != nil {
+		return err
+	}
 	extensionsKind := extensionsv1alpha1.SchemeGroupVersion.WithKind
 	clusters, err := isInstalled(mapper, extensionsKind(extensionsv1alpha1.ClusterResource))
 	if err != nil {

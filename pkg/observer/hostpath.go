@@ -13,6 +13,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
 // HostPath reads where on a node a Local store lies, which its Secret says. Empty for every other store, and where the Secret
@@ -43,4 +44,21 @@ func (r *reader) readStore(ctx context.Context) {
 		r.observation.LocalStore.Error = err.Error()
 	}
 	r.observation.LocalStore.HostPath = hostPath
+	r.observation.StoreCredentials = etcdcluster.StoreCredentials{SecretName: resolution.Store.SecretName, Public: r.publicValues(ctx, r.etcd.Namespace, resolution.Store.SecretName)}
+	if err := r.readStoreUsers(ctx, *resolution.Store); err != nil {
+		r.failed(etcdcluster.SectionGardener, err)
+	}
+}
+
+// publicValues returns what identifies a store in the Secret with its credentials. Nil: there is no Secret, or it cannot be read.
+func (o *Observer) publicValues(ctx context.Context, namespace, name string) map[string]string {
+	if name == "" {
+		return nil
+	}
+	known, exists, err := o.keysOf(ctx, client.ObjectKey{Namespace: namespace, Name: name})
+	if err != nil || !exists {
+		return nil
+	}
+
+	return known.store
 }

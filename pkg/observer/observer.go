@@ -16,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/validation"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
@@ -45,6 +46,12 @@ type Observer struct {
 	Garden bool
 	// Unindexed is true if Reader has no BackupEntryIndex, as an API server. All BackupEntries are listed then.
 	Unindexed bool
+	// Stores is true if Reader has StoreIndex, which Detect adds. Else the observer does not read who else uses a store.
+	Stores bool
+	// Copies is true if an operator executes EtcdCopyBackupsTasks. Else the observer reads none.
+	Copies bool
+	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
+	LocalStoreRoots backupstore.LocalRoots
 	// Etcd connects to members. Nil: the observer never queries members.
 	Etcd etcdclient.Connector
 	// MembersTimeout bounds the time that requests to all members take together. 0: 4s.

@@ -23,15 +23,19 @@ import (
 // StoreResync is when a store that is not resolved is resolved again even if no watch reports a change.
 const StoreResync = time.Minute
 
+// StoreUserResync is when a store is resolved again that another Etcd or a copy uses. The user may be in another namespace, so that no watch
+// reports its end to this Etcd.
+const StoreUserResync = 10 * time.Second
+
 // ResolveStore finds the backup store of the generation. The error is why it cannot be used.
 func (t *Target) ResolveStore(o etcdcluster.Observation, config Config, now time.Time) error {
-	t.StoreRecord = nil
+	t.StoreRecord, t.StoreUser = nil, nil
 	if err := t.findStore(o, config); err != nil || t.Store == nil {
 		return err
 	}
 	t.identifyStore(o, now)
 
-	return nil
+	return t.checkStoreUse(o)
 }
 
 // findStore sets Store.
@@ -144,6 +148,20 @@ func (t *Target) identifyStore(o etcdcluster.Observation, now time.Time) {
 	t.Store, t.StoreRecord = &store, &record
 }
 
+// hasStarted is true if the members may have written to the store. It is recorded, or a snapshot Lease names it, or the members run without a
+// record. A record with another account of a container with a globally unique name is of the same store.
+func (t *Target) hasStarted(o etcdcluster.Observation) bool {
+	before, store := o.State.Store, *t.StoreRecord
+	switch {
+	case t.hasWritten(o.FullSnapshotLease, store) || t.hasWritten(o.DeltaSnapshotLease, store):
+		return true
+	case before == nil:
+		return !o.ManagedResource.Exists && o.StatefulSet.Exists
+	default:
+		return backupstore.IsLocationOf(*before, *t.Store) && (store.HasSameIdentity(*before) || backupstore.Collide(store, *before))
+	}
+}
+
 // hasWritten is true if a snapshot Lease of the Etcd names the store.
 func (t *Target) hasWritten(lease etcdcluster.Lease, store state.Store) bool {
 	return lease.Exists && lease.OwnerUID == t.Stored.UID && lease.Store != "" && state.IsSameStore(lease.Store, store.String())
@@ -154,6 +172,63 @@ func locationOf(store backupstore.Store) string {
 	store.Identity = backupstore.Identity{}
 
 	return backupstore.RecordFor(store).String()
+}
+
+// checkStoreUse refuses a store that another Etcd uses, and waits for an EtcdCopyBackupsTask that writes to it. A cluster that runs in the
+// store continues with the last accepted generation, because to stop it would undo nothing.
+func (t *Target) checkStoreUse(o etcdcluster.Observation) error {
+	hasStarted := t.hasStarted(o)
+	t.StoreUser = backupstore.UsedBy(etcdcluster.StoreUser{
+		Namespace: t.Stored.Namespace, Name: t.Stored.Name, UID: t.Stored.UID, CreationTime: t.Stored.CreationTimestamp.Time, Started: hasStarted, Store: *t.StoreRecord,
+	}, o.StoreUsers)
+	if t.StoreUser == nil {
+		return nil
+	}
+	reason, message := t.describeStoreUser()
+	t.StoreResolution = &conditions.StoreResolution{Reason: reason, Message: message}
+	switch {
+	case t.Source == LastAccepted && hasStarted:
+		t.StoreResolution.Message += "; the members continue to use it, as before"
+
+		return nil
+	case t.StoreUser.IsCopy || t.StoreUser.Deleting:
+		t.Store = nil
+		waiting := plan.Waiting(StoreUserResync, "Waiting for the store: %s", message)
+		waiting.EventReason = reason
+
+		return waiting
+	default:
+		t.Store = nil
+
+		return t.refuseStore(reason, errors.New(message))
+	}
+}
+
+// describeStoreUser returns reason and message of the condition StoreResolved. The message names an object only if it is in the namespace of
+// the Etcd: the author of the Etcd may not know other namespaces.
+func (t *Target) describeStoreUser() (string, string) {
+	user, kind := t.StoreUser, "Etcd"
+	if t.StoreUser.IsCopy {
+		kind = "EtcdCopyBackupsTask"
+	}
+	name, uses := fmt.Sprintf("an %s of another namespace, which the operator's log names,", kind), "uses a store that overlaps with it"
+	if user.Namespace == t.Stored.Namespace {
+		name = kind + " " + user.Name
+		if user.Store.Prefix != t.StoreRecord.Prefix {
+			uses = fmt.Sprintf("uses prefix %q: a prefix must not begin with that of another Etcd", user.Store.Prefix)
+		}
+	}
+	if user.Store.Prefix == t.StoreRecord.Prefix {
+		uses = "uses it"
+	}
+	switch {
+	case user.IsCopy:
+		return druidv1alpha1.ReasonStoreCopyInProgress, fmt.Sprintf("spec.backup.store: the snapshots would go to %s, and %s copies snapshots to it; the members start when the copy has ended, or when the task is deleted", t.StoreRecord, name)
+	case user.Deleting:
+		return druidv1alpha1.ReasonStoreInUse, fmt.Sprintf("spec.backup.store: the snapshots would go to %s, and %s is being deleted and %s", t.StoreRecord, name, uses)
+	default:
+		return druidv1alpha1.ReasonStoreInUse, fmt.Sprintf("spec.backup.store: the snapshots would go to %s, and %s %s; set another container or prefix. If the other Etcd is deleted, its snapshots stay, and this Etcd restores them", t.StoreRecord, name, uses)
+	}
 }
 
 func (t *Target) refuseStore(reason string, err error) error {

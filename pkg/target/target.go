@@ -76,6 +76,8 @@ type Target struct {
 	Store *backupstore.Store
 	// StoreRecord is what the ManagedResource records of the store. Nil if Store is nil.
 	StoreRecord *state.Store
+	// StoreUser is the other object because of which the store cannot be used, or not without a conflict. Nil: there is none.
+	StoreUser *etcdcluster.StoreUser
 	// StoreResolution is the result of ResolveStore for the condition StoreResolved. Nil before ResolveStore.
 	StoreResolution *conditions.StoreResolution
 

@@ -190,6 +190,173 @@ var _ = Describe("ResolveStore", func() {
 		Entry("not if the record cannot be read", target.Newest, "", "Refused ERR_RESOLVE_STORE: the annotation", func(o *etcdcluster.Observation) { o.State.StoreError = "no JSON" }),
 	)
 
+	Describe("in an object store", func() {
+		const before = `{"provider":"S3","container":"test-bucket","prefix":"test-ns/test"`
+		record := func(text string) *state.Store {
+			GinkgoHelper()
+			store, err := state.ParseStore(text)
+			Expect(err).NotTo(HaveOccurred())
+
+			return store
+		}
+		resolve := func(source target.Source, changes ...func(*etcdcluster.Observation)) (*target.Target, string) {
+			o := running()
+			o.StoreCredentials = etcdcluster.StoreCredentials{SecretName: "etcd-backup", Public: map[string]string{"endpoint": "a.example.org"}}
+			for _, change := range changes {
+				change(&o)
+			}
+			t := target.ForNewest(fixture.Etcd(fixture.WithStore("S3")))
+			t.Source = source
+
+			return t, problemOf(t.ResolveStore(o, config, now))
+		}
+		recordedAs := func(text string) func(*etcdcluster.Observation) {
+			return func(o *etcdcluster.Observation) { o.State.Store = record(text) }
+		}
+		lease := func(store string) func(*etcdcluster.Observation) {
+			return func(o *etcdcluster.Observation) {
+				o.FullSnapshotLease = etcdcluster.Lease{Exists: true, OwnerUID: fixture.Etcd().UID, Store: store, RenewTime: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+			}
+		}
+		const base = `S3 container "test-bucket" prefix "test-ns/test"`
+
+		DescribeTable("records its identity", func(expected string, changes ...func(*etcdcluster.Observation)) {
+			t, problem := resolve(target.Newest, changes...)
+			Expect(problem).To(BeEmpty())
+			Expect(t.StoreRecord.Marshal()).To(Equal(before + expected + `,"secretName":"etcd-backup"}`))
+		},
+			Entry("for the first time", `,"endpoint":"a.example.org"`),
+			Entry("which an earlier operator did not record", `,"endpoint":"a.example.org"`, recordedAs(before+`}`)),
+			Entry("which is not known now, as it is recorded", `,"endpoint":"b.example.org"`, recordedAs(before+`,"endpoint":"b.example.org"}`),
+				func(o *etcdcluster.Observation) { o.StoreCredentials.Public = nil }),
+			Entry("not of another Secret", ``, func(o *etcdcluster.Observation) { o.StoreCredentials.SecretName = "other" }),
+		)
+
+		It("records when the endpoint changes, and is not verified there", func() {
+			t, problem := resolve(target.Newest, recordedAs(before+`,"endpoint":"b.example.org","verifiedAt":"2026-01-01T00:00:00Z"}`), lease(base+` endpoint "b.example.org"`))
+			Expect(problem).To(BeEmpty())
+			Expect(t.StoreRecord.ChangedAt).To(BeTemporally("~", now, time.Second))
+			Expect(t.StoreRecord.VerifiedAt).To(BeZero())
+			Expect(t.StoreRecord.Endpoint).To(Equal("a.example.org"))
+		})
+
+		DescribeTable("is verified by a full snapshot", func(expected bool, change func(*etcdcluster.Observation)) {
+			t, problem := resolve(target.Newest, recordedAs(before+`,"endpoint":"a.example.org"}`), change)
+			Expect(problem).To(BeEmpty())
+			Expect(!t.StoreRecord.VerifiedAt.IsZero()).To(Equal(expected))
+		},
+			Entry("in its Lease", true, lease(base+` endpoint "a.example.org"`)),
+			Entry("in a Lease of an earlier operator", true, lease(base)),
+			Entry("not in another store", false, lease(base+` endpoint "b.example.org"`)),
+			Entry("not in a Lease without a store", false, lease("")),
+			Entry("not of another Etcd", false, func(o *etcdcluster.Observation) {
+				lease(base)(o)
+				o.FullSnapshotLease.OwnerUID = "other"
+			}),
+		)
+
+		DescribeTable("is verified after a change of the endpoint", func(expected bool, renewed time.Duration, pods ...time.Duration) {
+			changed := now.Add(-time.Hour)
+			t, problem := resolve(target.Newest, recordedAs(before+`,"endpoint":"a.example.org","changedAt":"`+changed.Format(time.RFC3339)+`"}`), lease(base+` endpoint "a.example.org"`), func(o *etcdcluster.Observation) {
+				o.FullSnapshotLease.RenewTime = changed.Add(renewed)
+				o.Etcd.Members = []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1}}
+				for ordinal, created := range pods {
+					o.Pods = append(o.Pods, etcdcluster.Pod{Ordinal: ordinal, CreationTime: changed.Add(created)})
+				}
+			})
+			Expect(problem).To(BeEmpty())
+			Expect(!t.StoreRecord.VerifiedAt.IsZero()).To(Equal(expected))
+		},
+			Entry("by a full snapshot since the sidecar of the leader uses it", true, 6*time.Minute, -time.Hour),
+			Entry("not by an earlier one, which may be in the other store", false, 4*time.Minute, -time.Hour),
+			Entry("not by one from before all sidecars use it, although the pod of the leader is new: the former leader may have taken it", false, 2*time.Minute, time.Minute, -time.Hour),
+			Entry("by one since all sidecars use it", true, 6*time.Minute, time.Minute, -time.Hour),
+			Entry("by one of new pods", true, 4*time.Minute, time.Minute, 3*time.Minute),
+			Entry("not by an earlier one, which a pod may have taken that does not exist any more", false, 4*time.Minute),
+			Entry("by one since pods that do not exist any more used it", true, 6*time.Minute),
+			Entry("not by one from before the pod of the leader", false, 2*time.Minute, 3*time.Minute),
+		)
+
+		used := func(change func(*etcdcluster.StoreUser)) func(*etcdcluster.Observation) {
+			return func(o *etcdcluster.Observation) {
+				user := etcdcluster.StoreUser{Namespace: "tenant", Name: "secret-name", Started: true, Store: *record(before + `,"endpoint":"a.example.org","verifiedAt":"2026-01-01T00:00:00Z"}`)}
+				change(&user)
+				o.StoreUsers = []etcdcluster.StoreUser{user}
+			}
+		}
+		none := func(*etcdcluster.StoreUser) {}
+
+		DescribeTable("that another object uses is not used", func(problem, reason, message string, change func(*etcdcluster.StoreUser)) {
+			t, found := resolve(target.Newest, used(change))
+			Expect(found).To(HavePrefix(problem))
+			Expect(t.Store).To(BeNil())
+			Expect(t.StoreUser).NotTo(BeNil())
+			Expect(t.StoreResolution.Reason).To(Equal(reason))
+			Expect(t.StoreResolution.Message).To(And(ContainSubstring(message), ContainSubstring(base)))
+			if t.StoreUser.Namespace == "tenant" {
+				Expect(t.StoreResolution.Message + found).NotTo(Or(ContainSubstring("tenant"), ContainSubstring("secret-name")))
+			}
+		},
+			Entry("another Etcd of another namespace", "Refused ERR_RESOLVE_STORE", "StoreInUse", "an Etcd of another namespace, which the operator's log names, uses it; set another container or prefix", none),
+			Entry("an Etcd of another namespace with another prefix, which is not named", "Refused ERR_RESOLVE_STORE", "StoreInUse", "uses a store that overlaps with it", func(u *etcdcluster.StoreUser) { u.Store.Prefix = "test-ns/test/tenant" }),
+			Entry("an Etcd of the namespace", "Refused ERR_RESOLVE_STORE", "StoreInUse", "Etcd other uses prefix \"test-ns/test-2\"", func(u *etcdcluster.StoreUser) {
+				u.Namespace, u.Name, u.Store.Prefix = "test-ns", "other", "test-ns/test-2"
+			}),
+			Entry("an Etcd that is being deleted", "Waiting", "StoreInUse", "is being deleted", func(u *etcdcluster.StoreUser) { u.Deleting = true }),
+			Entry("a copy", "Waiting", "StoreCopyInProgress", "EtcdCopyBackupsTask main copies snapshots to it; the members start when the copy has ended", func(u *etcdcluster.StoreUser) {
+				u.Namespace, u.Name, u.IsCopy = "test-ns", "main", true
+			}),
+		)
+
+		younger := func(user *etcdcluster.StoreUser) { user.Started, user.CreationTime = false, time.Time{} }
+
+		DescribeTable("is kept without the record, because a Lease names it", func(isVerified bool, change func(*etcdcluster.Observation)) {
+			t, problem := resolve(target.Newest, used(younger), change)
+			Expect(problem).To(BeEmpty())
+			Expect(t.StoreUser).To(BeNil())
+			Expect(!t.StoreRecord.VerifiedAt.IsZero()).To(Equal(isVerified))
+		},
+			Entry("that of full snapshots", true, lease(base+` endpoint "a.example.org"`)),
+			Entry("that of delta snapshots", false, func(o *etcdcluster.Observation) {
+				lease(base + ` endpoint "a.example.org"`)(o)
+				o.DeltaSnapshotLease, o.FullSnapshotLease = o.FullSnapshotLease, etcdcluster.Lease{}
+			}),
+		)
+
+		It("of GCS is kept after a change to credentials of another project, because its container is the same", func() {
+			const recordOfP = `{"provider":"GCS","container":"test-bucket","prefix":"test-ns/test","endpoint":"googleapis.com","account":"p"}`
+			o := running()
+			o.State.Store = record(recordOfP)
+			o.StoreCredentials = etcdcluster.StoreCredentials{SecretName: "etcd-backup", Public: map[string]string{"projectID": "q"}}
+			o.StoreUsers = []etcdcluster.StoreUser{{Namespace: "tenant", Name: "other", Store: *record(recordOfP)}}
+			t := target.ForNewest(fixture.Etcd(fixture.WithStore("GCS")))
+			Expect(t.ResolveStore(o, config, now)).To(Succeed())
+			Expect(t.StoreRecord.ChangedAt).To(BeTemporally("~", now, time.Second), "it may lead to another store")
+		})
+
+		It("is kept after a change of the endpoint and back, because a Lease names it", func() {
+			_, problem := resolve(target.Newest, recordedAs(before+`,"endpoint":"b.example.org"}`), used(younger), lease(base+` endpoint "a.example.org"`))
+			Expect(problem).To(BeEmpty())
+		})
+
+		It("is used on by the last accepted generation of a cluster that runs in it", func() {
+			started := recordedAs(before + `,"endpoint":"a.example.org"}`)
+			_, problem := resolve(target.Newest, started, used(none))
+			Expect(problem).To(HavePrefix("Refused"))
+			t, problem := resolve(target.LastAccepted, started, used(none))
+			Expect(problem).To(BeEmpty())
+			Expect(t.Store).NotTo(BeNil())
+			Expect(t.StoreResolution.Reason).To(Equal("StoreInUse"))
+		})
+
+		It("is used if the other Etcd is another endpoint's, or unknown", func() {
+			for _, endpoint := range []string{"b.example.org", ""} {
+				_, problem := resolve(target.Newest, used(func(u *etcdcluster.StoreUser) { u.Store.Endpoint = endpoint }))
+				Expect(problem).To(BeEmpty())
+			}
+		})
+	})
+
 	It("resolves nothing without a store", func() {
 		t := target.ForNewest(fixture.Etcd())
 		Expect(t.ResolveStore(running(), config, now)).To(Succeed())

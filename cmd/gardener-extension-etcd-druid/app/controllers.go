@@ -98,6 +98,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Gardener: shared.Gardener,
 		Garden:   shared.Garden,
 		Locks:    o.sharedLocks(),
+		Stores:   o.sharedStores(),
 	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
@@ -185,10 +186,13 @@ func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*obs
 			APIReader: mgr.GetAPIReader(),
 			Etcd:      etcdclient.NewPool(callTimeout, clock.RealClock{}),
 			Sidecars:  sidecar.HTTP{},
+			Copies:    o.Config.Controllers.EtcdCopyBackupsTask.Enabled,
 		}
-		if o.observerErr = shared.Detect(ctx, mgr.GetRESTMapper(), mgr.GetFieldIndexer()); o.observerErr == nil {
-			o.observer = shared
+		if o.observerErr = shared.Detect(ctx, mgr.GetRESTMapper(), mgr.GetFieldIndexer()); o.observerErr != nil {
+			return
 		}
+		shared.LocalStoreRoots = localStoreRoots(o.Config.LocalStore, shared.Gardener)
+		o.observer = shared
 	})
 	return o.observer, o.observerErr
 }
@@ -198,4 +202,11 @@ func (o *Options) sharedLocks() *calls.ClusterLocks {
 	o.locksOnce.Do(func() { o.locks = calls.NewClusterLocks(clock.RealClock{}) })
 
 	return o.locks
+}
+
+// sharedStores returns the reservations of stores that the controllers share.
+func (o *Options) sharedStores() *calls.StoreReservations {
+	o.storesOnce.Do(func() { o.stores = calls.NewStoreReservations(clock.RealClock{}) })
+
+	return o.stores
 }

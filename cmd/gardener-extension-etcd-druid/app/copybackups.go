@@ -32,6 +32,7 @@ func (o *Options) addCopyBackups(ctx context.Context, mgr manager.Manager) error
 		Controller: controller.Options{MaxConcurrentReconciles: *o.Config.Controllers.EtcdCopyBackupsTask.ConcurrentSyncs},
 		Images:     copybackups.Images{BackupRestore: images.BackupRestore, Init: images.Init},
 		Observer:   shared,
+		Stores:     o.sharedStores(),
 
 		LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
 	})

@@ -48,6 +48,8 @@ type Options struct {
 	observer     *observer.Observer
 	locksOnce    sync.Once
 	locks        *calls.ClusterLocks
+	storesOnce   sync.Once
+	stores       *calls.StoreReservations
 	observerErr  error
 	observerOnce sync.Once
 }

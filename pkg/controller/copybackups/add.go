@@ -22,8 +22,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 )
 
 // ControllerName is the name of the controller in logs, metrics and events.
@@ -39,6 +41,8 @@ type AddOptions struct {
 	LocalStoreRoots backupstore.LocalRoots
 	// Observer reads the backup configuration of Gardener.
 	Observer Observer
+	// Stores prevent that an Etcd begins to use the target of a copy at the same time. Nil: nothing prevents it.
+	Stores *calls.StoreReservations
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
@@ -51,6 +55,7 @@ func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
 		Images:   o.Images,
+		Stores:   o.Stores,
 
 		LocalStoreRoots: o.LocalStoreRoots,
 
@@ -95,7 +100,7 @@ func (r *Reconciler) tasksForSecret(ctx context.Context, secret client.Object) [
 	}
 	var requests []reconcile.Request
 	for i := range tasks.Items {
-		if task := &tasks.Items[i]; !isCompleted(task) {
+		if task := &tasks.Items[i]; !helper.IsCopyCompleted(task) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(task)})
 		}
 	}

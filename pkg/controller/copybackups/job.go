@@ -84,6 +84,9 @@ func (r *Reconciler) create(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 	if err != nil {
 		return nil, err
 	}
+	if err := r.checkTarget(ctx, task, values.Target); err != nil {
+		return nil, err
+	}
 	job := copybackups.Job(values)
 	switch err := r.Client.Create(ctx, job); {
 	case apierrors.IsAlreadyExists(err):

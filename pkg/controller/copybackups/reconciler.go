@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gardener/gardener/pkg/controllerutils"
@@ -19,9 +20,11 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -38,9 +41,11 @@ type Images struct {
 	BackupRestore, Init string
 }
 
-// Observer reads the backup configuration of Gardener.
+// Observer reads the backup configuration of Gardener, and who uses a store.
 type Observer interface {
 	ObserveStore(ctx context.Context, etcd *druidv1alpha1.Etcd) (etcdcluster.Gardener, error)
+	// StoreUsers returns the Etcds of all namespaces whose stores may collide with a store.
+	StoreUsers(ctx context.Context, store backupstore.Store) ([]etcdcluster.StoreUser, error)
 }
 
 // Reconciler reconciles EtcdCopyBackupsTasks.
@@ -55,6 +60,8 @@ type Reconciler struct {
 	Images Images
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// Stores prevent that an Etcd begins to use the target at the same time. Nil: nothing prevents it.
+	Stores *calls.StoreReservations
 	// Clock returns the time for conditions.
 	Clock clock.Clock
 	// Recorder writes events.
@@ -74,13 +81,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.Client.Get(ctx, req.NamespacedName, task); err != nil {
 		if apierrors.IsNotFound(err) {
 			deleteMetrics(req.NamespacedName)
+			r.Stores.Release(storeUser(req.NamespacedName))
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if task.DeletionTimestamp != nil {
 		return r.delete(ctx, task)
 	}
-	if isCompleted(task) {
+	if helper.IsCopyCompleted(task) {
 		return reconcile.Result{}, nil
 	}
 	if !controllerutil.ContainsFinalizer(task, druidv1alpha1.EtcdFinalizerName) {
@@ -114,6 +122,11 @@ func (r *Reconciler) report(ctx context.Context, task *druidv1alpha1.EtcdCopyBac
 			return reconcile.Result{RequeueAfter: time.Second}, nil
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(patchErr)
+	}
+	if slices.ContainsFunc(conditions, func(condition druidv1alpha1.Condition) bool {
+		return condition.Type != druidv1alpha1.ConditionTypeProgressing && condition.Status == druidv1alpha1.ConditionTrue
+	}) {
+		r.Stores.Release(storeUser(client.ObjectKeyFromObject(task))) // the copy has ended
 	}
 	r.count(ctx, task, conditions)
 	return result, failure

@@ -20,19 +20,6 @@ var owned = []druidv1alpha1.ConditionType{
 	druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed, druidv1alpha1.ConditionTypeProgressing,
 }
 
-// isCompleted is true if the newest generation of the task succeeded or failed.
-func isCompleted(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
-	if observed := task.Status.ObservedGeneration; observed == nil || *observed != task.Generation {
-		return false
-	}
-	for _, conditionType := range []druidv1alpha1.ConditionType{druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.EtcdCopyBackupsTaskFailed} {
-		if condition := conditions.Find(task.Status.Conditions, conditionType); condition != nil && condition.Status == druidv1alpha1.ConditionTrue {
-			return true
-		}
-	}
-	return false
-}
-
 // patchStatus writes the conditions, the generation and the error, unless nothing changed.
 func (r *Reconciler) patchStatus(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, computed []druidv1alpha1.Condition, problem error) error {
 	next := task.DeepCopy()

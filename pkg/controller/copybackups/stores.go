@@ -7,16 +7,19 @@ package copybackups
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/copybackups"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 )
 
 var (
@@ -89,6 +92,35 @@ func (r *Reconciler) checkSecret(ctx context.Context, namespace string, store ba
 	}
 	store.Identity = backupstore.IdentityOf(store, namespace, backupstore.PublicValues(secret.Data))
 	return r.locate(store, string(secret.Data[backupstore.KeyHostPath]), path)
+}
+
+// checkTarget rejects a target to which the members of an Etcd write. A single member would restore from a copied snapshot that seems newer
+// than its data. An Etcd whose members have not started waits until the copy has ended.
+func (r *Reconciler) checkTarget(ctx context.Context, task *druidv1alpha1.EtcdCopyBackupsTask, target backupstore.Store) error {
+	users, err := r.Observer.StoreUsers(ctx, target)
+	if err != nil {
+		return fmt.Errorf("finding the Etcds that use the store of %s: %w", targetPath, err)
+	}
+	record := backupstore.RecordFor(target)
+	if user := backupstore.UsedByEtcd(task.Namespace, record, users); user != nil {
+		logf.FromContext(ctx).Info("Target in use", "store", record.String(), "userNamespace", user.Namespace, "userName", user.Name)
+		name := "an Etcd of another namespace, which the operator's log names,"
+		if user.Namespace == task.Namespace {
+			name = "Etcd " + user.Name
+		}
+		if user.Deleting {
+			return &waitingError{fmt.Sprintf("Waiting for the deletion of %s that uses %s", strings.TrimSuffix(name, ","), record)}
+		}
+		return terminal("%s: %s uses %s; copy to another container or prefix, or delete that Etcd and create the task again", targetPath, name, record)
+	}
+	if !r.Stores.Reserve(storeUser(client.ObjectKeyFromObject(task)), record) {
+		return &waitingError{fmt.Sprintf("Waiting for the store of %s: another object has just begun to use it", targetPath)}
+	}
+	return nil
+}
+
+func storeUser(task client.ObjectKey) calls.StoreUser {
+	return calls.StoreUser{Key: task, IsCopy: true}
 }
 
 // locate adds the directory on the node to a Local store. It rejects a directory that the operator's configuration does not

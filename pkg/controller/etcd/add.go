@@ -55,6 +55,8 @@ type AddOptions struct {
 	Garden bool
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
+	// Stores prevent that two Etcds, or an Etcd and a copy, begin to use the same store at the same time. Nil: only other Etcds are considered.
+	Stores *calls.StoreReservations
 	// Clock returns the time. Nil: the real one.
 	Clock clock.Clock
 }
@@ -72,6 +74,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Payloads: lru.New(cachedPayloads),
 
 		Locks:     o.Locks,
+		Stores:    o.Stores,
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](),
 	}
 	if err := mgr.Add(r.Snapshots); err != nil {
@@ -79,6 +82,9 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	}
 	if r.Clock == nil {
 		r.Clock = clock.RealClock{}
+	}
+	if r.Stores == nil {
+		r.Stores = calls.NewStoreReservations(r.Clock)
 	}
 	if o.Controller.ReconciliationTimeout == 0 {
 		o.Controller.ReconciliationTimeout = controllerutils.DefaultReconciliationTimeout

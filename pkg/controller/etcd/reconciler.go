@@ -58,6 +58,8 @@ type Reconciler struct {
 	Payloads *lru.Cache
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
+	// Stores prevent that two Etcds begin to use the same store at the same time. Nil: nothing prevents it.
+	Stores *calls.StoreReservations
 	// Snapshots runs the calls for full snapshots before members stop or data is discarded.
 	Snapshots *calls.Runner[etcdcluster.SnapshotCall]
 
@@ -85,6 +87,7 @@ func (r *Reconciler) reconcile(ctx context.Context, req reconcile.Request) (reco
 		if apierrors.IsNotFound(err) {
 			logf.FromContext(ctx).V(1).Info("Etcd does not exist any more")
 			r.dropMeasurements(req.NamespacedName)
+			r.Stores.Release(calls.StoreUser{Key: req.NamespacedName})
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Etcd: %w", err)

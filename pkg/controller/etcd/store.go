@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -41,6 +42,19 @@ func (r *execution) checkPin(ctx context.Context, run *engine.Run, desired desir
 		}
 	}
 	delete(desired.annotations, druidv1alpha1.ManagedResourceAnnotationStore)
+
+	return nil
+}
+
+// reserveStore reserves the store before the ManagedResource records it. The caches do not show this record to another Etcd that is created
+// at the same time. The reservation outlives every observation from before the record.
+func (r *execution) reserveStore(run *engine.Run) error {
+	if run.Target.StoreRecord == nil || r.current != nil && r.current.Annotations[druidv1alpha1.ManagedResourceAnnotationStore] != "" {
+		return nil
+	}
+	if !r.Stores.Reserve(calls.StoreUser{Key: client.ObjectKeyFromObject(run.Target.Stored)}, *run.Target.StoreRecord) {
+		return plan.Waiting(target.StoreUserResync, "Waiting for the store: another Etcd or EtcdCopyBackupsTask has just begun to use %s", run.Target.StoreRecord)
+	}
 
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	. "github.com/onsi/gomega"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -27,6 +28,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
@@ -61,12 +63,15 @@ var _ = BeforeSuite(func() {
 
 	By("starting the controller")
 	mgr := newManager(manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
-	observer := &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader()}
+	observer := &observer.Observer{
+		Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Copies: true, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
+	}
 	Expect(observer.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(copybackups.AddToManager(context.Background(), mgr, copybackups.AddOptions{
 		Controller: controller.Options{MaxConcurrentReconciles: 3},
 		Images:     copybackups.Images{BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1"},
 		Observer:   observer,
+		Stores:     calls.NewStoreReservations(clock.RealClock{}),
 
 		LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 	})).To(Succeed())

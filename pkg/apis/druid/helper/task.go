@@ -52,3 +52,25 @@ func IsTaskFinished(task *druidv1alpha1.EtcdOpsTask) bool {
 		return false
 	}
 }
+
+// IsCopyCompleted is true if the newest generation of the task succeeded or failed.
+func IsCopyCompleted(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+	return hasCopyCondition(task, druidv1alpha1.EtcdCopyBackupsTaskSucceeded, druidv1alpha1.ConditionTrue) ||
+		hasCopyCondition(task, druidv1alpha1.EtcdCopyBackupsTaskFailed, druidv1alpha1.ConditionTrue)
+}
+
+// IsCopying is true for a task that copies or will copy: its newest generation has neither ended nor been rejected.
+func IsCopying(task *druidv1alpha1.EtcdCopyBackupsTask) bool {
+	return !IsCopyCompleted(task) && !hasCopyCondition(task, druidv1alpha1.ConditionTypeProgressing, druidv1alpha1.ConditionFalse)
+}
+
+// hasCopyCondition is true if the newest generation of the task has a condition with the status.
+func hasCopyCondition(task *druidv1alpha1.EtcdCopyBackupsTask, conditionType druidv1alpha1.ConditionType, status druidv1alpha1.ConditionStatus) bool {
+	if observed := task.Status.ObservedGeneration; observed == nil || *observed != task.Generation {
+		return false
+	}
+
+	return slices.ContainsFunc(task.Status.Conditions, func(condition druidv1alpha1.Condition) bool {
+		return condition.Type == conditionType && condition.Status == status
+	})
+}

@@ -197,6 +197,10 @@ const (
 	ReasonStoreSecretMissing = "StoreSecretMissing"
 	// ReasonStoreChanged means that the store is another one than the cluster first used, which is refused.
 	ReasonStoreChanged = "StoreChanged"
+	// ReasonStoreInUse means that another Etcd uses the store, or one whose prefix overlaps.
+	ReasonStoreInUse = "StoreInUse"
+	// ReasonStoreCopyInProgress means that an EtcdCopyBackupsTask copies snapshots to the store. The members start afterwards.
+	ReasonStoreCopyInProgress = "StoreCopyInProgress"
 	// ReasonStoreInvalid means that the store cannot be used as it is described.
 	ReasonStoreInvalid = "StoreInvalid"
 )
