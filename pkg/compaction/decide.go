@@ -27,12 +27,17 @@ type Input struct {
 	HasStore bool
 	// Suspended is true while reconciliation of the Etcd is suspended. Nothing new starts then.
 	Suspended bool
+	// RolledBack is true if the cluster has lost acknowledged writes, and no user has accepted that. The snapshots in the store have them.
+	RolledBack bool
 	// Hibernated is true while the cluster has no running member, so that no member can take a full snapshot.
 	Hibernated bool
 	// FullSnapshotLease and DeltaSnapshotLease hold the latest revisions in the store.
 	FullSnapshotLease, DeltaSnapshotLease etcdcluster.Lease
 	// StoreLocation is the current store, in the format of the store annotation of the Leases. Empty: unknown.
 	StoreLocation string
+	// AwaitsSnapshot is true from a change of the endpoint or the account of the store until a full snapshot exists there. Earlier snapshots may
+	// have a gap.
+	AwaitsSnapshot bool
 	// EventsThreshold is the number of events since the last full snapshot that starts a Job. 0: only a task starts a Job.
 	EventsThreshold int64
 	// FullSnapshotThreshold is the number of events that starts a full snapshot instead of a Job. 0: no limit.
@@ -116,10 +121,10 @@ type Decision struct {
 	Reason string
 }
 
-// Events returns the number of events since the last full snapshot. It returns false if the Leases hold no revision, or if a
-// Lease records snapshots of another store.
+// Events returns the number of events since the last full snapshot. It returns false if the Leases hold no revision, or if
+// their snapshots do not count for the store: see IsInOtherStore and AwaitsSnapshot.
 func (c Input) Events() (int64, bool) {
-	if etcdcluster.IsInOtherStore(c.FullSnapshotLease, c.StoreLocation) || etcdcluster.IsInOtherStore(c.DeltaSnapshotLease, c.StoreLocation) {
+	if c.AwaitsSnapshot || etcdcluster.IsInOtherStore(c.FullSnapshotLease, c.StoreLocation) || etcdcluster.IsInOtherStore(c.DeltaSnapshotLease, c.StoreLocation) {
 		return 0, false
 	}
 	full, err := strconv.ParseInt(c.FullSnapshotLease.Holder, 10, 64)
@@ -156,7 +161,7 @@ func (c *Input) MarkFailedWithoutResult() {
 // Decide returns the next action:
 //
 //  1. Without a backup store there is no Job.
-//  2. Each outcome is recorded before anything new starts.
+//  2. Each outcome is recorded before anything new starts. Nothing new starts while the cluster is suspended or rolled back.
 //  3. A Job that a task requests runs at any number of events. No full snapshot replaces it.
 //  4. A Job runs if the events exceed EventsThreshold. A failed Job is retried with exponential backoff. A full snapshot
 //     replaces the Job if the events exceed FullSnapshotThreshold, if a Job exceeded its deadline, or if the last attempt
@@ -168,6 +173,12 @@ func (c Input) Decide(now time.Time) Decision {
 	}
 	if c.Suspended {
 		return Decision{Action: ActionNone, Reason: "the Etcd is suspended"}
+	}
+	if c.RolledBack && c.Job != nil && c.Job.Outcome == "" {
+		return Decision{Action: ActionDeleteJob, Reason: "the cluster has lost acknowledged writes, and the snapshots in the store may contain them"}
+	}
+	if c.RolledBack {
+		return Decision{Action: ActionNone, Reason: "the cluster has lost acknowledged writes, and the snapshots in the store may contain them: the condition RevisionConfirmed has the details"}
 	}
 	if c.Task != "" {
 		return c.decideForTask(now)

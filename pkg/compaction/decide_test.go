@@ -72,8 +72,12 @@ func elsewhere(c *compaction.Input) {
 	c.FullSnapshotLease.Store = "the old store"
 }
 
+// changedBack has Leases with snapshots from before a change of the endpoint and back.
+func changedBack(c *compaction.Input) { c.AwaitsSnapshot = true }
+
 func suspended(c *compaction.Input)  { c.Suspended = true }
 func hibernated(c *compaction.Input) { c.Hibernated = true }
+func rolledBack(c *compaction.Input) { c.RolledBack = true }
 func storeless(c *compaction.Input)  { c.HasStore = false }
 func switchedOff(c *compaction.Input) {
 	c.EventsThreshold, c.FullSnapshotThreshold = 0, 0
@@ -97,8 +101,12 @@ var _ = Describe("Compaction", func() {
 		Entry("runs none if the latest delta snapshot is older than the full one", changes{delta("10")}, "None", 0, time.Duration(0)),
 		Entry("runs none without a task if compaction is disabled", changes{switchedOff}, "None", 0, time.Duration(0)),
 		Entry("runs none if the known snapshots are in the previous store", changes{elsewhere}, "None", 0, time.Duration(0)),
+		Entry("runs none if the snapshots may have a gap", changes{changedBack}, "None", 0, time.Duration(0)),
 		Entry("takes no full snapshot if the known snapshots are in the previous store", changes{delta("1300"), elsewhere}, "None", 0, time.Duration(0)),
 		Entry("runs none while the Etcd is suspended", changes{suspended}, "None", 0, time.Duration(0)),
+		Entry("runs none after the cluster has lost acknowledged writes", changes{rolledBack}, "None", 0, time.Duration(0)),
+		Entry("runs none for a task after the cluster has lost acknowledged writes", changes{taskRequested, rolledBack}, "None", 0, time.Duration(0)),
+		Entry("deletes a running Job after the cluster has lost acknowledged writes", changes{compactionJob(jobRuns), rolledBack}, "DeleteJob", 0, time.Duration(0)),
 		Entry("runs none while the cluster hibernates", changes{hibernated}, "None", 0, time.Duration(0)),
 		Entry("runs none without a store", changes{storeless}, "None", 0, time.Duration(0)),
 		Entry("takes a full snapshot at the threshold for full snapshots", changes{delta("1300")}, "TakeSnapshot", 0, time.Duration(0)),

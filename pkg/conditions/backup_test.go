@@ -14,6 +14,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // at sets the time of the observation to the given time after noon, when a full snapshot is due.
@@ -57,6 +58,15 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	Entry("do not accept an old full snapshot if no member responds", all(at(11*time.Minute), delta(-10*time.Minute), withoutResponses, func(in *conditions.Input) {
 		in.Observation.FullSnapshotLease.Holder = "100"
 	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
+	Entry("do not accept an old full snapshot whose revision no member has: the cluster was rolled back", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Holder = "101"
+	}), "False SnapshotOverdue", "True SnapshotUpToDate", "False BackupFailed"),
+	Entry("accept an old full snapshot with the revision of a quorum while only a member that lags responds", all(at(11*time.Minute), delta(-10*time.Minute), func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Holder = "101"
+		for i := range in.Observation.Etcd.Members {
+			in.Observation.Etcd.Members[i].Healthy = false
+		}
+	}), "True NothingToSnapshot", "True SnapshotUpToDate", "True BackupSucceeded"),
 	Entry("report both if none was taken after a due full snapshot exceeded its time limit", at(40*time.Minute),
 		"False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
 	Entry("report a late delta snapshot", all(at(50*time.Minute), full(-5*time.Minute), delta(-38*time.Minute)),
@@ -84,6 +94,12 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 		in.Observation.Pods = nil
 		in.Etcd.Spec.ExternallyManagedMemberAddresses = []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}
 	}), "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
+	Entry("do not accept a recent full snapshot whose revision no member has", func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Holder = "101"
+	}, "False LostRevisionInStore", "True SnapshotUpToDate", "False BackupFailed"),
+	Entry("accept a full snapshot that was recorded after the members were read", all(full(9*time.Second), func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Holder = "101"
+	}), "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
 	Entry("stay True while the first delta snapshot after a long full one is taken", all(at(11*time.Minute), full(-time.Second), delta(9*time.Minute)),
 		"True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
 	Entry("report missing delta snapshots after a full one", all(at(26*time.Minute), full(-time.Second), delta(9*time.Minute)),
@@ -103,6 +119,21 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 		in.Etcd.Spec.Backup.DeltaSnapshotPeriod = &metav1.Duration{}
 		in.Observation.StoreLocation, in.Observation.FullSnapshotLease.Store = "the new store", "the store of before"
 	}, "Unknown WaitingForFirstSnapshot", "True DeltaSnapshotsDisabled", "Unknown Unknown"),
+	Entry("do not count snapshots after a change of the endpoint and back, which may have a gap", func(in *conditions.Input) {
+		in.Observation.State.Store = &state.Store{ChangedAt: noon.Add(-15 * time.Minute)}
+	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
+	Entry("do not wait forever for a full snapshot after a change of the endpoint", func(in *conditions.Input) {
+		in.Observation.State.Store = &state.Store{ChangedAt: noon.Add(-15*time.Minute - time.Second)}
+	}, "False SnapshotOverdue", "False SnapshotOverdue", "False BackupFailed"),
+	Entry("wait for a full snapshot of a new pod after a change of the endpoint", all(newPods(10*time.Minute), func(in *conditions.Input) {
+		in.Observation.State.Store = &state.Store{ChangedAt: noon.Add(-time.Hour)}
+	}), "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
+	Entry("wait for members that are not running after a change of the endpoint", func(in *conditions.Input) {
+		in.Observation.Pods, in.Observation.State.Store = nil, &state.Store{ChangedAt: noon.Add(-24 * time.Hour)}
+	}, "Unknown WaitingForFirstSnapshot", "Unknown WaitingForFirstSnapshot", "Unknown Unknown"),
+	Entry("count them after the next full snapshot", func(in *conditions.Input) {
+		in.Observation.State.Store = &state.Store{ChangedAt: in.Observation.FullSnapshotLease.RenewTime.Add(-time.Hour), VerifiedAt: in.Observation.FullSnapshotLease.RenewTime}
+	}, "True SnapshotUpToDate", "True SnapshotUpToDate", "True BackupSucceeded"),
 	Entry("count snapshots of the current store", func(in *conditions.Input) {
 		in.Observation.StoreLocation = "the store"
 		in.Observation.FullSnapshotLease.Store, in.Observation.DeltaSnapshotLease.Store = "the store", "the store"
@@ -117,6 +148,43 @@ var _ = DescribeTable("FullSnapshotReady, DeltaSnapshotReady and BackupReady",
 	Entry("report an invalid schedule", func(in *conditions.Input) { in.Etcd.Spec.Backup.FullSnapshotSchedule = new("0 0 * * 7") },
 		"Unknown Unknown", "True SnapshotUpToDate", "Unknown Unknown"),
 )
+
+var _ = Describe("FullSnapshotReady after a change of the store", func() {
+	var in conditions.Input
+	observe := func(after time.Duration) string {
+		in.Now = noon.Add(after)
+		full := conditions.FullSnapshotReady(in)
+		in.Etcd.Status.Conditions = conditions.Merge(in.Etcd.Status.Conditions, []druidv1alpha1.ConditionType{full.Type}, []druidv1alpha1.Condition{*full}, in.Now)
+
+		return statusAndReason(full) + ": " + full.Message
+	}
+
+	It("names the pods that use the changed endpoint only after they are replaced", func() {
+		in = healthy(func(in *conditions.Input) {
+			in.Observation.State.Store = &state.Store{Provider: "ECS", Container: "c", Prefix: "p", ChangedAt: noon}
+			in.Observation.Pods[1].CreationTime = noon.Add(time.Second)
+		})
+		const hint = `; earlier snapshots may lack writes; delete these pods one at a time while all members are healthy, because their sidecars read the endpoint of the store only when they start: main-0, main-2`
+		Expect(observe(time.Minute)).To(Equal(`Unknown WaitingForFirstSnapshot: Waiting for a full snapshot in ECS container "c" prefix "p" since its endpoint or account changed at 2026-01-01T12:00:00Z` + hint))
+		Expect(observe(15*time.Minute + time.Second)).To(Equal(`False SnapshotOverdue: No full snapshot was recorded in ECS container "c" prefix "p" since its endpoint or account changed at 2026-01-01T12:00:00Z` + hint))
+	})
+
+	It("does not wait forever for members to use another store, and names their pods", func() {
+		in = healthy(func(in *conditions.Input) {
+			in.Observation.StoreLocation, in.Observation.FullSnapshotLease.Store = "the new store", "the former store"
+			in.Observation.Pods[1].Store = "former"
+		})
+		const waiting = "Unknown WaitingForFirstSnapshot: Waiting for all members to use the new store; the recorded snapshots are in the former store"
+		const overdue = "False SnapshotOverdue: No snapshot was recorded in the new store within 15m0s; the recorded snapshots are in the former store; these pods have another store than the StatefulSet: main-1"
+		Expect(observe(0)).To(Equal(waiting))
+		Expect(observe(15 * time.Minute)).To(Equal(waiting))
+		Expect(observe(15*time.Minute + time.Second)).To(Equal(overdue))
+		in.Observation.Pods[1].Store = ""
+		Expect(observe(20 * time.Minute)).To(HavePrefix("False SnapshotOverdue: No snapshot was recorded in the new store"))
+		in.Observation.StoreLocation = "the next store"
+		Expect(observe(21 * time.Minute)).To(HavePrefix("Unknown WaitingForFirstSnapshot: Waiting for all members to use the next store"))
+	})
+})
 
 var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 	var in conditions.Input
@@ -149,6 +217,11 @@ var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 		Expect(observe(2*time.Hour+12*time.Minute, 102)).To(HavePrefix("False SnapshotOverdue"))
 	})
 
+	It("is False, and names the revision, as soon as a quorum returns a lower revision than that of the snapshot", func() {
+		Expect(observe(80*time.Minute, 99)).To(Equal("False SnapshotOverdue: A full snapshot was due at 2026-01-01T13:00:00Z; the newest is of 2026-01-01T11:01:00Z, " +
+			"and has revision 100, which no member has; the next is due at 2026-01-01T14:00:00Z"))
+	})
+
 	It("is True in the usual words when the next one was taken", func() {
 		Expect(observe(80*time.Minute, 101)).To(Equal(changed))
 		in.Observation.FullSnapshotLease.RenewTime = noon.Add(2 * time.Hour)
@@ -158,12 +231,70 @@ var _ = Describe("FullSnapshotReady of a cluster that was idle", func() {
 
 var _ = Describe("the message of an overdue snapshot", func() {
 	It("names times and no ages, so that it does not change by itself", func() {
-		change := all(full(26*time.Hour), delta(26*time.Hour), newPods(48*time.Hour))
+		change := all(full(26*time.Hour), delta(26*time.Hour), newPods(48*time.Hour), func(in *conditions.Input) {
+			in.Observation.FullSnapshotLease.CreationTime = noon.Add(-48 * time.Hour)
+		})
 		earlier, later := healthy(all(change, at(20*time.Minute))), healthy(all(change, at(40*time.Minute)))
 		Expect(conditions.FullSnapshotReady(earlier).Message).To(Equal("A full snapshot was due at 2026-01-01T12:00:00Z; the newest is of 2025-12-31T10:00:00Z; the next is due at 2026-01-01T13:00:00Z"))
 		Expect(conditions.FullSnapshotReady(later)).To(Equal(conditions.FullSnapshotReady(earlier)))
 		Expect(conditions.DeltaSnapshotReady(later).Message).To(Equal("A delta snapshot is due every 5m0s; the newest is of 2025-12-31T10:00:00Z; the next is due at 2025-12-31T10:05:00Z"))
 	})
+})
+
+var _ = Describe("a Lease of full snapshots that was recreated while a member ran", func() {
+	recreated := func(in *conditions.Input) {
+		in.Observation.FullSnapshotLease.Name = "main-full-snap"
+		in.Observation.FullSnapshotLease.CreationTime = noon.Add(-20 * time.Minute)
+	}
+
+	It("has no snapshot yet if the sidecar has refilled it with a former one", func() {
+		ready := conditions.FullSnapshotReady(healthy(all(newPods(24*time.Hour), full(30*time.Minute), recreated)))
+		Expect(statusAndReason(ready) + ": " + ready.Message).To(Equal("Unknown WaitingForFirstSnapshot: Waiting for the first full snapshot since Lease main-full-snap was recreated"))
+		ready = conditions.FullSnapshotReady(healthy(all(newPods(24*time.Hour), full(30*time.Minute), recreated, at(11*time.Minute))))
+		Expect(statusAndReason(ready) + ": " + ready.Message).To(Equal("False SnapshotOverdue: A full snapshot was due at 2026-01-01T12:00:00Z; none was taken since Lease main-full-snap was recreated; the next is due at 2026-01-01T13:00:00Z"))
+	})
+
+	It("has a snapshot that was taken since", func() {
+		Expect(statusAndReason(conditions.FullSnapshotReady(healthy(all(newPods(24*time.Hour), full(19*time.Minute), recreated))))).To(Equal("True SnapshotUpToDate"))
+	})
+
+	It("has the snapshot from which the cluster was restored since", func() {
+		Expect(statusAndReason(conditions.FullSnapshotReady(healthy(all(newPods(19*time.Minute), full(30*time.Minute), recreated))))).To(Equal("True SnapshotUpToDate"))
+	})
+})
+
+var _ = Describe("the Lease of delta snapshots after a user has accepted a rollback", func() {
+	const lost = "The store has snapshots up to revision 1000, which no member has. A restore would use them, and would lose all writes since the rollback. " +
+		"Move the snapshots with the lost revisions out of the store, and delete Lease main-delta-snap"
+	accepted := func(in *conditions.Input) {
+		in.Observation.State.Evidence = &state.Evidence{HighestRevision: 50, AcceptedRevision: 50, AcceptedRollbackAt: noon.Add(-time.Hour)}
+		lease := &in.Observation.DeltaSnapshotLease
+		lease.Name, lease.Holder, lease.RenewTime, lease.CreationTime = "main-delta-snap", "1000", noon.Add(-time.Minute), noon.Add(-30*time.Minute)
+	}
+	ready := func(in conditions.Input) string {
+		delta := conditions.DeltaSnapshotReady(in)
+
+		return statusAndReason(delta) + ": " + delta.Message
+	}
+
+	It("reports that the store still has the lost revisions", func() {
+		in := healthy(accepted)
+		Expect(ready(in)).To(Equal("False LostRevisionInStore: " + lost))
+		in.Etcd.Status.Conditions = []druidv1alpha1.Condition{*conditions.DeltaSnapshotReady(in)}
+		in.Observation.DeltaSnapshotLease.RenewTime = noon
+		Expect(ready(in)).To(Equal("False LostRevisionInStore: "+lost), "the sidecar renews the Lease")
+		in.Observation.DeltaSnapshotLease.Holder = "100"
+		Expect(ready(in)).To(HavePrefix("True SnapshotUpToDate"))
+	})
+
+	DescribeTable("reports nothing", func(change func(*conditions.Input)) {
+		Expect(ready(healthy(all(accepted, change)))).To(HavePrefix("True SnapshotUpToDate"))
+	},
+		Entry("if no user has accepted a rollback", func(in *conditions.Input) { in.Observation.State.Evidence.AcceptedRevision = 0 }),
+		Entry("if a member has the revision", func(in *conditions.Input) { in.Observation.DeltaSnapshotLease.Holder = "100" }),
+		Entry("if the sidecar may have renewed the Lease after the members were read", func(in *conditions.Input) { in.Observation.DeltaSnapshotLease.RenewTime = noon }),
+		Entry("if the operator resets the Lease", func(in *conditions.Input) { in.Observation.DeltaSnapshotLease.CreationTime = noon.Add(-2 * time.Hour) }),
+	)
 })
 
 var _ = Describe("the message of snapshots that are in time", func() {

@@ -22,6 +22,7 @@ var builders = map[druidv1alpha1.ConditionType]func(Input) *druidv1alpha1.Condit
 	druidv1alpha1.ConditionTypeDataVolumesReady:                DataVolumesReady,
 	druidv1alpha1.ConditionTypeClusterIDMismatch:               ClusterIDMismatch,
 	druidv1alpha1.ConditionTypeBootstrappedWithExistingCluster: BootstrappedWithExistingCluster,
+	druidv1alpha1.ConditionTypeRevisionConfirmed:               RevisionConfirmed,
 	druidv1alpha1.ConditionTypeSecretsAvailable:                SecretsAvailable,
 	druidv1alpha1.ConditionTypeCertificatesValid:               CertificatesValid,
 }
@@ -72,10 +73,10 @@ func ForEtcd(status *druidv1alpha1.EtcdStatus, now time.Time, computed ...*druid
 	status.Conditions = Merge(status.Conditions, EtcdTypes(), present, now)
 }
 
-// unlessHibernated returns the computed condition. While the cluster hibernates nothing can be observed, and it returns the
-// previous status.
+// unlessHibernated returns the computed condition. While the cluster hibernates no member can be observed, and it returns the
+// previous status. RevisionConfirmed follows from the record, which a user can change meanwhile.
 func (in Input) unlessHibernated(computed *druidv1alpha1.Condition) *druidv1alpha1.Condition {
-	if !in.isHibernated() {
+	if !in.isHibernated() || computed.Type == druidv1alpha1.ConditionTypeRevisionConfirmed {
 		return computed
 	}
 	status := druidv1alpha1.ConditionUnknown

@@ -12,6 +12,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 )
 
 // deltaSlack is the time that a delta snapshot may take in addition to its period.
@@ -22,20 +23,23 @@ const deltaMessagePeriod = 5 * time.Minute
 
 // DeltaSnapshotReady is True if the sidecar recorded a delta snapshot within two periods, and False if it recorded none within
 // three. It is Unknown in between, and while a new pod may still restore. The periods restart at the end of a full snapshot,
-// because the sidecar takes no delta snapshots during a full one. Nil: no backup store is configured.
+// because the sidecar takes no delta snapshots during a full one. It is also False if the store has revisions that were lost. Nil: no backup store is configured.
 func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeDeltaSnapshotReady
 	if !helper.IsStoreConfigured(in.Etcd) {
 		return nil
 	}
 	period := helper.DeltaSnapshotPeriod(in.Etcd)
-	if period < time.Second {
+	if !helper.TakesDeltaSnapshots(in.Etcd) {
 		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonDeltaSnapshotsDisabled, "spec.backup.deltaSnapshotPeriod disables delta snapshots")
 	}
 	if missing := in.withoutLease(conditionType, in.Observation.DeltaSnapshotLease); missing != nil {
 		return missing
 	}
 	lease := in.Observation.DeltaSnapshotLease
+	if lost := in.lostRevisionInStore(lease); lost != "" {
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonLostRevisionInStore, lost)
+	}
 	since := latest(lease.RenewTime, lease.CreationTime)
 	switch {
 	case !lease.RenewTime.IsZero() && in.isWithin(lease.RenewTime, 2*period+deltaSlack):
@@ -48,6 +52,25 @@ func DeltaSnapshotReady(in Input) *druidv1alpha1.Condition {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
 			fmt.Sprintf("A delta snapshot is due every %s; %s%s", period, newestSnapshot(lease), nextDelta(lease, period)))
 	}
+}
+
+// lostRevisionInStore returns that the store still has snapshots with the revisions that were lost in a rollback which a user has accepted. The
+// sidecar has written that revision into a Lease that was empty. Empty: the store may not have such snapshots.
+func (in Input) lostRevisionInStore(lease etcdcluster.Lease) string {
+	recorded := in.Observation.State.Evidence
+	isAccepted := recorded != nil && recorded.AcceptedRevision > 0 && recorded.RolledBack == nil
+	if !isAccepted || evidence.IsFromBeforeRollback(recorded, lease) || !in.isAhead(lease) {
+		return ""
+	}
+	message := fmt.Sprintf("The store has snapshots up to revision %s, which no member has. A restore would use them, and would lose all writes since the rollback. "+
+		"Move the snapshots with the lost revisions out of the store, and delete Lease %s", lease.Holder, lease.Name)
+	before := Find(in.Etcd.Status.Conditions, druidv1alpha1.ConditionTypeDeltaSnapshotReady)
+	isRecent := in.Now.Sub(lease.RenewTime) < evidence.MaxClockSkew // the members may have been read before
+	if isRecent && (before == nil || before.Message != message) {
+		return ""
+	}
+
+	return message
 }
 
 // deltaMessage returns a message with the latest delta snapshot and the time of the next. The sidecar renews the Lease also

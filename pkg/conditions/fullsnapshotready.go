@@ -7,15 +7,19 @@ package conditions
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // FullSnapshotReady is True if a full snapshot was taken after the schedule was last due, or if there was no new revision at
 // that time. A due snapshot may take as long as its time limit, so that the condition does not change around each snapshot.
+// A snapshot from before the Lease was recreated does not count. It is False if no member has the revision of the newest snapshot.
 // Nil: no backup store is configured.
 func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeFullSnapshotReady
@@ -25,27 +29,50 @@ func FullSnapshotReady(in Input) *druidv1alpha1.Condition {
 	if missing := in.withoutLease(conditionType, in.Observation.FullSnapshotLease); missing != nil {
 		return missing
 	}
-	lease := in.Observation.FullSnapshotLease
+	lease, waits, newest := in.Observation.FullSnapshotLease, "Waiting for the first full snapshot", newestSnapshot(in.Observation.FullSnapshotLease)
+	if in.Observation.RecordsEarlierSnapshot(lease) {
+		lease.Holder, lease.RenewTime = "", time.Time{}
+		waits, newest = fmt.Sprintf("%s since Lease %s was recreated", waits, lease.Name), fmt.Sprintf("none was taken since Lease %s was recreated", lease.Name)
+	}
 	due, fired, err := lastFiring(helper.FullSnapshotSchedule(in.Etcd), in.Now.Add(-in.fullSnapshotGrace()))
 	if err != nil {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnknown, "spec.backup.fullSnapshotSchedule: "+err.Error())
 	}
+	if recorded := in.recordedFull(lease, due, fired); recorded != nil {
+		return recorded
+	}
 	switch {
-	case !lease.RenewTime.IsZero() && (!fired || !lease.RenewTime.Before(due)):
-		return condition(conditionType, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate,
-			newestFull(lease)+in.nextFull(lease.RenewTime))
-	case !lease.RenewTime.IsZero() && in.isUnchangedSince(lease):
-		return nothingToSnapshot(nothingChanged(lease))
-	case !lease.RenewTime.IsZero() && in.wasUnchangedAt(lease, due):
-		return nothingToSnapshot(nothingHadChanged(due))
 	case in.isStarting():
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
-			"Waiting for the first full snapshot of "+in.firstSnapshotOf()+"; "+newestSnapshot(lease))
+			"Waiting for the first full snapshot of "+in.firstSnapshotOf()+"; "+newest)
 	case lease.RenewTime.IsZero() && (!fired || !lease.CreationTime.Before(due)):
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for the first full snapshot")
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, waits)
 	default:
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue,
-			fmt.Sprintf("A full snapshot was due at %s; %s%s", stamp(due), newestSnapshot(lease), in.nextFull(due)))
+			fmt.Sprintf("A full snapshot was due at %s; %s%s%s", stamp(due), newest, in.lostRevision(lease), in.nextFull(due)))
+	}
+}
+
+// recordedFull returns the condition if the recorded full snapshot is enough, or if no member has its revision. Nil: there is none, or
+// another one was due. fired is false if none was ever due.
+func (in Input) recordedFull(lease etcdcluster.Lease, due time.Time, fired bool) *druidv1alpha1.Condition {
+	if lease.RenewTime.IsZero() {
+		return nil
+	}
+	isInTime := !fired || !lease.RenewTime.Before(due)
+	switch {
+	case isInTime && in.isAhead(lease) && in.Now.Sub(lease.RenewTime) >= evidence.MaxClockSkew: // else the members may have been read before
+		return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonLostRevisionInStore,
+			newestFull(lease)+in.lostRevision(lease)+"; follow the runbook of alert EtcdRevisionRolledBack")
+	case isInTime:
+		return condition(druidv1alpha1.ConditionTypeFullSnapshotReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonSnapshotUpToDate,
+			newestFull(lease)+in.nextFull(lease.RenewTime))
+	case in.isUnchangedSince(lease):
+		return nothingToSnapshot(nothingChanged(lease))
+	case in.wasUnchangedAt(lease, due) && !in.isAhead(lease):
+		return nothingToSnapshot(nothingHadChanged(due))
+	default:
+		return nil
 	}
 }
 
@@ -55,7 +82,7 @@ func (in Input) fullSnapshotGrace() time.Duration {
 }
 
 // withoutLease returns the condition of a snapshot whose Lease cannot be read, does not exist, or records snapshots of another
-// store. Nil: the Lease is valid.
+// store. Snapshots from before a change of the endpoint do not count either. Nil: the Lease is valid.
 func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
 	if failure := in.Observation.Failure(etcdcluster.SectionLeases); failure != "" {
 		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonUnableToFetchLease, failure)
@@ -65,18 +92,68 @@ func (in Input) withoutLease(conditionType druidv1alpha1.ConditionType, lease et
 			"The Lease in which the sidecar records its snapshots does not exist yet")
 	}
 	if in.Observation.IsElsewhere(lease) {
-		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot,
-			fmt.Sprintf("Waiting for all members to use %s; the recorded snapshots are in %s", in.Observation.StoreLocation, lease.Store))
+		return in.withSnapshotsElsewhere(conditionType, lease)
+	}
+	if store := in.Observation.State.Store; store != nil && store.AwaitsSnapshot() && !lease.RenewTime.IsZero() {
+		return in.awaitingSnapshot(conditionType, *store)
 	}
 
 	return nil
 }
 
+// withSnapshotsElsewhere returns the condition of a snapshot that is recorded in another store. No object has the time of a change of the
+// container. Therefore the time counts from the first condition with this message.
+func (in Input) withSnapshotsElsewhere(conditionType druidv1alpha1.ConditionType, lease etcdcluster.Lease) *druidv1alpha1.Condition {
+	location := in.Observation.StoreLocation
+	waiting := fmt.Sprintf("Waiting for all members to use %s; the recorded snapshots are in %s", location, lease.Store)
+	overdue := fmt.Sprintf("No snapshot was recorded in %s within %s; the recorded snapshots are in %s", location, in.storeChangePeriod(), lease.Store)
+	before, isOverdue := Find(in.Etcd.Status.Conditions, conditionType), false
+	if before != nil {
+		isWaiting := before.Message == waiting && in.Now.Sub(before.LastUpdateTime.Time) > in.storeChangePeriod()
+		isOverdue = isWaiting || strings.HasPrefix(before.Message, overdue)
+	}
+	if !isOverdue {
+		return condition(conditionType, druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, waiting)
+	}
+	var others []string
+	for _, pod := range in.Observation.Pods {
+		if pod.Store != in.Observation.StatefulSet.Store {
+			others = append(others, pod.Name)
+		}
+	}
+	if len(others) > 0 {
+		overdue += "; these pods have another store than the StatefulSet: " + strings.Join(others, ", ")
+	}
+
+	return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue, overdue)
+}
+
+// awaitingSnapshot returns the condition of a snapshot while none was recorded since the endpoint or the account of the store changed. A new pod
+// may still take its first one. Without pods there is nothing to be stored.
+func (in Input) awaitingSnapshot(conditionType druidv1alpha1.ConditionType, store state.Store) *druidv1alpha1.Condition {
+	status, reason, start := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonWaitingForFirstSnapshot, "Waiting for a full snapshot"
+	until := latest(store.ChangedAt.Add(in.storeChangePeriod()), in.newestPod().Add(in.fullSnapshotGrace()))
+	if isStopped := len(in.Observation.Pods) == 0 && helper.ManagesPods(in.Etcd); !isStopped && in.Now.After(until) {
+		status, reason, start = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotOverdue, "No full snapshot was recorded"
+	}
+	message := fmt.Sprintf("%s in %s since its endpoint or account changed at %s; earlier snapshots may lack writes", start, store, stamp(store.ChangedAt))
+	if pods := etcdcluster.PodsWithFormerEndpoint(&store, in.Observation.Pods); len(pods) > 0 {
+		message += "; delete these pods one at a time while all members are healthy, because their sidecars read the endpoint of the store only when they start: " + strings.Join(pods, ", ")
+	}
+
+	return condition(conditionType, status, reason, message)
+}
+
+// storeChangePeriod is the time after which a full snapshot is in a changed store.
+func (in Input) storeChangePeriod() time.Duration {
+	return etcdcluster.CredentialsPeriod + in.fullSnapshotGrace()
+}
+
 // isUnchangedSince is true if the snapshot has the latest revision of all reachable members. The sidecar takes no other full
-// snapshot before a new revision exists.
+// snapshot before a new revision exists. A higher revision than that of the members says nothing: they have lost data.
 func (in Input) isUnchangedSince(lease etcdcluster.Lease) bool {
 	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
-	if err != nil {
+	if err != nil || in.isAhead(lease) {
 		return false
 	}
 	reachable := false
@@ -88,6 +165,28 @@ func (in Input) isUnchangedSince(lease etcdcluster.Lease) bool {
 	}
 
 	return reachable
+}
+
+// isAhead is true if the snapshot has a higher revision than all healthy members. The cluster was rolled back, and the snapshot has other data.
+func (in Input) isAhead(lease etcdcluster.Lease) bool {
+	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
+	highest := int64(0)
+	for _, member := range in.Observation.Etcd.Members {
+		if member.Healthy {
+			highest = max(highest, member.Revision, member.QuorumRevision)
+		}
+	}
+
+	return err == nil && 0 < highest && highest < revision
+}
+
+// lostRevision says that no member has the revision of the snapshot. Empty: a member has it, or may have it.
+func (in Input) lostRevision(lease etcdcluster.Lease) string {
+	if !in.isAhead(lease) {
+		return ""
+	}
+
+	return fmt.Sprintf(", and has revision %s, which no member has", lease.Holder)
 }
 
 // newestFull returns the time of the newest full snapshot, as the start of a message.

@@ -15,6 +15,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // lease gives a member a Lease with a renewal of the given age, and removes the response of its etcd.
@@ -143,6 +144,56 @@ var _ = DescribeTable("ClusterIDMismatch",
 	Entry("Leases cannot be read and no member responds", all(withoutResponses, failing(etcdcluster.SectionLeases)), "Unknown UnableToFetchLease"),
 	Entry("Leases cannot be read but all members respond", failing(etcdcluster.SectionLeases), "False NoClusterIDMismatchDetected"),
 )
+
+var _ = DescribeTable("RevisionConfirmed",
+	func(change func(*conditions.Input), expected string) {
+		computed := conditions.RevisionConfirmed(healthy(change))
+		if expected == "" {
+			Expect(computed).To(BeNil())
+
+			return
+		}
+		Expect(statusAndReason(computed)).To(Equal(expected))
+	},
+	Entry("no revision is recorded", func(*conditions.Input) {}, ""),
+	Entry("a quorum confirmed a revision", func(in *conditions.Input) { in.Observation.State.Evidence = &state.Evidence{HighestRevision: 42} }, "True RevisionConfirmed"),
+	Entry("a quorum returned a lower revision", rolledBack, "False RevisionRolledBack"),
+	Entry("a user accepts another revision", all(rolledBack, accepting("40")), "False RevisionRolledBack"),
+	Entry("a user accepts the revision", all(rolledBack, accepting("41")), "True RevisionConfirmed"),
+)
+
+func rolledBack(in *conditions.Input) {
+	in.Observation.State.Evidence = &state.Evidence{HighestRevision: 42, At: noon.Add(-time.Minute), RolledBack: &state.RolledBack{Revision: 41, At: noon}}
+}
+
+func accepting(revision string) func(*conditions.Input) {
+	return func(in *conditions.Input) {
+		in.Etcd.Annotations = map[string]string{"druid.gardener.cloud/accept-revision": revision}
+	}
+}
+
+var _ = It("names both revisions, what is lost and the remedies of a rollback", func() {
+	Expect(conditions.RevisionConfirmed(healthy(rolledBack)).Message).To(Equal("A quorum returned revision 41 at 2026-01-01T12:00:00Z, and had returned revision 42 at 2026-01-01T11:59:00Z: " +
+		"all writes after revision 41 that etcd acknowledged before 2026-01-01T12:00:00Z are lost, these are at least 1 revisions. " +
+		"Follow the runbook of alert EtcdRevisionRolledBack, or set the annotation druid.gardener.cloud/accept-revision=41 to continue with this data. Until then no full snapshot counts as the final one, and snapshots are not compacted"))
+})
+
+var _ = It("names both clusters if another cluster responds", func() {
+	Expect(conditions.RevisionConfirmed(healthy(func(in *conditions.Input) {
+		in.Observation.State.Evidence = &state.Evidence{HighestRevision: 42, ClusterID: "7", At: noon.Add(-time.Minute), RolledBack: &state.RolledBack{Revision: 50, ClusterID: "8", At: noon}}
+	})).Message).To(HavePrefix("Cluster 8 returned revision 50 at 2026-01-01T12:00:00Z, and not cluster 7, which had returned revision 42 at 2026-01-01T11:59:00Z: the data is of another cluster. "))
+})
+
+var _ = It("reports a rollback also while the cluster hibernates, until a user accepts it", func() {
+	in := healthy(rolledBack)
+	conditions.ForCare(in, &in.Etcd.Status)
+	in.Etcd.Spec.Replicas = 0
+	conditions.ForCare(in, &in.Etcd.Status)
+	Expect(conditions.Find(in.Etcd.Status.Conditions, "RevisionConfirmed")).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", ContainSubstring("revision 41"))))
+	in.Observation.State.Evidence = &state.Evidence{HighestRevision: 41, AcceptedRevision: 41}
+	conditions.ForCare(in, &in.Etcd.Status)
+	Expect(conditions.Find(in.Etcd.Status.Conditions, "RevisionConfirmed")).To(And(HaveField("Status", BeEquivalentTo("True")), HaveField("Message", "No quorum has returned a lower revision since a user accepted revision 41")))
+})
 
 var _ = DescribeTable("BootstrappedWithExistingCluster",
 	func(change func(*conditions.Input), expected string) {

@@ -19,9 +19,11 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 )
 
@@ -47,6 +49,9 @@ type Executor interface {
 	// RepairDrift repairs what another writer has changed of the rendering that is applied. It returns true if the reconciliation ends here,
 	// with the error or with success.
 	RepairDrift(ctx context.Context, run *Run, isApplied bool) (bool, error)
+	// RecordEvidence records what a quorum confirms about the data, in the record and in the observation of the run. It is called before a
+	// step that discards data. It returns a conflict if the record is not the observed one any more.
+	RecordEvidence(ctx context.Context, run *Run, confirmed *state.Evidence) error
 	// Do executes one step.
 	Do(ctx context.Context, run *Run, step plan.Step, reason string) error
 	// Complete does what has to wait until no step is left: the next stage of the CA rotation, and the deletion of unused Secrets.
@@ -188,6 +193,9 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 	if err := e.resolve(ctx, run); err != nil {
 		return err
 	}
+	if p.Replicas == 0 && len(run.Observation.Pods) > 0 {
+		run.confirmed = evidence.Confirm(run.Observation.State.Evidence, run.Observation, e.Clock.Now())
+	}
 	applied, err := e.apply(ctx, run, p)
 	if applied.Changed {
 		run.reached = true
@@ -273,9 +281,11 @@ func (e Engine) executePlan(ctx context.Context, run *Run, applied Applied) erro
 	return e.Executor.Complete(ctx, run)
 }
 
-// addMember applies the rendering with which the next member joins.
+// addMember applies the rendering with which the next member joins. The same write records the voting members, so that the record never lacks
+// more than one.
 func (e Engine) addMember(ctx context.Context, run *Run) error {
 	gated := run.Plan
+	run.confirmed = evidence.Confirm(run.Observation.State.Evidence, run.Observation, e.Clock.Now())
 	if applied, err := e.apply(ctx, run, gated.ScaledUp()); err != nil && !applied.Changed {
 		return err
 	}
@@ -297,7 +307,7 @@ func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 	case plan.OutcomeWaiting:
 		return waitOrFail(p, run.Observation)
 	}
-	if err := e.Executor.Do(ctx, run, p.Step, p.Reason); err != nil {
+	if err := e.do(ctx, run, p.Step, p.Reason); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 	}
 	traits, after := plan.TraitsOf(p.Step), FallbackResync
@@ -308,6 +318,26 @@ func (e Engine) executeStep(ctx context.Context, run *Run, p plan.Plan) error {
 	return plan.Waiting(after, "Waiting for the outcome of step %s of %s: %s", traits.Kind, plan.MetaOf(p.Step).Object, p.Reason)
 }
 
+// do executes a step. Before a step that discards data it records what a quorum confirms now. If that shows that the cluster has lost
+// acknowledged writes, the step is not executed: the next plan considers it.
+func (e Engine) do(ctx context.Context, run *Run, step plan.Step, reason string) error {
+	if !plan.TraitsOf(step).DiscardsData {
+		return e.Executor.Do(ctx, run, step, reason)
+	}
+	before := run.Observation.State.Evidence
+	if confirmed := evidence.Confirm(before, run.Observation, e.Clock.Now()); confirmed != nil {
+		if err := e.Executor.RecordEvidence(ctx, run, confirmed); err != nil {
+			return err
+		}
+		if confirmed.RolledBack != nil && (before == nil || before.RolledBack == nil) {
+			return plan.Waiting(MemberPeriod, "Waiting with step %s of %s: a quorum returned revision %d, and had returned revision %d before",
+				plan.TraitsOf(step).Kind, plan.MetaOf(step).Object, confirmed.RolledBack.Revision, confirmed.HighestRevision)
+		}
+	}
+
+	return e.Executor.Do(ctx, run, step, reason)
+}
+
 // repair replaces a volume that is lost although the generation is blocked by the problem, which it returns. An Etcd that a user has
 // suspended is never repaired.
 func (e Engine) repair(ctx context.Context, run *Run, problem error) error {
@@ -316,7 +346,7 @@ func (e Engine) repair(ctx context.Context, run *Run, problem error) error {
 	}
 	p := planner.ForRepair(run.Target.Etcd, run.Observation, e.Clock.Now())
 	if p.Step != nil {
-		if err := e.Executor.Do(ctx, run, p.Step, p.Reason); err != nil {
+		if err := e.do(ctx, run, p.Step, p.Reason); err != nil {
 			return plan.Failed(druidv1alpha1.ErrorCodeStep, err)
 		}
 	}

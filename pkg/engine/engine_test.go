@@ -117,6 +117,76 @@ var _ = Describe("Reconcile", func() {
 		Expect(cluster.Objects.State.Accepted.Generation).To(BeEquivalentTo(1))
 	})
 
+	It("records what a quorum confirms before it replaces a volume, and not before", func() {
+		start(fixture.WithReplicas(3))
+		run(isDone)
+		recorded := cluster.Objects.State.Evidence.HighestRevision
+		cluster.Write(8)
+		written := cluster.Data.Revision
+		run(isDone)
+		Expect(written).To(BeNumerically(">", recorded))
+		Expect(cluster.Objects.State.Evidence.HighestRevision).To(Equal(recorded), "five minutes have not passed")
+		steps = nil
+		cluster.Nodes[1].Gone = true
+		cluster.Tick()
+		var before *state.Evidence
+		record := o.OnStep
+		o.OnStep = func(run *engine.Run, step plan.Step, reason string) func(error) {
+			if _, is := step.(plan.ReplaceClaim); is {
+				before = cluster.Objects.State.Evidence
+			}
+
+			return record(run, step, reason)
+		}
+		run(func(engine.Result) bool { return len(steps) > 0 })
+		Expect(steps).To(HaveExactElements(HavePrefix("ReplaceClaim")))
+		Expect(before.HighestRevision).To(Equal(written))
+	})
+
+	It("replaces no volume when a quorum has just returned a lower revision", func() {
+		start(fixture.WithReplicas(3))
+		cluster.Write(41)
+		run(isDone)
+		cluster.Objects.State.Evidence.HighestRevision = cluster.Data.Revision
+		lower := cluster.Data.Revision - 1
+		steps = nil
+		cluster.Nodes[1].Gone = true
+		cluster.Tick()
+		o.OnObserve = func(o *etcdcluster.Observation) {
+			for i := range o.Etcd.Members {
+				o.Etcd.Members[i].QuorumRevision = min(o.Etcd.Members[i].QuorumRevision, lower)
+			}
+		}
+		run(func(r engine.Result) bool { return r.Newest.Plan.Step != nil })
+		Expect(steps).To(BeEmpty())
+		Expect(cluster.Objects.State.Evidence.RolledBack).To(HaveField("Revision", Equal(lower)))
+	})
+
+	It("records what a quorum confirms when it hibernates a cluster", func() {
+		start(fixture.WithReplicas(3))
+		run(isDone)
+		cluster.Write(8)
+		cluster.Refresh()
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 0
+			request(etcd)
+		})
+		run(isDone)
+		Expect(cluster.Objects.State).To(And(HaveField("Replicas", HaveValue(BeZero())), HaveField("Evidence.HighestRevision", Equal(cluster.Data.Revision))))
+	})
+
+	It("records the voting members with each rendering that adds a member", func() {
+		start()
+		run(isDone)
+		change(func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Replicas = 3
+			request(etcd)
+		})
+		o.WithoutCare = true
+		run(func(engine.Result) bool { return *cluster.Objects.State.Replicas == 3 })
+		Expect(cluster.Objects.State.Evidence.Voters).To(ConsistOf(HaveField("Name", "test-0"), HaveField("Name", "test-1")))
+	})
+
 	It("does nothing to a suspended Etcd", func() {
 		start()
 		run(isDone)
@@ -155,6 +225,40 @@ var _ = Describe("Reconcile", func() {
 		Expect(result.Description).To(ContainSubstring("a previous cluster has left volumes of more than the 1 members"))
 		Expect(result.EventReason).To(Equal("OrphanedClaims"))
 		Expect(result.Newest.Plan.Stage).To(BeEquivalentTo("WaitForClaims"))
+	})
+
+	It("records that a user accepts a revision, and returns the request then", func() {
+		start()
+		run(isDone)
+		cluster.Write(40) // revision 41
+		cluster.Objects.State.Evidence = &state.Evidence{HighestRevision: 42, RolledBack: &state.RolledBack{Revision: 41}}
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", "40")
+		Expect(o.Reconcile().Requests).To(ConsistOf(And(HaveField("Annotation", "druid.gardener.cloud/accept-revision"), HaveField("Ignored", "the cluster was rolled back to revision 41"))))
+		Expect(cluster.Objects.State.Evidence.RolledBack).NotTo(BeNil())
+		Expect(etcd.Annotations).To(BeEmpty())
+
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", "41")
+		recording := o.Reconcile()
+		Expect(recording.Requests).To(BeEmpty(), "it is not recorded yet")
+		Expect(recording.RequeueAfter).To(BeNumerically("~", time.Second, time.Second), "no watch reports the record")
+		Expect(o.Reconcile().Requests).To(ConsistOf(And(HaveField("Value", "41"), HaveField("Ignored", BeEmpty()))))
+		Expect(cluster.Objects.State.Evidence).To(And(HaveField("HighestRevision", BeEquivalentTo(41)), HaveField("AcceptedRevision", BeEquivalentTo(41)), HaveField("RolledBack", BeNil())))
+	})
+
+	It("does not accept that the cluster was rolled back if the revision is accepted for a restore that is ignored", func() {
+		start(fixture.WithLocalStore())
+		run(isDone)
+		cluster.Write(40) // revision 41
+		cluster.Objects.State.Evidence = &state.Evidence{HighestRevision: 42, RolledBack: &state.RolledBack{Revision: 41}}
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", "41")
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
+		Expect(o.Reconcile().Requests).To(ConsistOf(
+			And(HaveField("Annotation", "druid.gardener.cloud/restore"), HaveField("Ignored", ContainSubstring("is healthy"))),
+			And(HaveField("Annotation", "druid.gardener.cloud/accept-revision"), HaveField("Ignored", "the requested restore is ignored")),
+		))
+		Expect(etcd.Annotations).To(BeEmpty())
+		o.Reconcile()
+		Expect(cluster.Objects.State.Evidence.RolledBack).NotTo(BeNil())
 	})
 
 	It("returns the requests that have no effect", func() {

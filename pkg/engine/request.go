@@ -54,10 +54,7 @@ func rotationRequest(run *Run) *Request {
 	if run == nil {
 		return nil
 	}
-	stored := run.Target.Stored
-	if run.newest != nil {
-		stored = run.newest.Target.Stored
-	}
+	stored := run.stored()
 	value, found := stored.Annotations[druidv1alpha1.RotateCAAnnotation]
 	if !found {
 		return nil

@@ -44,6 +44,8 @@ type Run struct {
 	resolvedTLS bool
 	// withheld are the objects whose repair is postponed, because their last repair was less than drift.Pause ago.
 	withheld []Difference
+	// confirmed is the evidence to record with a rendering that stops members or adds one. Nil: the record stays.
+	confirmed *state.Evidence
 	// requeueAfter is when something has to be done that no watch reports. 0: nothing.
 	requeueAfter time.Duration
 	// repairAfter is when members that have not recovered are observed again, although the generation is blocked. 0: all have.
@@ -69,6 +71,15 @@ func (r *Run) RequeueWithin(after time.Duration) {
 // IsAddingMember is true while the rendering is applied with which the next member joins.
 func (r *Run) IsAddingMember() bool { return r.Plan.ScaleUp != nil && r.Rendered.Plan.ScaleUp == nil }
 
+// stored returns the Etcd with the annotations of users: those of the newest generation.
+func (r *Run) stored() *druidv1alpha1.Etcd {
+	if r.newest != nil {
+		return r.newest.Target.Stored
+	}
+
+	return r.Target.Stored
+}
+
 // NextState returns the record with which the rendering is applied.
 func (r *Run) NextState() state.State {
 	p, t := r.Rendered.Plan, r.Target
@@ -80,6 +91,9 @@ func (r *Run) NextState() state.State {
 	}
 	if p.Replicas > 0 {
 		next.Size = planner.SizeToPersist(p, r.Observation)
+	}
+	if r.confirmed != nil {
+		next.Evidence = r.confirmed
 	}
 	next.Store = nil // the location stays recorded when the spec has no store any more
 	if t.Store != nil {

@@ -46,7 +46,7 @@ func (m *member) Status(ctx context.Context) (etcdcluster.EndpointStatus, []etcd
 		return etcdcluster.EndpointStatus{}, nil, explain("status", err)
 	}
 	status := statusFor(response)
-	if err := m.checkHealth(ctx, status); err != nil {
+	if status.QuorumRevision, err = m.checkHealth(ctx, status); err != nil {
 		status.Error = err.Error()
 	} else {
 		status.Healthy = true
@@ -73,17 +73,16 @@ func statusFor(response *etcdserverpb.StatusResponse) etcdcluster.EndpointStatus
 	}
 }
 
-// checkHealth returns the reason why the member does not complete linearizable reads. Nil: it completes them.
-func (m *member) checkHealth(ctx context.Context, status etcdcluster.EndpointStatus) error {
+// checkHealth completes a linearizable read and returns its revision. The error says why the member does not complete one.
+func (m *member) checkHealth(ctx context.Context, status etcdcluster.EndpointStatus) (int64, error) {
 	switch {
 	case status.Learner:
-		return errors.New("the member is a learner")
+		return 0, errors.New("the member is a learner")
 	case status.LeaderID == 0:
-		return errors.New("the member has no leader")
+		return 0, errors.New("the member has no leader")
 	}
-	_, err := m.read(ctx)
 
-	return err
+	return m.quorumRevision(ctx)
 }
 
 // read completes a linearizable read of a key that no client writes, and returns the revision of the response. 0 without an
@@ -104,6 +103,12 @@ func (m *member) read(ctx context.Context) (int64, error) {
 func (m *member) Revision(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.callTimeout)
 	defer cancel()
+
+	return m.quorumRevision(ctx)
+}
+
+// quorumRevision returns the revision of a linearizable read.
+func (m *member) quorumRevision(ctx context.Context) (int64, error) {
 	revision, err := m.read(ctx)
 	if err != nil || revision > 0 {
 		return revision, err

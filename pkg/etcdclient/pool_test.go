@@ -47,7 +47,7 @@ var _ = Describe("Pool", func() {
 		status, alarms, err := connect(etcdclient.Target{Address: s.address}).Status(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(status).To(Equal(etcdcluster.EndpointStatus{
-			Reachable: true, Healthy: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, Version: "3.4.34", DBSize: 4096,
+			Reachable: true, Healthy: true, ClusterID: 7, MemberID: 1, LeaderID: 1, Revision: 42, QuorumRevision: 42, Version: "3.4.34", DBSize: 4096,
 		}))
 		Expect(alarms).To(BeEmpty())
 		Expect(s.ranges).To(HaveLen(1))

@@ -42,8 +42,11 @@ type EndpointStatus struct {
 	DBSize, DBSizeInUse int64
 	// RaftTerm, RaftIndex, RaftAppliedIndex as the member knows them.
 	RaftTerm, RaftIndex, RaftAppliedIndex uint64
-	// Revision of its store.
+	// Revision of its store. It may be behind that of other members.
 	Revision int64
+	// QuorumRevision is the revision that its linearizable read returned. Every write that was acknowledged before the read has at most this
+	// revision. 0 if the member is not healthy.
+	QuorumRevision int64
 	// Version of etcd, for example 3.5.27.
 	Version string
 	// Errors are the errors that the member reports about itself.

@@ -115,6 +115,8 @@ type Traits struct {
 	InterruptsMember bool
 	// Poll is true if no watch reports the effect of the Step.
 	Poll bool
+	// DiscardsData is true if the Step deletes a volume that may have data. What a quorum confirms is recorded before.
+	DiscardsData bool
 }
 
 // TraitsOf returns the traits of a Step.
@@ -132,11 +134,11 @@ func TraitsOf(s Step) Traits {
 	case UpdatePeerURLs:
 		return Traits{Kind: "UpdatePeerURLs", Text: fmt.Sprintf("register peer URLs %s for the member in pod %s", strings.Join(s.URLs, ", "), object), Poll: true}
 	case ReplaceClaim:
-		return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object}
+		return Traits{Kind: "ReplaceClaim", Text: "replace PersistentVolumeClaim " + object, DiscardsData: true}
 	case ResizeClaim:
 		return Traits{Kind: "ResizeClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
 	case DeleteClaim:
-		return Traits{Kind: "DeleteClaim", Text: "delete PersistentVolumeClaim " + object}
+		return Traits{Kind: "DeleteClaim", Text: "delete PersistentVolumeClaim " + object, DiscardsData: true}
 	case VerifyRestore:
 		return Traits{Kind: "VerifyRestore", Text: "create Job " + object + ", which verifies the restore"}
 	case DeleteRestoreJob:

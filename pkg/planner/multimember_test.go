@@ -589,6 +589,47 @@ var _ = Describe("For multiple members", func() {
 			Expect(p().Reason).To(ContainSubstring("cannot recover: the volume of claim main-main-1 does not exist any more; the volume of claim main-main-2 can be used on node n2 alone"))
 			Expect(p().WaitsFor).To(Equal("a manual recovery (data of main-0 is left), or a manual recovery; there is no store to restore from"))
 		})
+
+		DescribeTable("decides from the recorded voting members whether the quorum of three can recover",
+			func(size int, voters []string, lost, joined []int, mayRecover bool) {
+				etcd.Spec.Replicas, o.State.Size, o.State.Replicas, o.StatefulSet.SpecReplicas = int32(size), int32(size), new(int32(3)), 3
+				if voters != nil {
+					o.State.Evidence = &state.Evidence{}
+				}
+				for _, name := range voters {
+					o.State.Evidence.Voters = append(o.State.Evidence.Voters, state.Voter{Name: name, ID: "1"})
+				}
+				for _, ordinal := range joined {
+					o.MemberLeases = append(o.MemberLeases, etcdcluster.Lease{Exists: true, Name: fmt.Sprintf("main-%d", ordinal), Holder: fmt.Sprintf("a%d:Member", ordinal)})
+				}
+				for _, ordinal := range lost {
+					o.Claims[ordinal].Lost = true
+				}
+				Expect(p().Stage).To(BeEquivalentTo("QuorumLost"))
+				if mayRecover {
+					Expect(p().Reason).NotTo(ContainSubstring("cannot recover"))
+				} else {
+					Expect(p().Reason).To(ContainSubstring("cannot recover"))
+				}
+			},
+			Entry("during a scale-up to five: without a record it may recover", 5, nil, []int{0, 1}, []int{0, 1, 2}, true),
+			Entry("during a scale-up to five: the only voting member is lost, and a learner has no quorum alone", 5, []string{"main-0"}, []int{0}, []int{0, 1}, false),
+			Entry("during a scale-up to five: the only recorded voting member is lost, and two members have joined since", 5, []string{"main-0"}, []int{0}, []int{0, 1, 2}, true),
+			Entry("during a scale-up to five: one of two voting members is lost, and a third may have been promoted since", 5, []string{"main-0", "main-1"}, []int{0}, []int{0, 1, 2}, true),
+			Entry("during a scale-up to five: one of two voting members is lost, and the third never sent a heartbeat", 5, []string{"main-0", "main-1"}, []int{0}, []int{0, 1}, false),
+			Entry("during a scale-up to five: one of two voting members is lost, and the volume of the third too", 5, []string{"main-0", "main-1"}, []int{0, 2}, []int{0, 1, 2}, false),
+			Entry("during a scale-up to five: both voting members are lost", 5, []string{"main-0", "main-1"}, []int{0, 1}, []int{0, 1, 2}, false),
+			Entry("during a scale-up to five: one of three voting members is lost", 5, []string{"main-0", "main-1", "main-2"}, []int{0}, []int{0, 1, 2}, true),
+			Entry("during a scale-up to five: two of three voting members are lost", 5, []string{"main-0", "main-1", "main-2"}, []int{0, 1}, []int{0, 1, 2}, false),
+			Entry("during a scale-up to five: one voting member is lost, and three belong to the cluster that it joined", 5, []string{"old-0", "old-1", "old-2", "main-0"}, []int{0}, []int{0}, true),
+			Entry("during a scale-up to five: one of three voting members is lost, and one had not published its name", 5, []string{"main-0", "main-1", ""}, []int{0}, []int{0, 1}, true),
+			Entry("the last member has not joined, and a voting member is lost", 3, []string{"main-0", "main-1"}, []int{1}, []int{0, 1}, false),
+			Entry("the last member joined after the record, and a voting member is lost", 3, []string{"main-0", "main-1"}, []int{1}, []int{0, 1, 2}, true),
+			Entry("two joined after the record, and are lost", 3, []string{"main-0"}, []int{1, 2}, []int{0, 1, 2}, false),
+			Entry("one of three is lost", 3, []string{"main-0", "main-1", "main-2"}, []int{1}, []int{0, 1, 2}, true),
+			Entry("one of three is lost, without a record", 3, nil, []int{1}, []int{0, 1, 2}, true),
+			Entry("two of three are lost, without a record", 3, nil, []int{1, 2}, []int{0, 1, 2}, false),
+		)
 	})
 
 	DescribeTable("replaces the claim of an unhealthy member",

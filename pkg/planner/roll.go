@@ -367,11 +367,10 @@ func StoreUnavailable(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, pod e
 	if newest.IsZero() {
 		return "the sidecar has not recorded any yet"
 	}
-	period := helper.DeltaSnapshotPeriod(etcd)
-	if period < time.Second {
+	if !helper.TakesDeltaSnapshots(etcd) {
 		return "" // no delta snapshots: the age of the full snapshot does not show whether the store is reachable
 	}
-	if now.Sub(newest) > 3*period+time.Minute {
+	if now.Sub(newest) > 3*helper.DeltaSnapshotPeriod(etcd)+time.Minute {
 		return fmt.Sprintf("the newest one was taken at %s, so the store may be unreachable", newest.UTC().Format(time.RFC3339))
 	}
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -31,9 +32,31 @@ func From(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd, now time.Time, ru
 	c.restoreVolumes()
 	c.restoreMembers()
 	c.restoreProcesses()
+	c.restoreRevisions()
 	c.Refresh()
 
 	return c
+}
+
+// restoreRevisions assumes that the cluster, its volumes and the store have the highest revision of which anything is known.
+func (c *Cluster) restoreRevisions() {
+	highest := int64(1)
+	if recorded := c.Objects.State.Evidence; recorded != nil {
+		highest = max(highest, recorded.HighestRevision)
+	}
+	for _, lease := range []etcdcluster.Lease{c.Objects.FullSnapshotLease, c.Objects.DeltaSnapshotLease} {
+		if revision, err := strconv.ParseInt(lease.Holder, 10, 64); err == nil {
+			highest = max(highest, revision)
+		}
+	}
+	for _, member := range c.Objects.Etcd.Members {
+		highest = max(highest, member.Revision, member.QuorumRevision)
+	}
+	c.Data = c.Data.At(highest)
+	_, _ = c.Store.Add(c.Data, c.now, false) // the store is reachable
+	for _, volume := range c.Volumes {
+		volume.Data = c.Data
+	}
 }
 
 // restoreManifest sets what was applied. The revision of the newest pod template becomes that of the manifests.

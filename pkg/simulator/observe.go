@@ -21,6 +21,14 @@ func (c *Cluster) Observe() etcdcluster.Observation {
 	return c.copyOfObjects()
 }
 
+// observeMembers is Observe with the responses of all members, as the controller care queries them.
+func (c *Cluster) observeMembers() etcdcluster.Observation {
+	o := c.copyOfObjects()
+	o.Etcd = c.queryMembers()
+
+	return o
+}
+
 func (c *Cluster) copyOfObjects() etcdcluster.Observation {
 	o := c.Objects
 	o.Pods, o.Claims, o.MemberLeases = slices.Clone(o.Pods), slices.Clone(o.Claims), slices.Clone(o.MemberLeases)
@@ -83,7 +91,9 @@ func (c *Cluster) queryMembers() etcdcluster.EtcdResponses {
 
 func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus {
 	if c.foreignData[pod.Ordinal] && etcdContainer(&pod).State == etcdcluster.ContainerRunning {
-		return etcdcluster.EndpointStatus{Ordinal: pod.Ordinal, Reachable: true, Healthy: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe}
+		return etcdcluster.EndpointStatus{
+			Ordinal: pod.Ordinal, Reachable: true, Healthy: true, MemberID: 0xfe, ClusterID: c.clusterID + 1, LeaderID: 0xfe, Revision: 1, QuorumRevision: 1,
+		}
 	}
 	member := c.RunningMember(pod.Ordinal)
 	if member == nil || member.NeedsSnapshot {
@@ -100,6 +110,10 @@ func (c *Cluster) endpointStatus(pod etcdcluster.Pod) etcdcluster.EndpointStatus
 		status.RaftAppliedIndex = uint64(min(100, 100*member.CaughtUp/max(c.CatchUpTicks, 1))) // #nosec G115 -- never negative
 	}
 	status.Healthy = !member.Learner && c.IsConnected(member)
+	status.Revision = max(c.volume(pod.Ordinal).Data.Revision, 1)
+	if status.Healthy {
+		status.Revision, status.QuorumRevision = c.Data.Revision, c.Data.Revision
+	}
 
 	return status
 }

@@ -17,6 +17,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -43,6 +44,9 @@ type Operator struct {
 	// OnRotation is called before a stage of a CA rotation begins. Nil: nothing is called.
 	OnRotation func(stage state.RotationStage)
 
+	// WithoutCare is true if the care controller records no evidence, for example because its reconciliations take long.
+	WithoutCare bool
+
 	// first are the Secrets that the cluster mounts at the start, and firstRotation the rotation that is recorded then.
 	first         secrets.Names
 	firstRotation state.Rotation
@@ -60,9 +64,12 @@ func NewOperator(c *Cluster, config target.Config) *Operator {
 	return o
 }
 
-// Reconcile reconciles the Etcd of the cluster once. It removes the annotations of consumed requests, and records a success in the status of
-// the Etcd, as the controller does.
+// Reconcile records the evidence of a quorum, as the care controller does, and reconciles the Etcd of the cluster once. It removes the
+// annotations of consumed requests, and records a success in the status of the Etcd, as the controller does.
 func (o *Operator) Reconcile() engine.Result {
+	if next := evidence.Next(o.Cluster.Objects.State.Evidence, o.Cluster.observeMembers(), o.Cluster.Now()); next != nil && !o.WithoutCare {
+		o.Cluster.Objects.State.Evidence = next
+	}
 	etcd, render := o.Cluster.Etcd, o.Render
 	if render == nil {
 		render = engine.Render
@@ -227,6 +234,13 @@ func (o *Operator) Apply(_ context.Context, run *engine.Run) (engine.Applied, er
 
 // RepairDrift implements engine.Executor. No other writer changes objects.
 func (*Operator) RepairDrift(context.Context, *engine.Run, bool) (bool, error) { return false, nil }
+
+// RecordEvidence implements engine.Executor.
+func (o *Operator) RecordEvidence(_ context.Context, run *engine.Run, confirmed *state.Evidence) error {
+	o.Cluster.Objects.State.Evidence, run.Observation.State.Evidence = confirmed, confirmed
+
+	return nil
+}
 
 // Do implements engine.Executor.
 func (o *Operator) Do(_ context.Context, run *engine.Run, step plan.Step, reason string) error {

@@ -4,6 +4,11 @@
 
 package state
 
+import (
+	"fmt"
+	"time"
+)
+
 // RestorePhase is the phase of the restore of a cluster from its store. The ManagedResource records it.
 type RestorePhase string
 
@@ -18,3 +23,33 @@ const (
 	// RestoreJoin adds the other members, and ends when all of them are healthy and list each other.
 	RestoreJoin RestorePhase = "join"
 )
+
+// VerifiedRestore are the facts with which a restore from the backup store began. Messages name them, and Evidence continues with them.
+type VerifiedRestore struct {
+	// Revision and Keys are what a Job restored from the store: its highest revision, and the number of keys at that revision.
+	Revision int64 `json:"revision"`
+	Keys     int64 `json:"keys"`
+	// Known is the highest revision of which the operator knew, from the Leases of snapshots, the evidence and the volumes. 0: none.
+	Known int64 `json:"known,omitempty"`
+	// AcceptedRevision is the revision that a user accepted, since Known is higher than Revision, or the revision of a volume is unknown. 0: no
+	// loss was known.
+	AcceptedRevision int64 `json:"acceptedRevision,omitempty"`
+	// At is when the operator compared them.
+	At time.Time `json:"at"`
+}
+
+// String returns the facts for messages, also for nil, which is a restore without a verification.
+func (v *VerifiedRestore) String() string {
+	if v == nil {
+		return "a user requested it without a verification of the store"
+	}
+	text := fmt.Sprintf("the store restores revision %d with %d keys", v.Revision, v.Keys)
+	if v.Known > 0 {
+		text += fmt.Sprintf(", and the highest known revision is %d", v.Known)
+	}
+	if v.AcceptedRevision > 0 {
+		text += fmt.Sprintf("; a user accepts revision %d", v.AcceptedRevision)
+	}
+
+	return text
+}

@@ -56,6 +56,8 @@ const (
 	SnapshotSkipped SnapshotMissing = "Skipped"
 	// SnapshotFailed means that every attempt failed.
 	SnapshotFailed SnapshotMissing = "Failed"
+	// SnapshotRolledBack means that the cluster has lost acknowledged writes, so that no snapshot contains all of them.
+	SnapshotRolledBack SnapshotMissing = "RolledBack"
 	// SnapshotNoData means that there is nothing to be saved.
 	SnapshotNoData SnapshotMissing = "NoData"
 	// SnapshotTerminating means that the namespace is being deleted.

@@ -13,7 +13,7 @@ import (
 )
 
 // State is the durable record of the operator about one Etcd. The zero value is the record of an Etcd that was never rendered. Names in JSON
-// never change. These keys are reserved for later versions: evidence, etcdVersion, scale, surge, incident. No other field may have the key
+// never change. These keys are reserved for later versions: etcdVersion, scale, surge, incident. No other field may have the key
 // "stage": users search the annotation for it.
 type State struct {
 	// Accepted is the generation that was accepted last. Nil: none.
@@ -30,10 +30,14 @@ type State struct {
 	Rotation *Rotation `json:"rotation,omitempty"`
 	// Restore is the phase of a restore from the backup store that is under way.
 	Restore RestorePhase `json:"restore,omitempty"`
+	// Verified are the facts with which that restore began. Nil: none is under way, or a user requested it without a verification.
+	Verified *VerifiedRestore `json:"verified,omitempty"`
 	// Snapshot are the attempts to take a full snapshot before members stop or a volume is deleted. The zero value: there was none.
 	Snapshot SnapshotAttempts `json:"snapshot,omitzero"`
 	// FinalSnapshot is the snapshot with which the members were stopped. Nil: the members run, or there is no backup store.
 	FinalSnapshot *FinalSnapshot `json:"finalSnapshot,omitempty"`
+	// Evidence is what a quorum has confirmed about the data. Nil: nothing was recorded.
+	Evidence *Evidence `json:"evidence,omitempty"`
 	// HandBack is the generation of the Etcd at which it began to be handed back to etcd-druid. 0: it is not handed back. -1: it is,
 	// and the generation cannot be read.
 	HandBack int64 `json:"handBack,omitempty"`

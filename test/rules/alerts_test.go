@@ -63,7 +63,7 @@ func withHealthyDefaults(with []string) []string {
 
 	for _, name := range []string{
 		"Ready", "AllMembersReady", "AllMembersUpdated", "BackupReady", "FullSnapshotReady", "DeltaSnapshotReady", "SecretsAvailable",
-		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded",
+		"StoreResolved", "DataVolumesReady", "CertificatesValid", "LastSnapshotCompactionSucceeded", "RevisionConfirmed",
 	} {
 		if !slices.ContainsFunc(with, func(series string) bool { return strings.Contains(series, fmt.Sprintf("condition=%q", name)) }) {
 			all = append(all, condition(name, "True", "1x360"))
@@ -119,6 +119,10 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		Entry("when members belong to different clusters", scenario{
 			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
 			firing: "EtcdClusterIDMismatch", summary: "Members of Etcd shoot--a/main belong to different clusters.",
+		}),
+		Entry("when a cluster has lost acknowledged writes", scenario{
+			series: []string{condition("RevisionConfirmed", "False", since(10, "1"))}, at: 12 * time.Minute,
+			firing: "EtcdRevisionRolledBack", summary: "Etcd shoot--a/main has lost acknowledged writes.",
 		}),
 		Entry("when a volume has warnings", scenario{
 			series: []string{condition("DataVolumesReady", "False", since(10, "1"))}, at: 26 * time.Minute,

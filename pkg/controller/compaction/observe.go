@@ -22,6 +22,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -49,7 +50,7 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (obs
 	if obs.DeltaSnapshotLease, err = lease(ctx, r.Client, etcd, helper.DeltaSnapshotLeaseName(etcd)); err != nil {
 		return observation{}, err
 	}
-	if obs.StoreLocation, err = r.storeLocation(ctx, etcd); err != nil {
+	if err := r.readRecord(ctx, etcd, &obs); err != nil {
 		return observation{}, err
 	}
 	if err := r.readJob(ctx, etcd, &obs); err != nil {
@@ -62,23 +63,22 @@ func (r *Reconciler) observe(ctx context.Context, etcd *druidv1alpha1.Etcd) (obs
 	return obs, r.readTasks(ctx, etcd, &obs)
 }
 
-// storeLocation returns the store that the ManagedResource records. Empty: none is recorded.
-func (r *Reconciler) storeLocation(ctx context.Context, etcd *druidv1alpha1.Etcd) (string, error) {
+// readRecord reads from the ManagedResource which store is in use, and whether the cluster has lost acknowledged writes.
+func (r *Reconciler) readRecord(ctx context.Context, etcd *druidv1alpha1.Etcd, obs *observation) error {
 	mr := &resourcesv1alpha1.ManagedResource{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); err != nil {
-		if apierrors.IsNotFound(err) {
-			return "", nil
-		}
-
-		return "", fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: helper.ManagedResourceName(etcd)}, mr); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading ManagedResource %s: %w", helper.ManagedResourceName(etcd), err)
 	}
-
-	store, err := state.ParseStore(mr.Annotations[druidv1alpha1.ManagedResourceAnnotationStore])
-	if err == nil && store != nil {
-		return store.String(), nil
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return fmt.Errorf("ManagedResource %s: %w", mr.Name, err)
 	}
+	if recorded.Store != nil {
+		obs.StoreLocation, obs.AwaitsSnapshot = recorded.Store.String(), recorded.Store.AwaitsSnapshot()
+	}
+	obs.RolledBack = evidence.IsRolledBack(etcd, etcdcluster.Observation{State: recorded})
 
-	return "", nil
+	return nil
 }
 
 // checkResult marks a completed Job as failed if it left no new full snapshot. It reads the Lease from the API server, because

@@ -55,7 +55,7 @@ func write(to io.Writer, facts ...any) { _, _ = fmt.Fprintf(to, "%#v\n", facts) 
 // writeRequest writes what the user requests.
 func writeRequest(to io.Writer, etcd *druidv1alpha1.Etcd) {
 	write(to, "etcd", etcd.UID, etcd.Generation, etcd.DeletionTimestamp != nil, helper.IsReconcileRequested(etcd), helper.IsSuspended(etcd), skipsFinalSnapshot(etcd),
-		etcd.Annotations[druidv1alpha1.RotateCAAnnotation], etcd.Annotations[druidv1alpha1.RestoreAnnotation])
+		etcd.Annotations[druidv1alpha1.RotateCAAnnotation], etcd.Annotations[druidv1alpha1.RestoreAnnotation], etcd.Annotations[druidv1alpha1.AcceptRevisionAnnotation])
 }
 
 // writeOwned writes how far the ManagedResource and the StatefulSet are.

@@ -7,6 +7,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -145,7 +146,14 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Res
 	return reconcile.Result{RequeueAfter: o.RequeueAfter}, o.Err
 }
 
-// event writes an event about an Etcd.
+// maxEvent is the largest size of the note of an event, in bytes. The API server rejects a larger one.
+const maxEvent = 1024
+
+// event writes an event about an Etcd. A note that is too large ends with "...".
 func (r *Reconciler) event(etcd *druidv1alpha1.Etcd, eventType, reason, format string, args ...any) {
-	r.Recorder.Eventf(etcd, nil, eventType, reason, "Reconcile", format, args...)
+	note := fmt.Sprintf(format, args...)
+	if len(note) > maxEvent {
+		note = strings.ToValidUTF8(note[:maxEvent-3], "") + "..."
+	}
+	r.Recorder.Eventf(etcd, nil, eventType, reason, "Reconcile", "%s", note)
 }

@@ -8,13 +8,16 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
@@ -49,10 +52,47 @@ var _ = Describe("The record of the operator", func() {
 		Expect(k.PodsCreated).To(Equal(4), "the first of them twice")
 	})
 
+	It("has the revision that a quorum confirms when a member is added or a volume is deleted, and nothing between", func() {
+		added := fixture.Record(read()).Evidence
+		Expect(added).To(HaveField("Voters", HaveLen(2)), "before the third member")
+		for range 3 {
+			write(k)
+		}
+		o.run()
+		Expect(fixture.Record(read()).Evidence).To(Equal(added), "no act depends on it")
+		loseNode(k)
+		o.run()
+		Expect(o.events).To(ContainElement(HavePrefix("ReplacingVolume")))
+		Expect(fixture.Record(read()).Evidence).To(And(HaveField("HighestRevision", k.EtcdCluster().Revision()), HaveField("Voters", HaveLen(3))))
+	})
+
+	It("has the revision that a user accepts, and the annotation is removed soon after", func() {
+		mr := read()
+		var err error
+		mr.Annotations, err = state.Update(mr.Annotations, func(s *state.State) {
+			s.Evidence.HighestRevision, s.Evidence.RolledBack = 42, &state.RolledBack{Revision: 7, ClusterID: s.Evidence.ClusterID, At: k.Clock.Now()}
+		})
+		must(err)
+		must(k.Client(nil).Update(ctx, mr))
+		update(func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", "7")
+		})(k)
+		o.due = k.Clock.Now()
+		o.reconcileOnce()
+		Expect(fixture.Record(read()).Evidence).To(And(HaveField("AcceptedRevision", BeEquivalentTo(7)), HaveField("RolledBack", BeNil())))
+		Expect(k.EtcdObject().Annotations).To(HaveKey("druid.gardener.cloud/accept-revision"))
+		Expect(o.due).To(And(Not(BeZero()), BeTemporally("<=", k.Clock.Now().Add(2*time.Second))), "no watch reports the record")
+		o.due = k.Clock.Now()
+		o.reconcileOnce()
+		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/accept-revision"))
+	})
+
 	It("is the only one in addition to that of the store, and replaces the annotations of an operator without a version of it", func() {
 		mr := read()
 		recorded := fixture.Record(mr)
 		Expect(own(mr)).To(ConsistOf("state"))
+		Expect(recorded.Evidence).NotTo(BeNil())
+		recorded.Evidence = nil // the annotations without a version did not have it
 		accepted, err := json.Marshal(recorded.Accepted)
 		must(err)
 		mr.Annotations = map[string]string{

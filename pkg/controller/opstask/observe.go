@@ -20,6 +20,8 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/opstask"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -153,6 +155,9 @@ func (r *Reconciler) preconditionForJob(ctx context.Context, etcd *druidv1alpha1
 	}
 	if recorded.Accepted == nil {
 		return waiting("the Etcd to be rolled out by this operator, whose images a Job is run with; one that was taken over needs its next operation annotation"), nil
+	}
+	if evidence.IsRolledBack(etcd, etcdcluster.Observation{State: recorded}) {
+		return waiting("the condition RevisionConfirmed of the Etcd to be True: the snapshots in the store may contain writes that the cluster has lost"), nil
 	}
 	if resolved := conditions.Find(etcd.Status.Conditions, druidv1alpha1.ConditionTypeStoreResolved); resolved != nil && resolved.Status == druidv1alpha1.ConditionFalse {
 		return waiting("the store to be found: " + resolved.Message), nil

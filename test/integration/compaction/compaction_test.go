@@ -88,6 +88,16 @@ var _ = Describe("Compaction", func() {
 		c.waitForJob("1")
 	})
 
+	It("compacts nothing after the cluster has lost acknowledged writes, until a user accepts that", func() {
+		c := newCluster()
+		c.record(`"evidence":{"highestRevision":1200,"rolledBack":{"revision":1100,"at":"2026-01-01T00:00:00Z"}}`)
+		c.recordRevision(c.delta, 1200)
+		Consistently(c.jobNames).Should(BeEmpty())
+		c.record(`"evidence":{"highestRevision":1100,"acceptedRevision":1100}`)
+		c.recordRevision(c.delta, 1201)
+		c.waitForJob("1")
+	})
+
 	It("uses the thresholds of the Etcd, and needs no Secret", func() {
 		c := newCluster(func(etcd *druidv1alpha1.Etcd) {
 			etcd.Spec.Backup.Store.SecretRef = nil

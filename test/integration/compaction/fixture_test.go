@@ -30,6 +30,11 @@ type cluster struct {
 	full, delta *coordinationv1.Lease
 }
 
+const (
+	annotationState = "etcd-druid.extensions.gardener.cloud/state"
+	accepted        = `"version":1,"accepted":{"generation":1,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"example.com/pinned:v1","init":"i"}}}`
+)
+
 func newCluster(options ...func(*druidv1alpha1.Etcd)) *cluster {
 	GinkgoHelper()
 	namespace := env.Namespace(ctx, "compaction")
@@ -39,9 +44,7 @@ func newCluster(options ...func(*druidv1alpha1.Etcd)) *cluster {
 	Expect(env.Client.Create(ctx, &resourcesv1alpha1.ManagedResource{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: "druid-test", Labels: map[string]string{"origin": "gardener-extension-etcd-druid"},
-			Annotations: map[string]string{
-				"etcd-druid.extensions.gardener.cloud/state": `{"version":1,"accepted":{"generation":1,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"example.com/pinned:v1","init":"i"}}}}`,
-			},
+			Annotations: map[string]string{annotationState: "{" + accepted + "}"},
 		},
 		Spec: resourcesv1alpha1.ManagedResourceSpec{Class: new("seed"), SecretRefs: []corev1.LocalObjectReference{{Name: "x"}}},
 	})).To(Succeed())
@@ -90,14 +93,26 @@ func (c *cluster) recordRevision(lease *coordinationv1.Lease, revision int) {
 	Expect(env.Client.Patch(ctx, lease, client.MergeFrom(before))).To(Succeed())
 }
 
-// recordStore records the store of the cluster on the ManagedResource, like the operator.
-func (c *cluster) recordStore(provider, container, prefix string) {
+// record writes more keys into the record of the operator.
+func (c *cluster) record(keys string) {
+	GinkgoHelper()
+	c.annotate(annotationState, "{"+accepted+","+keys+"}")
+}
+
+// annotate sets an annotation of the ManagedResource.
+func (c *cluster) annotate(key, value string) {
 	GinkgoHelper()
 	mr := &resourcesv1alpha1.ManagedResource{}
 	Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: c.etcd.Namespace, Name: "druid-test"}, mr)).To(Succeed())
 	before := mr.DeepCopy()
-	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, "etcd-druid.extensions.gardener.cloud/store", fmt.Sprintf(`{"provider":%q,"container":%q,"prefix":%q}`, provider, container, prefix))
+	metav1.SetMetaDataAnnotation(&mr.ObjectMeta, key, value)
 	Expect(env.Client.Patch(ctx, mr, client.MergeFrom(before))).To(Succeed())
+}
+
+// recordStore records the store of the cluster on the ManagedResource, like the operator.
+func (c *cluster) recordStore(provider, container, prefix string) {
+	GinkgoHelper()
+	c.annotate("etcd-druid.extensions.gardener.cloud/store", fmt.Sprintf(`{"provider":%q,"container":%q,"prefix":%q}`, provider, container, prefix))
 }
 
 // recordStoreOnLease records on a snapshot lease the store of its snapshots.

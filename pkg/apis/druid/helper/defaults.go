@@ -86,6 +86,11 @@ func DeltaSnapshotPeriod(etcd *druidv1alpha1.Etcd) time.Duration {
 	return durationOr(etcd.Spec.Backup.DeltaSnapshotPeriod, 20*time.Second)
 }
 
+// TakesDeltaSnapshots is false if DeltaSnapshotPeriod disables delta snapshots.
+func TakesDeltaSnapshots(etcd *druidv1alpha1.Etcd) bool {
+	return DeltaSnapshotPeriod(etcd) >= time.Second
+}
+
 // DeltaSnapshotMemoryLimit is the size of events in memory at which a delta snapshot is taken early, 100Mi where unset.
 func DeltaSnapshotMemoryLimit(etcd *druidv1alpha1.Etcd) resource.Quantity {
 	return ptr.Deref(etcd.Spec.Backup.DeltaSnapshotMemoryLimit, resource.MustParse("100Mi"))

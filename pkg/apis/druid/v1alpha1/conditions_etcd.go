@@ -42,6 +42,9 @@ const (
 	// ConditionTypeFinalSnapshotTaken is True when a full snapshot holds all that was written before the members stopped, to
 	// hibernate or to be deleted with their volumes. Absent while they run, and without a store.
 	ConditionTypeFinalSnapshotTaken ConditionType = "FinalSnapshotTaken"
+	// ConditionTypeRevisionConfirmed is True while no quorum returns a lower revision than an earlier one. Absent until a
+	// revision is recorded.
+	ConditionTypeRevisionConfirmed ConditionType = "RevisionConfirmed"
 )
 
 // Reasons that several conditions share.
@@ -97,6 +100,9 @@ const (
 	ReasonNothingToSnapshot = "NothingToSnapshot"
 	// ReasonSnapshotOverdue means that the newest snapshot is older than expected.
 	ReasonSnapshotOverdue = "SnapshotOverdue"
+	// ReasonLostRevisionInStore means that the newest snapshot in the store has a revision that no member has. The cluster was rolled back, and a
+	// restore would use that snapshot.
+	ReasonLostRevisionInStore = "LostRevisionInStore"
 	// ReasonWaitingForFirstSnapshot means that no snapshot was taken yet, and none is overdue.
 	ReasonWaitingForFirstSnapshot = "WaitingForFirstSnapshot"
 	// ReasonDeltaSnapshotsDisabled means that the spec disables delta snapshots.
@@ -123,6 +129,14 @@ const (
 	ReasonNoClusterIDDetected = "NoClusterIDDetected"
 	// ReasonUnableToParseLeaseHolderIdentity means that a member lease holds something that the sidecar does not write.
 	ReasonUnableToParseLeaseHolderIdentity = "UnableToParseLeaseHolderIdentity"
+)
+
+// Reasons of the condition RevisionConfirmed.
+const (
+	// ReasonRevisionConfirmed means that no quorum has returned a lower revision than an earlier one.
+	ReasonRevisionConfirmed = "RevisionConfirmed"
+	// ReasonRevisionRolledBack means that a quorum has returned a lower revision than an earlier one: writes are lost.
+	ReasonRevisionRolledBack = "RevisionRolledBack"
 )
 
 // Reasons of the condition BootstrappedWithExistingCluster.
@@ -227,6 +241,8 @@ const (
 	ReasonSnapshotPending = "SnapshotPending"
 	// ReasonSnapshotFailed means that there is no snapshot: it is tried again, or the cluster hibernates without one.
 	ReasonSnapshotFailed = "SnapshotFailed"
+	// ReasonSnapshotRolledBack means that no snapshot counts: the cluster has lost acknowledged writes, and no user has accepted that.
+	ReasonSnapshotRolledBack = "SnapshotRolledBack"
 	// ReasonSnapshotSkipped means that the annotation SkipFinalSnapshotAnnotation continues without a snapshot.
 	ReasonSnapshotSkipped = "SnapshotSkipped"
 	// ReasonNoDataToSnapshot means that no member was ever healthy, so that there is nothing to be saved.

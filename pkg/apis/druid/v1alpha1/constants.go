@@ -79,6 +79,10 @@ const (
 	// TaskRevisionAnnotation is the key, on an EtcdOpsTask that takes a snapshot, of the revision of etcd before the first
 	// attempt.
 	TaskRevisionAnnotation = "etcd-druid.extensions.gardener.cloud/revision"
+	// AcceptRevisionAnnotation accepts the loss of writes. Without RestoreAnnotation, its value is the revision to which the
+	// cluster was rolled back. The condition RevisionConfirmed names it. With RestoreAnnotation, its value is the lowest
+	// revision that the backup store must restore. The operator removes the annotation.
+	AcceptRevisionAnnotation = "druid.gardener.cloud/accept-revision"
 	// SkipFinalSnapshotAnnotation, whatever its value, lets a cluster hibernate, and volumes be discarded, without a snapshot
 	// taken just before.
 	SkipFinalSnapshotAnnotation = "druid.gardener.cloud/skip-final-snapshot"
@@ -88,8 +92,9 @@ const (
 	// RestoreAnnotation requests that the cluster is restored from its backup store: RestoreFromStore. It is ignored
 	// while a member is healthy.
 	RestoreAnnotation = "druid.gardener.cloud/restore"
-	// RestoreFromStore is a value of RestoreAnnotation. The operator deletes the volumes of all members after a Job has
-	// verified the restore of the latest snapshots on another volume.
+	// RestoreFromStore is a value of RestoreAnnotation. The operator deletes the claims of all members after a Job has
+	// restored the latest snapshots on another volume. The result must have the highest revision of which the operator
+	// knows, or the one of AcceptRevisionAnnotation.
 	RestoreFromStore = "from-store"
 	// RestoreFromStoreUnverified is the other value: the operator does not verify the restore first.
 	RestoreFromStoreUnverified = "from-store-unverified"

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package care
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
+)
+
+// recordEvidence records what a quorum has confirmed about the data on the ManagedResource. The etcd controller does not reconcile a cluster in
+// which nothing changes; this controller observes it periodically. The observation gets what was recorded. It returns a conflict if the
+// ManagedResource is not the observed one any more. Then the observation may be older than a restore, and the next one decides.
+func (r *Reconciler) recordEvidence(ctx context.Context, etcd *druidv1alpha1.Etcd, o *etcdcluster.Observation) error {
+	if !o.ManagedResource.Exists || o.ManagedResource.Deleting || o.Failure(etcdcluster.SectionManagedResource) != "" {
+		return nil
+	}
+	next := evidence.Next(o.State.Evidence, *o, r.Clock.Now())
+	if next == nil {
+		return nil
+	}
+	mr := &resourcesv1alpha1.ManagedResource{}
+	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: o.ManagedResource.Name}, mr); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	recorded, err := state.Decode(mr.Annotations)
+	if err != nil {
+		return err
+	}
+	if mr.UID != o.ManagedResource.UID || !recorded.IsSame(o.State) {
+		return apierrors.NewConflict(resourcesv1alpha1.Resource("managedresources"), mr.Name, errors.New("its record has changed since the observation"))
+	}
+	before := mr.DeepCopy()
+	annotations, err := state.Update(mr.Annotations, func(s *state.State) { s.Evidence = next })
+	if err != nil {
+		return err
+	}
+	mr.Annotations = annotations
+	if err := r.Client.Patch(ctx, mr, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return client.IgnoreNotFound(fmt.Errorf("recording the revision and the voting members on ManagedResource %s: %w", mr.Name, err))
+	}
+	o.State.Evidence = next
+
+	return nil
+}
