@@ -5,6 +5,8 @@
 package conditions
 
 import (
+	"fmt"
+
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
@@ -26,16 +28,23 @@ func FinalSnapshotTaken(snapshot *state.FinalSnapshot) *druidv1alpha1.Condition 
 		reason = druidv1alpha1.ReasonSnapshotSkipped
 	case snapshot.Missing == state.SnapshotNoData:
 		reason = druidv1alpha1.ReasonNoDataToSnapshot
+	case snapshot.Missing == state.SnapshotRolledBack:
+		reason = druidv1alpha1.ReasonSnapshotRolledBack
 	}
 
 	return condition(druidv1alpha1.ConditionTypeFinalSnapshotTaken, status, reason, "The members were stopped with "+snapshot.String()+rest)
 }
 
 // FinalSnapshotPending returns the condition while the operator waits for a full snapshot. It has the error of the previous
-// attempt.
-func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotAttempts) *druidv1alpha1.Condition {
+// attempt. rolledBack is true if no snapshot counts because the cluster has lost acknowledged writes.
+func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotAttempts, rolledBack bool) *druidv1alpha1.Condition {
 	status, reason, message := druidv1alpha1.ConditionUnknown, druidv1alpha1.ReasonSnapshotPending, "A full snapshot is being taken: "+decision.Reason
-	if calls.Error != "" {
+	switch {
+	case rolledBack:
+		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotRolledBack, "Waiting for "+decision.WaitsFor+": "+decision.Reason
+	case calls.Error == "" && decision.Step == nil && !calls.Running:
+		message = "A full snapshot is pending; the operator waits for " + decision.WaitsFor + " (" + decision.Reason + ")"
+	case calls.Error != "":
 		status, reason, message = druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSnapshotFailed, calls.Error+" ("+decision.Reason+")"
 	}
 
@@ -46,7 +55,11 @@ func FinalSnapshotPending(decision plan.Plan, calls etcdcluster.SnapshotAttempts
 // of a deletion, because all other objects of the cluster are deleted.
 func DeletionApproved(snapshot state.FinalSnapshot) *druidv1alpha1.Condition {
 	status, rest := druidv1alpha1.ConditionFalse, ""
-	if snapshot.Snapshot != nil {
+	switch {
+	case snapshot.Snapshot == nil:
+	case snapshot.Snapshot.LastRevision > 0:
+		status, rest = druidv1alpha1.ConditionTrue, fmt.Sprintf("; etcd has rejected all writes since revision %d, and the store has every write before", snapshot.Snapshot.LastRevision)
+	default:
 		status, rest = druidv1alpha1.ConditionTrue, "; what was written after that is not in it"
 	}
 

@@ -12,6 +12,8 @@ import (
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -30,6 +32,21 @@ var _ = Describe("FinalSnapshotTaken", func() {
 		Expect(conditions.FinalSnapshotTaken(&failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The members were stopped with no full snapshot: 3 attempts failed")))
 		Expect(conditions.DeletionApproved(failed)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Message", "The volumes are deleted with no full snapshot: 3 attempts failed")))
 	})
+
+	It("reports that the cluster was rolled back", func() {
+		rolledBack := state.FinalSnapshot{Missing: "RolledBack", Message: "the cluster was rolled back"}
+		Expect(conditions.FinalSnapshotTaken(&rolledBack)).To(And(HaveField("Status", BeEquivalentTo("False")), HaveField("Reason", "SnapshotRolledBack")))
+	})
+
+	DescribeTable("reports what a snapshot waits for", func(decision plan.Plan, attempts etcdcluster.SnapshotAttempts, rolledBack bool, expected string) {
+		Expect(statusAndReason(conditions.FinalSnapshotPending(decision, attempts, rolledBack)) + ": " + conditions.FinalSnapshotPending(decision, attempts, rolledBack).Message).To(Equal(expected))
+	},
+		Entry("while it is being taken", plan.Plan{Reason: "because", WaitsFor: "it"}, etcdcluster.SnapshotAttempts{Running: true}, false, "Unknown SnapshotPending: A full snapshot is being taken: because"),
+		Entry("when it is about to be taken", plan.Plan{Reason: "because", Step: plan.TakeSnapshot{}}, etcdcluster.SnapshotAttempts{}, false, "Unknown SnapshotPending: A full snapshot is being taken: because"),
+		Entry("while something must happen before", plan.Plan{Reason: "because", WaitsFor: "pods"}, etcdcluster.SnapshotAttempts{}, false, "Unknown SnapshotPending: A full snapshot is pending; the operator waits for pods (because)"),
+		Entry("after an attempt failed", plan.Plan{Reason: "because", WaitsFor: "the next attempt"}, etcdcluster.SnapshotAttempts{Error: "no store"}, false, "False SnapshotFailed: no store (because)"),
+		Entry("while the cluster is rolled back", plan.Plan{Reason: "because", WaitsFor: "revision 41"}, etcdcluster.SnapshotAttempts{Error: "no store"}, true, "False SnapshotRolledBack: Waiting for revision 41: because"),
+	)
 
 	DescribeTable("approves a deletion", func(reason string, expected bool) {
 		Expect(conditions.IsDeletionApproved(&druidv1alpha1.Condition{Reason: reason})).To(Equal(expected))

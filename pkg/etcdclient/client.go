@@ -35,6 +35,12 @@ type Client interface {
 	// UpdatePeerURLs replaces the registered peer URLs of the member with the ID. Each member that has a leader accepts the
 	// call. Errors as for Status.
 	UpdatePeerURLs(ctx context.Context, id uint64, urls []string) error
+	// RejectWrites makes the cluster reject all writes until AllowWrites, also after restarts, and returns the revision of the last write. Reads
+	// and snapshots succeed meanwhile. A full snapshot that is taken meanwhile contains the rejection. Errors as for Status: the
+	// cluster may reject writes then.
+	RejectWrites(ctx context.Context) (int64, error)
+	// AllowWrites ends a rejection of RejectWrites. Without one it changes nothing. Errors as for Status.
+	AllowWrites(ctx context.Context) error
 	// Defragment returns unused space of the database to the file system. The member does not serve client requests meanwhile.
 	// Only the context limits the call, not the timeout of the Connector. Errors as for Status.
 	Defragment(ctx context.Context) error

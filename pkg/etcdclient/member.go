@@ -235,11 +235,12 @@ func alarmsFor(statusErrors []string) []etcdcluster.Alarm {
 	return alarms
 }
 
-// explain adds the name of the call, and ErrUnreachable if the member sent no response.
+// explain adds the name of the call, and ErrUnreachable if the member sent no response. A call on a connection that the Pool
+// has closed ends with the code Canceled after clientv3's last retry.
 func explain(call string, err error) error {
 	code := status.Code(err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) ||
-		code == codes.DeadlineExceeded || code == codes.Unavailable && !isEtcdError(err) {
+		code == codes.DeadlineExceeded || code == codes.Canceled || code == codes.Unavailable && !isEtcdError(err) {
 		return fmt.Errorf("%s: %w: %w", call, ErrUnreachable, boundedError{err})
 	}
 

@@ -125,6 +125,128 @@ var _ = Describe("Pool", func() {
 		Expect(s.promoted).To(BeEquivalentTo(6))
 	})
 
+	Describe("a rejection of writes", func() {
+		const corrupt, noSpace, none = etcdserverpb.AlarmType_CORRUPT, etcdserverpb.AlarmType_NOSPACE, etcdserverpb.AlarmType_NONE
+		var (
+			s      *server
+			member etcdclient.Client
+		)
+
+		BeforeEach(func() {
+			s = serve(nil)
+			member = connect(etcdclient.Target{Address: s.address})
+		})
+
+		It("is made by alarms that the status shows, and ends", func() {
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			Expect(s.rejects).To(Equal(corrupt))
+			for _, raised := range s.alarms {
+				s.status.Errors = append(s.status.Errors, (&etcdserverpb.AlarmMember{MemberID: raised.member, Alarm: raised.alarm}).String())
+			}
+			_, alarms, err := member.Status(ctx)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(etcdcluster.EtcdResponses{Alarms: alarms}.RejectsWrites()).To(BeTrue())
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(BeEmpty())
+			Expect(s.rejects).To(Equal(none))
+		})
+
+		It("stays when the database of a member becomes full meanwhile", func() {
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			s.raise(1, noSpace)
+			Expect(s.rejects).To(Equal(corrupt), "deletions are writes too")
+		})
+
+		It("stays when the database of a member becomes full before the last call", func() {
+			s.onAlarm = func() {
+				s.onAlarm = nil
+				s.raise(1, noSpace)
+			}
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			Expect(s.rejects).To(Equal(corrupt))
+		})
+
+		It("leaves the cluster with the alarm of a full database when it ends", func() {
+			s.raise(1, noSpace)
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			s.raise(2, noSpace)
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(ConsistOf(raisedAlarm{member: 1, alarm: noSpace}, raisedAlarm{member: 2, alarm: noSpace}))
+			Expect(s.rejects).To(Equal(noSpace))
+		})
+
+		It("leaves the cluster with the alarm of corrupt data when it ends", func() {
+			s.raise(1, noSpace)
+			s.raise(1, corrupt)
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(ConsistOf(raisedAlarm{member: 1, alarm: noSpace}, raisedAlarm{member: 1, alarm: corrupt}))
+			Expect(s.rejects).To(Equal(corrupt))
+		})
+
+		DescribeTable("keeps the effect of the alarm of corrupt data", func(prepare func(), expected ...raisedAlarm) {
+			prepare()
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			Expect(s.rejects).To(Equal(corrupt))
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(ConsistOf(expected))
+			Expect(s.rejects).To(Equal(corrupt), "a corrupt cluster accepts no writes")
+		},
+			Entry("that a member has raised", func() { s.raise(1, corrupt) }, raisedAlarm{member: 1, alarm: corrupt}),
+			Entry("that two members have raised", func() {
+				s.raise(1, corrupt)
+				s.raise(2, corrupt)
+			}, raisedAlarm{member: 1, alarm: corrupt}, raisedAlarm{member: 2, alarm: corrupt}),
+			Entry("that an alarm of a full database replaced", func() {
+				s.raise(1, corrupt)
+				s.raise(1, noSpace)
+			}, raisedAlarm{member: 1, alarm: corrupt}, raisedAlarm{member: 1, alarm: noSpace}),
+			Entry("that an interrupted rejection replaced", func() {
+				s.raise(1, corrupt)
+				s.raise(0xd81d000000000001, noSpace)
+			}, raisedAlarm{member: 1, alarm: corrupt}),
+		)
+
+		It("restores the effect of the alarm of corrupt data that a member raised during the rejection", func() {
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			s.raise(1, corrupt)
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(ConsistOf(raisedAlarm{member: 1, alarm: corrupt}))
+			Expect(s.rejects).To(Equal(corrupt))
+		})
+
+		It("is made after an interrupted one that raised only the alarm of corrupt data", func() {
+			s.raise(0xd81d000000000001, corrupt)
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			Expect(s.rejects).To(Equal(corrupt))
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(s.alarms).To(BeEmpty())
+			Expect(s.rejects).To(Equal(none))
+		})
+
+		It("fails if etcd accepts writes although the alarms are raised", func() {
+			Expect(member.RejectWrites(ctx)).To(Equal(int64(42)))
+			s.rejects = noSpace // a user has disarmed and raised alarms
+			_, err := member.RejectWrites(ctx)
+			Expect(err).To(MatchError("rejecting writes: etcd accepts writes although the alarm CORRUPT is raised"))
+		})
+
+		It("changes no alarm when there is none to end", func() {
+			s.raise(1, noSpace)
+			changes := 0
+			s.onAlarm = func() { changes++ }
+			Expect(member.AllowWrites(ctx)).To(Succeed())
+			Expect(changes).To(BeZero())
+		})
+	})
+
+	It("reports no revision of the last write if it cannot be read", func() {
+		s := serve(nil)
+		s.rangeError = status.Error(codes.Unavailable, "etcdserver: leader changed")
+		_, err := connect(etcdclient.Target{Address: s.address}).RejectWrites(ctx)
+		Expect(err).To(HaveOccurred())
+	})
+
 	It("updates the registered peer URLs of a member", func() {
 		s := serve(nil)
 		Expect(connect(etcdclient.Target{Address: s.address}).UpdatePeerURLs(ctx, 7, []string{"http://main-0.main-peer.demo.svc:2380"})).To(Succeed())
@@ -160,6 +282,16 @@ var _ = Describe("Pool", func() {
 			connect(etcdclient.Target{Address: "127.0.0.1:1"})
 		}),
 	)
+
+	It("reports a member as unreachable after its connection was closed, also if the client retries less often than the timeout allows", func() {
+		s := serve(nil)
+		pool = etcdclient.NewPool(time.Minute, clock)
+		target := etcdclient.Target{Address: s.address}
+		client := connect(target)
+		pool.Disconnect(target)
+		_, _, err := client.Status(ctx)
+		Expect(err).To(MatchError(etcdclient.ErrUnreachable))
+	})
 
 	It("ends a call to a member that hangs", func() {
 		s := serve(nil)

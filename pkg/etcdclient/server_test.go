@@ -15,11 +15,13 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
@@ -32,6 +34,7 @@ type server struct {
 	etcdserverpb.UnimplementedMaintenanceServer
 	etcdserverpb.UnimplementedKVServer
 	etcdserverpb.UnimplementedClusterServer
+	etcdserverpb.UnimplementedLeaseServer
 
 	address      string
 	status       *etcdserverpb.StatusResponse
@@ -43,11 +46,23 @@ type server struct {
 	peerURLs     []string
 	promoted     uint64
 	defragmented int
+	// alarms are the alarms that are raised.
+	alarms []raisedAlarm
+	// rejects is the alarm that decides which writes etcd rejects: the last one that was the first of its type.
+	rejects etcdserverpb.AlarmType
+	// onAlarm is called after each change of an alarm. Nil: nothing happens.
+	onAlarm func()
 	// defragments, if it is not nil, ends a defragmentation. Until then the server responds to no other call.
 	defragments chan struct{}
 	connections int
 	ranges      []*etcdserverpb.RangeRequest
 	linearized  bool
+}
+
+// raisedAlarm is an alarm of a member.
+type raisedAlarm struct {
+	member uint64
+	alarm  etcdserverpb.AlarmType
 }
 
 // serve starts a server that stops with the test. Nil credentials: plaintext.
@@ -66,6 +81,7 @@ func serve(tlsConfig *tls.Config) *server {
 	etcdserverpb.RegisterMaintenanceServer(grpcServer, s)
 	etcdserverpb.RegisterKVServer(grpcServer, s)
 	etcdserverpb.RegisterClusterServer(grpcServer, s)
+	etcdserverpb.RegisterLeaseServer(grpcServer, s)
 	go func() { _ = grpcServer.Serve(listener) }()
 	DeferCleanup(grpcServer.Stop)
 
@@ -121,6 +137,57 @@ func (s *server) MoveLeader(_ context.Context, request *etcdserverpb.MoveLeaderR
 	s.movedTo = request.TargetID
 
 	return &etcdserverpb.MoveLeaderResponse{}, nil
+}
+
+// Alarm changes the alarms as etcd 3.4 and 3.5 do. The first alarm of a type replaces what another type rejects. When the last alarm of a type
+// is disarmed, etcd rejects nothing.
+func (s *server) Alarm(_ context.Context, request *etcdserverpb.AlarmRequest) (*etcdserverpb.AlarmResponse, error) {
+	alarm, before := raisedAlarm{member: request.MemberID, alarm: request.Alarm}, len(s.alarmsOf(request.Alarm))
+	switch request.Action {
+	case etcdserverpb.AlarmRequest_GET:
+		response := &etcdserverpb.AlarmResponse{}
+		for _, raised := range s.alarmsOf(request.Alarm) {
+			response.Alarms = append(response.Alarms, &etcdserverpb.AlarmMember{MemberID: raised.member, Alarm: raised.alarm})
+		}
+
+		return response, nil
+	case etcdserverpb.AlarmRequest_ACTIVATE:
+		if !slices.Contains(s.alarms, alarm) {
+			s.alarms = append(s.alarms, alarm)
+		}
+		if before == 0 {
+			s.rejects = request.Alarm
+		}
+	case etcdserverpb.AlarmRequest_DEACTIVATE:
+		s.alarms = slices.DeleteFunc(s.alarms, func(raised raisedAlarm) bool { return raised == alarm })
+		if before > 0 && len(s.alarmsOf(request.Alarm)) == 0 {
+			s.rejects = etcdserverpb.AlarmType_NONE
+		}
+	}
+	if s.onAlarm != nil {
+		s.onAlarm()
+	}
+
+	return &etcdserverpb.AlarmResponse{}, nil
+}
+
+func (s *server) alarmsOf(alarmType etcdserverpb.AlarmType) []raisedAlarm {
+	return slices.DeleteFunc(slices.Clone(s.alarms), func(raised raisedAlarm) bool {
+		return alarmType != etcdserverpb.AlarmType_NONE && raised.alarm != alarmType
+	})
+}
+
+// raise raises an alarm, as a member does.
+func (s *server) raise(member uint64, alarm etcdserverpb.AlarmType) {
+	_, _ = s.Alarm(context.Background(), &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, MemberID: member, Alarm: alarm})
+}
+
+func (s *server) LeaseRevoke(context.Context, *etcdserverpb.LeaseRevokeRequest) (*etcdserverpb.LeaseRevokeResponse, error) {
+	if s.rejects == etcdserverpb.AlarmType_CORRUPT {
+		return nil, rpctypes.ErrGRPCCorrupt
+	}
+
+	return nil, rpctypes.ErrGRPCLeaseNotFound
 }
 
 func (s *server) MemberPromote(_ context.Context, request *etcdserverpb.MemberPromoteRequest) (*etcdserverpb.MemberPromoteResponse, error) {

@@ -4,6 +4,8 @@
 
 package etcdcluster
 
+import "slices"
+
 // EtcdResponses are the responses of the members. The zero value: no member was queried.
 type EtcdResponses struct {
 	// Queried is false if there was no member to query, for example during hibernation.
@@ -81,12 +83,29 @@ const (
 	AlarmCorrupt AlarmType = "CORRUPT"
 )
 
+// writeRejecter is the ID of the member that raises WriteRejections. No member has it.
+const writeRejecter = 0xd81d000000000001
+
+// WriteRejection is the alarm with which the operator makes a cluster reject all writes before its volumes are deleted.
+var WriteRejection = Alarm{MemberID: writeRejecter, Type: AlarmCorrupt}
+
+// WriteRejections are the alarms of a rejection in the order in which they are raised. WriteRejection is the last one.
+var WriteRejections = []Alarm{{MemberID: writeRejecter, Type: AlarmNoSpace}, WriteRejection}
+
 // Alarm is an alarm that a member raised.
 type Alarm struct {
 	// MemberID of the member that raised it.
 	MemberID uint64
 	// Type of the alarm.
 	Type AlarmType
+}
+
+// RejectsWrites is true while the cluster rejects all writes because of WriteRejection.
+func (e EtcdResponses) RejectsWrites() bool { return slices.Contains(e.Alarms, WriteRejection) }
+
+// HasWriteRejection is true while any of WriteRejections is raised, also if the operator was stopped before it had raised or disarmed all of them.
+func (e EtcdResponses) HasWriteRejection() bool {
+	return slices.ContainsFunc(e.Alarms, func(alarm Alarm) bool { return slices.Contains(WriteRejections, alarm) })
 }
 
 // Endpoint returns the response of the member with the ordinal. Nil: it was not queried.

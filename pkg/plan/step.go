@@ -85,7 +85,11 @@ type (
 	RecreateStatefulSet struct{ Meta }
 	// TakeSnapshot requests a full snapshot from the sidecar of the leader, and verifies it. Its object is the Etcd: each attempt finds the
 	// leader again.
-	TakeSnapshot struct{ Meta }
+	TakeSnapshot struct {
+		Meta
+		// RejectWrites makes etcd reject all writes after the snapshot, and stores the writes until then. The data is deleted afterwards.
+		RejectWrites bool
+	}
 	// RequestReconcile requests gardener-resource-manager to reconcile now. It harms no member.
 	RequestReconcile struct{ Meta }
 )
@@ -148,12 +152,21 @@ func TraitsOf(s Step) Traits {
 	case RecreateStatefulSet:
 		return Traits{Kind: "RecreateStatefulSet", Text: "recreate StatefulSet " + object + ", its pods keep running"}
 	case TakeSnapshot:
-		return Traits{Kind: "TakeSnapshot", Text: "take and verify a full snapshot"}
+		return traitsOfSnapshot(s)
 	case RequestReconcile:
 		return Traits{Kind: "RequestReconcile", Text: "request gardener-resource-manager to reconcile ManagedResource " + object}
 	default:
 		panic(fmt.Sprintf("unknown step %T", s))
 	}
+}
+
+func traitsOfSnapshot(s TakeSnapshot) Traits {
+	text := "take and verify a full snapshot"
+	if s.RejectWrites {
+		text += ", and reject writes afterwards"
+	}
+
+	return Traits{Kind: "TakeSnapshot", Text: text}
 }
 
 // Trace describes a Step with its preconditions and arguments, for tests and logs.
@@ -168,7 +181,11 @@ func Trace(s Step) string {
 		line += fmt.Sprintf(" to %x", s.Member)
 	case UpdatePeerURLs:
 		line += fmt.Sprintf(" to %x at %s", s.Member, strings.Join(s.URLs, ", "))
-	case DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, ResetLease, RecreateStatefulSet, TakeSnapshot, RequestReconcile:
+	case TakeSnapshot:
+		if s.RejectWrites {
+			line += " and reject writes"
+		}
+	case DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, ResetLease, RecreateStatefulSet, RequestReconcile:
 	}
 
 	return line

@@ -7,6 +7,7 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
@@ -42,11 +44,28 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 
 		return result, p
 	}
-	attempts := o.SnapshotAttempts
+	attempts, use := o.SnapshotAttempts, o.LeaderStoreUse(o.State.Store)
 	if attempts.IsFresh(now) {
-		result.Snapshot, result.Store = attempts.Verified, o.StoreLocation
+		if location, isCurrent := storeOfSnapshot(o, *attempts.Verified); isCurrent {
+			result.Snapshot, result.Store = attempts.Verified, location
 
-		return result, p
+			return result, p
+		}
+	}
+	switch {
+	case !use.IsKnown: // a watch reports the new pod
+		p.Stage, p.WaitsFor = plan.StageSnapshot, waitsForRestart(o)
+
+		return nil, p
+	case now.Before(use.Since):
+		p.Stage, p.RequeueAfter = plan.StageSnapshot, max(time.Second, use.Since.Sub(now))
+		sidecars := "all sidecars"
+		if o.Leader() != nil {
+			sidecars = "the sidecar of the leader"
+		}
+		p.WaitsFor = fmt.Sprintf("%s to use the changed endpoint or account of the store, until %s", sidecars, use.Since.UTC().Format(time.RFC3339))
+
+		return nil, p
 	}
 	p.Stage = plan.StageSnapshot
 	until := attempts.EndedAt.Add(pauseAfter(attempts.Failures))
@@ -60,6 +79,43 @@ func finalSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time
 	}
 
 	return nil, p
+}
+
+// storeOfSnapshot returns the store of a verified snapshot. Empty: it is not known. False: the sidecar that took the snapshot may not have used
+// the changed endpoint or account of the store. An earlier operator did not record the store. Then the sidecar of the leader counts.
+func storeOfSnapshot(o etcdcluster.Observation, verified state.VerifiedSnapshot) (string, bool) {
+	location, use := o.LeaderStoreLocation(), o.LeaderStoreUse(o.State.Store)
+	if !verified.PodCreationTime.IsZero() {
+		location, use = verified.Store, etcdcluster.StoreUseOf(o.State.Store, []etcdcluster.Pod{{CreationTime: verified.PodCreationTime}})
+	}
+	if !use.IsKnown || verified.At.Before(use.Since) {
+		return "", false
+	}
+
+	return location, true
+}
+
+// waitsForRestart is what a full snapshot waits for if the sidecar of the leader uses a changed endpoint only after a restart. Without a leader,
+// any member may become the leader.
+func waitsForRestart(o etcdcluster.Observation) string {
+	leader := o.Leader()
+	if leader == nil {
+		return fmt.Sprintf("the pods to be replaced, because their sidecars read the endpoint of the store only when they start: delete these pods one at a time, or set the annotation %s", druidv1alpha1.SkipFinalSnapshotAnnotation)
+	}
+	remedy, size, others := "delete this pod", int(etcdcluster.LastSize(o)), -1 // the leader is one of them
+	for _, member := range o.Etcd.Members {
+		if member.Healthy {
+			others++
+		}
+	}
+	switch {
+	case size <= 1:
+		remedy += ", which interrupts etcd"
+	case !etcdcluster.IsQuorate(others, size):
+		remedy += " when another member is healthy again, because the cluster has no quorum without it now"
+	}
+
+	return fmt.Sprintf("pod %s of the leader to be replaced, because its sidecar reads the endpoint of the store only when it starts: %s, or set the annotation %s", leader.Name, remedy, druidv1alpha1.SkipFinalSnapshotAnnotation)
 }
 
 func pauseAfter(failures int) time.Duration {
@@ -97,8 +153,11 @@ func wasNeverHealthy(o etcdcluster.Observation, etcd *druidv1alpha1.Etcd) bool {
 }
 
 // deltaRevision is the revision of the newest delta snapshot; 0 where none is known.
-func deltaRevision(o etcdcluster.Observation) int64 {
-	revision, err := strconv.ParseInt(o.DeltaSnapshotLease.Holder, 10, 64)
+func deltaRevision(o etcdcluster.Observation) int64 { return revisionOf(o.DeltaSnapshotLease) }
+
+// revisionOf is the revision in a Lease of snapshots. 0: none is recorded.
+func revisionOf(lease etcdcluster.Lease) int64 {
+	revision, err := strconv.ParseInt(lease.Holder, 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -111,16 +170,19 @@ func isStopped(o etcdcluster.Observation) bool { return etcdcluster.RenderedRepl
 
 // hibernated returns the snapshot with which the members were stopped, if it holds all their known writes. Otherwise it returns why the
 // snapshot does not count, as text for a reason. Both are empty if there is none, or if members run.
-func hibernated(o etcdcluster.Observation) (*state.FinalSnapshot, string) {
-	before, written := o.State.FinalSnapshot, deltaRevision(o)
+func hibernated(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) (*state.FinalSnapshot, string) {
+	before, written := o.State.FinalSnapshot, evidence.HighestRevision(etcd, o)
+	if !recordsLostRevision(etcd, o, o.DeltaSnapshotLease, now) {
+		written = max(written, deltaRevision(o))
+	}
 	switch {
 	case !isStopped(o) || before == nil || before.Snapshot == nil || len(o.Pods) > 0:
 		return nil, ""
-	case before.Store != o.StoreLocation:
+	case !state.IsSameStore(before.Store, o.StoreLocation):
 		return nil, fmt.Sprintf(", and the snapshot from before the hibernation is in %s, which is not used any more", cmp.Or(before.Store, "a store that was not recorded"))
 	case written > before.Snapshot.Revision:
 		// They accept writes until the last of them has ended.
-		return nil, fmt.Sprintf(", and the members wrote up to revision %d at least after the snapshot from before the hibernation, which holds revision %d: wake the cluster up before it is deleted", written, before.Snapshot.Revision)
+		return nil, fmt.Sprintf(", and the members wrote up to revision %d at least after the snapshot from before the hibernation, which holds revision %d: these writes are only on the volumes, and no member starts while the Etcd is being deleted", written, before.Snapshot.Revision)
 	default:
 		return before, ""
 	}
@@ -141,7 +203,7 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 		}
 
 		return plan.Plan{
-			Stage: plan.StageObserve, WaitsFor: fmt.Sprintf("reading %s: %s", section, failure),
+			Stage: plan.StageObserve, WaitsFor: fmt.Sprintf("a successful read of %s: %s", section, failure),
 			Reason: fmt.Sprintf("nothing is decided without all facts; the annotation %s continues without a full snapshot", druidv1alpha1.SkipFinalSnapshotAnnotation),
 		}
 	}
@@ -154,18 +216,61 @@ func ForDeletion(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, terminatin
 
 		return p
 	}
-	before, butNot := hibernated(o)
+	if WaitsForAcceptance(etcd, o) {
+		p.Stage = plan.StageSnapshot
+		p.Reason += ", and a full snapshot of a cluster that has lost acknowledged writes does not replace its volumes"
+		p.WaitsFor = fmt.Sprintf("%s, or the annotation %s", acceptHint(o), druidv1alpha1.SkipFinalSnapshotAnnotation)
+
+		return p
+	}
+	before, butNot := hibernated(etcd, o, now)
 	if before != nil {
 		p.FinalSnapshot = before
 
 		return p
 	}
 	p.Reason += butNot
-	result, p := finalSnapshot(etcd, o, now, p)
-	p.FinalSnapshot = result
-	if result == nil {
-		p.Reason += fmt.Sprintf(", and a full snapshot comes before the volumes are deleted; the annotation %s skips it", druidv1alpha1.SkipFinalSnapshotAnnotation)
+	result, p := completeSnapshot(etcd, o, now, p)
+	if p.FinalSnapshot = result; result == nil {
+		p.Reason += fmt.Sprintf(", and a snapshot of all writes comes before the volumes are deleted; the annotation %s skips it", druidv1alpha1.SkipFinalSnapshotAnnotation)
 	}
 
 	return p
+}
+
+// completeSnapshot is finalSnapshot for data that is deleted afterwards: etcd must have rejected all writes since.
+func completeSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time, p plan.Plan) (*state.FinalSnapshot, plan.Plan) {
+	if verified := o.SnapshotAttempts.Verified; verified != nil && mayHaveWrittenSince(o, verified.LastRevision) {
+		o.SnapshotAttempts.Verified = nil
+	}
+	result, p := finalSnapshot(etcd, o, now, p)
+	if step, is := p.Step.(plan.TakeSnapshot); is {
+		step.RejectWrites = true
+		p.Step = step
+	}
+
+	return result, p
+}
+
+// mayHaveWrittenSince is true if clients may have written after that revision. 0: etcd did not reject writes. A user can end the rejection, and
+// an alarm of a full database replaces it. A quorum then may return a higher revision.
+func mayHaveWrittenSince(o etcdcluster.Observation, last int64) bool {
+	if last == 0 || o.Etcd.AnyReachable() && !o.Etcd.RejectsWrites() {
+		return true
+	}
+
+	return slices.ContainsFunc(o.Etcd.Members, func(m etcdcluster.EndpointStatus) bool { return m.Healthy && m.QuorumRevision > last })
+}
+
+// WaitsForAcceptance is true if no full snapshot counts as the final one: the cluster has lost acknowledged writes. It is false if a user has
+// accepted that, or skips the snapshot.
+func WaitsForAcceptance(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	return evidence.IsRolledBack(etcd, o) && !metav1.HasAnnotation(etcd.ObjectMeta, druidv1alpha1.SkipFinalSnapshotAnnotation)
+}
+
+// acceptHint says which revision has to be accepted, and how.
+func acceptHint(o etcdcluster.Observation) string {
+	revision := o.State.Evidence.RolledBack.Revision
+
+	return fmt.Sprintf("revision %d, which the annotation %s=%d accepts", revision, druidv1alpha1.AcceptRevisionAnnotation, revision)
 }

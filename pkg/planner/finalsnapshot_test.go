@@ -21,7 +21,8 @@ import (
 
 var _ = Describe("PlanDiscard", func() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	slow := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute)}
+	slow := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-20 * time.Minute), LastRevision: 43}
+	complete := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute), LastRevision: 43}
 	taken := &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: now.Add(-time.Minute)}
 
 	var (
@@ -46,8 +47,23 @@ var _ = Describe("PlanDiscard", func() {
 
 	p := func() plan.Plan { return planner.ForDeletion(etcd, o, false, now) }
 
+	DescribeTable("takes a snapshot again although one of all writes is verified", func(etcds etcdcluster.EtcdResponses, again bool) {
+		o.SnapshotAttempts, o.Etcd = etcdcluster.SnapshotAttempts{Verified: complete, EndedAt: now}, etcds
+		Expect(p().Step != nil).To(Equal(again))
+		Expect(p().FinalSnapshot == nil).To(Equal(again))
+	},
+		Entry("if etcd accepts writes again", etcdcluster.EtcdResponses{Queried: true, Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, QuorumRevision: 43}}}, true),
+		Entry("if etcd has accepted a write since", etcdcluster.EtcdResponses{
+			Queried: true, Alarms: []etcdcluster.Alarm{etcdcluster.WriteRejection}, Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, QuorumRevision: 44}},
+		}, true),
+		Entry("but not while etcd rejects writes", etcdcluster.EtcdResponses{
+			Queried: true, Alarms: []etcdcluster.Alarm{etcdcluster.WriteRejection}, Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, QuorumRevision: 43}},
+		}, false),
+		Entry("but not while no member responds", etcdcluster.EtcdResponses{Queried: true}, false),
+	)
+
 	It("takes a snapshot first", func() {
-		Expect(p().Step).To(Equal(plan.TakeSnapshot{Meta: plan.Meta{Object: "main", UID: "etcd-uid"}}))
+		Expect(p().Step).To(Equal(plan.TakeSnapshot{Meta: plan.Meta{Object: "main", UID: "etcd-uid"}, RejectWrites: true}))
 		Expect(p().FinalSnapshot).To(BeNil())
 	})
 
@@ -65,23 +81,122 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("however often attempts failed", func() {
 			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1000, Error: "the store is down", EndedAt: now}
 		}, "the next attempt to take a full snapshot, at 2026-01-01T12:05:00Z: the store is down"),
+		Entry("after the cluster has lost acknowledged writes, although a snapshot is verified", func() {
+			o.State.Evidence = &state.Evidence{HighestRevision: 42, RolledBack: &state.RolledBack{Revision: 41}}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now.Add(-time.Minute)}
+		}, "revision 41, which the annotation druid.gardener.cloud/accept-revision=41 accepts, or the annotation druid.gardener.cloud/skip-final-snapshot"),
+		Entry("while sidecars may use the endpoint from before a change, although a snapshot is verified", func() {
+			o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-2 * time.Minute)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now}
+		}, "all sidecars to use the changed endpoint or account of the store, until 2026-01-01T12:03:00Z"),
+		Entry("while the sidecar of the leader may use the endpoint from before a change, whatever the others use", func() {
+			o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-2 * time.Minute)}
+			o.Pods = append(o.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1, CreationTime: now.Add(-time.Minute)})
+			o.Etcd.Members = []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1}}
+		}, "the sidecar of the leader to use the changed endpoint or account of the store, until 2026-01-01T12:03:00Z"),
+		Entry("while sidecars have the endpoint from before a change in their environment", func() {
+			o.State.Store = &state.Store{Provider: "ECS", ChangedAt: now.Add(-time.Hour)}
+		}, "the pods to be replaced, because their sidecars read the endpoint of the store only when they start: delete these pods one at a time, or set the annotation druid.gardener.cloud/skip-final-snapshot"),
+		Entry("while the sidecar of the leader has the endpoint from before a change in its environment", func() {
+			o.State.Store = &state.Store{Provider: "ECS", ChangedAt: now.Add(-time.Hour)}
+			o.Pods = append(o.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1, CreationTime: now.Add(-time.Minute)})
+			o.Etcd.Members = []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1}}
+		}, "pod main-0 of the leader to be replaced, because its sidecar reads the endpoint of the store only when it starts: delete this pod, which interrupts etcd, or set the annotation druid.gardener.cloud/skip-final-snapshot"),
 		Entry("without all facts", func() {
 			o.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionClaims, Message: "no answer"}}
-		}, "reading PersistentVolumeClaims: no answer"),
+		}, "a successful read of PersistentVolumeClaims: no answer"),
 	)
+
+	It("takes a snapshot if the sidecar of the leader uses the changed endpoint, whatever the others use", func() {
+		o.State.Store = &state.Store{Provider: "ECS", ChangedAt: now.Add(-time.Hour)}
+		o.Pods = append(o.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1, CreationTime: now.Add(-time.Minute)})
+		o.Etcd.Members = []etcdcluster.EndpointStatus{{Ordinal: 1, Reachable: true, Healthy: true, MemberID: 2, LeaderID: 2}}
+		Expect(p().Step).To(BeAssignableToTypeOf(plan.TakeSnapshot{}))
+	})
+
+	DescribeTable("records the store of the pod of the leader", func(expected string, change func()) {
+		newStore, oldStore := `S3 container "c" prefix "p" endpoint "new"`, `S3 container "c" prefix "p" endpoint "old"`
+		o.StoreLocation, o.StatefulSet.Store, o.Pods[0].Store = newStore, "fingerprint-new", "fingerprint-old"
+		o.Pods = append(o.Pods, etcdcluster.Pod{Name: "main-1", Ordinal: 1, Store: "fingerprint-new"})
+		o.FullSnapshotLease = etcdcluster.Lease{Exists: true, Name: "main-full-snap", Store: oldStore}
+		o.Etcd = etcdcluster.EtcdResponses{Queried: true, Alarms: []etcdcluster.Alarm{etcdcluster.WriteRejection}, Members: []etcdcluster.EndpointStatus{
+			{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, QuorumRevision: 43}, {Ordinal: 1, Reachable: true, Healthy: true, MemberID: 2, LeaderID: 1, QuorumRevision: 43},
+		}}
+		o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: complete, EndedAt: now}
+		change()
+		Expect(p().FinalSnapshot).To(HaveValue(HaveField("Store", expected)))
+	},
+		Entry("that still uses the former store", `S3 container "c" prefix "p" endpoint "old"`, func() {}),
+		Entry("that uses the new store", `S3 container "c" prefix "p" endpoint "new"`, func() { o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2 }),
+		Entry("that uses a store that is not known", "", func() { o.FullSnapshotLease.Store = "" }),
+		Entry("that uses other credentials for this store", `S3 container "c" prefix "p" endpoint "new"`, func() {
+			o.Pods[0].StoreLocation = `S3 container "c" prefix "p"`
+			o.FullSnapshotLease.Store, o.DeltaSnapshotLease.Store = o.StoreLocation, o.StoreLocation
+		}),
+		Entry("that may use an endpoint that was corrected", "", func() {
+			o.Pods[0].StoreLocation = `S3 container "c" prefix "p"`
+			o.FullSnapshotLease.Store, o.DeltaSnapshotLease.Store = o.StoreLocation, o.StoreLocation
+			o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-time.Hour)}
+		}),
+		Entry("that took the snapshot, although another member is the leader now", `S3 container "c" prefix "p" endpoint "old"`, func() {
+			o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2
+			o.SnapshotAttempts.Verified = &state.VerifiedSnapshot{
+				Name: "Full-1", Revision: 42, At: complete.At, LastRevision: 43, Store: `S3 container "c" prefix "p" endpoint "old"`, PodCreationTime: now.Add(-time.Hour),
+			}
+		}),
+		Entry("that took the snapshot, if that store was not known", "", func() {
+			o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 2, 2
+			o.SnapshotAttempts.Verified = &state.VerifiedSnapshot{Name: "Full-1", Revision: 42, At: complete.At, LastRevision: 43, PodCreationTime: now.Add(-time.Hour)}
+		}),
+		Entry("the former store while no leader is known, and a pod uses it", `S3 container "c" prefix "p" endpoint "old"`, func() { o.Etcd.Members[0].LeaderID, o.Etcd.Members[1].LeaderID = 0, 0 }),
+	)
+
+	It("waits for a watch while a pod must be replaced", func() {
+		o.State.Store = &state.Store{Provider: "ECS", ChangedAt: now.Add(-time.Hour)}
+		Expect(p().RequeueAfter).To(BeZero())
+		o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-2 * time.Minute)}
+		Expect(p().RequeueAfter).To(Equal(3 * time.Minute))
+	})
 
 	It("says where the snapshot from before the hibernation lies when that does not count", func() {
 		o.State.Replicas, o.Pods = new(int32(0)), nil
 		o.StoreLocation = "the new store"
 		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken, Store: "the old store"}
-		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation is in the old store, which is not used any more, and a full snapshot comes before"))
+		Expect(p().Reason).To(ContainSubstring("the snapshot from before the hibernation is in the old store, which is not used any more, and a snapshot of all writes comes before"))
+	})
+
+	It("does not count the snapshot from before the hibernation if a quorum confirmed a later revision while the members stopped", func() {
+		o.State.Replicas, o.Pods = new(int32(0)), nil
+		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.State.Evidence = &state.Evidence{HighestRevision: 43}
+		Expect(p().Outcome()).To(Equal(plan.OutcomeStep))
+		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 43 at least after the snapshot from before the hibernation, which holds revision 42: these writes are only on the volumes, and no member starts while the Etcd is being deleted"))
+	})
+
+	It("does not count the snapshot from before the hibernation of a cluster that has lost acknowledged writes", func() {
+		o.State.Replicas, o.Pods = new(int32(0)), nil
+		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.State.Evidence = &state.Evidence{HighestRevision: 43, RolledBack: &state.RolledBack{Revision: 42}}
+		Expect(p().WaitsFor).To(ContainSubstring("accept-revision=42"))
+		etcd.Annotations = map[string]string{"druid.gardener.cloud/accept-revision": "42"}
+		Expect(p().FinalSnapshot).To(Equal(o.State.FinalSnapshot))
+	})
+
+	It("counts the snapshot from before the hibernation if only a Lease records a higher revision, which was lost before", func() {
+		o.State.Replicas, o.Pods = new(int32(0)), nil
+		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
+		o.DeltaSnapshotLease = etcdcluster.Lease{Exists: true, Holder: "500", RenewTime: now.Add(-time.Hour)}
+		o.State.Evidence = &state.Evidence{HighestRevision: 42, At: now.Add(-time.Minute)}
+		Expect(p().FinalSnapshot).To(BeNil())
+		o.State.Evidence.AcceptedRevision = 40
+		Expect(p().FinalSnapshot).To(Equal(o.State.FinalSnapshot))
 	})
 
 	It("says what to do where members wrote on after the snapshot from before the hibernation", func() {
 		o.State.Replicas, o.Pods = new(int32(0)), nil
 		o.State.FinalSnapshot = &state.FinalSnapshot{Generation: 3, Snapshot: taken}
 		o.DeltaSnapshotLease.Holder = "500"
-		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: wake the cluster up before it is deleted"))
+		Expect(p().Reason).To(ContainSubstring("the members wrote up to revision 500 at least after the snapshot from before the hibernation, which holds revision 42: these writes are only on the volumes, and no member starts while the Etcd is being deleted"))
 	})
 
 	DescribeTable("tries again",
@@ -95,11 +210,26 @@ var _ = Describe("PlanDiscard", func() {
 		Entry("after five minutes at the latest", func() {
 			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Failures: 1000, Error: "the store is down", EndedAt: now.Add(-5 * time.Minute)}
 		}),
+		Entry("where clients could write after the snapshot was verified", func() {
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now}
+		}),
 		Entry("where the snapshot is too old to act upon", func() {
 			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now.Add(-5 * time.Minute)}
 		}),
 		Entry("however often a snapshot became too old to act upon", func() {
 			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now.Add(-5 * time.Minute), Expired: 1000}
+		}),
+		Entry("where the snapshot was taken when sidecars may have used another endpoint", func() {
+			o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-5*time.Minute - 30*time.Second)}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now}
+		}),
+		Entry("where a pod took the snapshot when its sidecar may have used another endpoint, although the leader is a new pod now", func() {
+			o.State.Store = &state.Store{Provider: "S3", ChangedAt: now.Add(-2 * time.Minute)}
+			o.Pods[0].CreationTime = now.Add(-90 * time.Second)
+			o.Etcd = etcdcluster.EtcdResponses{Queried: true, Alarms: []etcdcluster.Alarm{etcdcluster.WriteRejection}, Members: []etcdcluster.EndpointStatus{{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, QuorumRevision: 43}}}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{EndedAt: now, Verified: &state.VerifiedSnapshot{
+				Name: "Full-1", Revision: 42, At: complete.At, LastRevision: 43, PodCreationTime: now.Add(-time.Hour),
+			}}
 		}),
 		Entry("where the members wrote after they hibernated last", func() {
 			o.State.FinalSnapshot = &state.FinalSnapshot{Snapshot: taken}
@@ -137,9 +267,9 @@ var _ = Describe("PlanDiscard", func() {
 			Expect(p().FinalSnapshot).To(Equal(expected))
 		},
 		Entry("with a verified snapshot", func() {
-			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: taken, EndedAt: now}
+			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: complete, EndedAt: now}
 			o.StoreLocation = "the store"
-		}, &state.FinalSnapshot{Generation: 4, Snapshot: taken, Store: "the store"}),
+		}, &state.FinalSnapshot{Generation: 4, Snapshot: complete, Store: "the store"}),
 		Entry("with a verified snapshot that took longer than it is good for", func() {
 			o.SnapshotAttempts = etcdcluster.SnapshotAttempts{Verified: slow, EndedAt: now.Add(-5*time.Minute + time.Second)}
 		}, &state.FinalSnapshot{Generation: 4, Snapshot: slow}),
@@ -188,7 +318,9 @@ var _ = Describe("A hibernation", func() {
 	}
 	var attempts etcdcluster.SnapshotAttempts
 
-	BeforeEach(func() { attempts = etcdcluster.SnapshotAttempts{} })
+	var store *state.Store
+
+	BeforeEach(func() { attempts, store = etcdcluster.SnapshotAttempts{}, nil })
 
 	p := func(now time.Time) plan.Plan {
 		etcd := &druidv1alpha1.Etcd{}
@@ -196,7 +328,7 @@ var _ = Describe("A hibernation", func() {
 		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
 
 		return planner.For(etcd, etcdcluster.Observation{
-			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Replicas: new(int32(1)), Size: 1}, StoreLocation: "the store",
+			ManagedResource: etcdcluster.ManagedResource{Exists: true, Name: "druid-main"}, State: state.State{Replicas: new(int32(1)), Size: 1, Store: store}, StoreLocation: "the store",
 			StatefulSet:      etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
 			Pods:             []etcdcluster.Pod{{Name: "main-0", Ready: true}},
 			MemberLeases:     []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
@@ -217,6 +349,16 @@ var _ = Describe("A hibernation", func() {
 		Expect(attempts.Verified.Name).To(Equal("Full-3"))
 	})
 
+	It("does not record the store of the newest snapshot if its endpoint changed after that", func() {
+		attempts = etcdcluster.SnapshotAttempts{Verified: verified("Full-3"), EndedAt: now, Expired: 2}
+		store = &state.Store{Provider: "S3", ChangedAt: now.Add(-time.Second)}
+		Expect(p(now.Add(10 * time.Minute)).FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified}))
+		attempts.Verified.PodCreationTime, attempts.Verified.Store = now.Add(-time.Hour), "the store"
+		Expect(p(now.Add(10 * time.Minute)).FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified}))
+		store = nil
+		Expect(p(now.Add(10 * time.Minute)).FinalSnapshot).To(Equal(&state.FinalSnapshot{Generation: 4, Snapshot: attempts.Verified, Store: "the store"}))
+	})
+
 	It("waits for the snapshot that is being taken, however many were too old", func() {
 		attempts = etcdcluster.SnapshotAttempts{Running: true, Verified: verified("Full-2"), EndedAt: now.Add(-time.Hour), Expired: 7}
 		Expect(p(now)).To(And(HaveField("WaitsFor", "a full snapshot to be stored and verified"), HaveField("Reason", HaveSuffix("(attempt 3 of 3)"))))
@@ -230,5 +372,36 @@ var _ = Describe("A hibernation", func() {
 			Generation: 4, Missing: "Failed",
 			Message: "1 attempts failed after 2 snapshots became too old before they could be used, and the volumes are kept: the store is down",
 		}))
+	})
+})
+
+var _ = Describe("For a cluster that has lost acknowledged writes", func() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var (
+		etcd *druidv1alpha1.Etcd
+		o    etcdcluster.Observation
+	)
+
+	BeforeEach(func() {
+		etcd = &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.UID, etcd.Generation = "main", "etcd-uid", 4
+		etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Prefix: "demo--main"}
+		o = etcdcluster.Observation{
+			State:        state.State{Size: 1, Replicas: new(int32(1)), Evidence: &state.Evidence{HighestRevision: 42, RolledBack: &state.RolledBack{Revision: 41}}},
+			StatefulSet:  etcdcluster.StatefulSet{Exists: true, SpecReplicas: 1},
+			MemberLeases: []etcdcluster.Lease{{Name: "main-0", Exists: true, Holder: "1:Leader"}},
+		}
+	})
+
+	It("hibernates without a final snapshot, since the volumes are kept", func() {
+		p := planner.For(etcd, o, now)
+		Expect(p.Render).To(BeTrue())
+		Expect(p.FinalSnapshot).To(HaveValue(And(HaveField("Snapshot", BeNil()), HaveField("Missing", BeEquivalentTo("RolledBack")))))
+		Expect(p.Reason).To(ContainSubstring("rolled back to revision 41, which the annotation druid.gardener.cloud/accept-revision=41 accepts; the volumes are kept"))
+	})
+
+	It("takes the final snapshot when a user accepts the revision", func() {
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", "41")
+		Expect(planner.For(etcd, o, now).Step).To(Equal(plan.TakeSnapshot{Meta: plan.Meta{Object: "main", UID: "etcd-uid"}}))
 	})
 })

@@ -71,6 +71,9 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	case !helper.IsStoreConfigured(etcd):
 		return nil, nil
 	}
+	if WaitsForAcceptance(etcd, o) {
+		return &state.FinalSnapshot{Generation: etcd.Generation, Missing: state.SnapshotRolledBack, Message: "the cluster was rolled back to " + acceptHint(o) + "; the volumes are kept"}, nil
+	}
 	attempts := o.SnapshotAttempts
 	p := plan.Plan{ClusterSize: o.State.Size, Reason: "spec.replicas is 0; a full snapshot comes before the members stop"}
 	result, p := finalSnapshot(etcd, o, now, p)
@@ -78,8 +81,10 @@ func hibernationSnapshot(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, no
 	case result != nil:
 		return result, nil
 	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running && attempts.Verified != nil:
-		// It is older than it should be, but better than none.
-		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: attempts.Verified, Store: o.StoreLocation}, nil
+		// It is older than it should be, but better than none. A deletion does not count it if its store is not known.
+		location, _ := storeOfSnapshot(o, *attempts.Verified)
+
+		return &state.FinalSnapshot{Generation: etcd.Generation, Snapshot: attempts.Verified, Store: location}, nil
 	case attempts.Unsuccessful() >= hibernationAttempts && !attempts.Running:
 		failed := fmt.Sprintf("%d attempts failed", attempts.Failures)
 		if attempts.Expired > 0 {

@@ -43,11 +43,12 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 	if p, waits := waitForExisting(etcd, o); waits {
 		return p
 	}
+	p := planMultiMember(etcd, o, now)
 	if etcd.Spec.Replicas == 1 {
-		return withRestore(joining(planSingle(etcd, o, now), o), etcd, o, now)
+		p = planSingle(etcd, o, now)
 	}
 
-	return withRestore(joining(planMultiMember(etcd, o, now), o), etcd, o, now)
+	return withRestore(resetLostSnapshots(joining(p, o), etcd, o, now), etcd, o, now)
 }
 
 // ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as

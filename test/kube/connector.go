@@ -49,6 +49,22 @@ func (m member) Promote(ctx context.Context, learner uint64) error {
 	return m.write(fmt.Sprintf("promote %x", learner), func() error { return m.Client.Promote(ctx, learner) })
 }
 
+// RejectWrites implements etcdclient.Client.
+func (m member) RejectWrites(ctx context.Context) (revision int64, err error) {
+	err = m.write("reject writes", func() (err error) {
+		revision, err = m.Client.RejectWrites(ctx)
+
+		return err
+	})
+
+	return revision, err
+}
+
+// AllowWrites implements etcdclient.Client.
+func (m member) AllowWrites(ctx context.Context) error {
+	return m.write("allow writes", func() error { return m.Client.AllowWrites(ctx) })
+}
+
 func (c connector) write(what string, do func() error) error {
 	return report(c.onWrite, what, do)
 }

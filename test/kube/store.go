@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
@@ -84,6 +85,9 @@ func (k *Cluster) takeSnapshot() error {
 		return fmt.Errorf("%w: the store is unreachable", sidecar.ErrRefused)
 	case k.etcd.Leader() == 0:
 		return fmt.Errorf("%w: there is no leader", sidecar.ErrRefused)
+	}
+	if etcd := k.EtcdObject(); k.etcd.RejectsWrites() && !k.store.refusesDeltas && (etcd == nil || helper.TakesDeltaSnapshots(etcd)) {
+		k.reportViolation("a full snapshot is taken while etcd rejects writes, which a restored cluster would do too")
 	}
 	_, err := k.store.Add(k.data(), k.now(), false)
 

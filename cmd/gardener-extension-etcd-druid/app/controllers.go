@@ -112,6 +112,7 @@ func (o *Options) addCare(ctx context.Context, mgr manager.Manager) error {
 	options := care.AddOptions{
 		Config:   care.ConfigFor(o.Config.Controllers.Etcd),
 		Observer: shared,
+		Members:  shared,
 	}
 	o.care.Completed().Apply(&options.Controller)
 	return care.AddToManager(ctx, mgr, options)

@@ -58,7 +58,7 @@ type Status struct {
 	Unprotected bool `json:"unprotected,omitempty"`
 	// Members in the order of their ordinals.
 	Members []Member `json:"members"`
-	// Alarms that members raised.
+	// Alarms that members or the operator raised.
 	Alarms []string `json:"alarms,omitempty"`
 	// QuotaBytes is the limit of each member's database.
 	QuotaBytes int64 `json:"quotaBytes"`
@@ -162,7 +162,11 @@ func StatusFor(facts Facts) Status {
 		}
 	}
 	for _, alarm := range o.Etcd.Alarms {
-		status.Alarms = append(status.Alarms, fmt.Sprintf("%s raised by member %s", alarm.Type, etcdcluster.FormatID(alarm.MemberID)))
+		actor := "member " + etcdcluster.FormatID(alarm.MemberID)
+		if slices.Contains(etcdcluster.WriteRejections, alarm) {
+			actor = "the operator, which makes etcd reject writes before a deletion of the volumes"
+		}
+		status.Alarms = append(status.Alarms, fmt.Sprintf("%s raised by %s", alarm.Type, actor))
 	}
 	for _, certificate := range conditions.CertificatesInUse(o) {
 		status.Certificates = append(status.Certificates, Certificate{Secret: certificate.SecretName, Key: certificate.Key, NotAfter: certificate.NotAfter})

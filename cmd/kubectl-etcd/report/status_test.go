@@ -107,6 +107,11 @@ var _ = Describe("StatusFor", func() {
 		}, "ContainersNotReady"),
 	)
 
+	It("names the actor of each alarm", func() {
+		facts.Observation.Etcd.Alarms = []etcdcluster.Alarm{{MemberID: 0xab, Type: etcdcluster.AlarmNoSpace}, etcdcluster.WriteRejection}
+		Expect(report.StatusFor(facts).Alarms).To(Equal([]string{"NOSPACE raised by member ab", "CORRUPT raised by the operator, which makes etcd reject writes before a deletion of the volumes"}))
+	})
+
 	It("ignores the role in the lease of an unreachable member", func() {
 		facts.Canonical.Spec.Replicas = 2
 		facts.Observation.MemberLeases = []etcdcluster.Lease{{Name: "main-1", Holder: "cd:Leader"}}

@@ -62,6 +62,8 @@ type AddOptions struct {
 	Config Config
 	// Observer reads the cluster of one Etcd.
 	Observer Observer
+	// Members connects to members. Nil: a rejection of writes is not ended.
+	Members Members
 	// Clock returns the current time. Nil: the real clock.
 	Clock clock.Clock
 }
@@ -70,7 +72,9 @@ type AddOptions struct {
 func AddToManager(_ context.Context, mgr manager.Manager, o AddOptions) error {
 	r := &Reconciler{
 		Client:   mgr.GetClient(),
+		Reader:   mgr.GetAPIReader(),
 		Observer: o.Observer,
+		Members:  o.Members,
 		Config:   o.Config,
 		Clock:    o.Clock,
 		Recorder: mgr.GetEventRecorder(ControllerName),

@@ -5,7 +5,9 @@
 package care
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -51,8 +53,12 @@ type Observer interface {
 type Reconciler struct {
 	// Client reads Etcds from the cache and patches their status.
 	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
 	// Observer reads the cluster of one Etcd.
 	Observer Observer
+	// Members connects to members. Nil: a rejection of writes is not ended.
+	Members Members
 	// Config has the periods and thresholds.
 	Config Config
 	// Clock returns the current time.
@@ -65,9 +71,11 @@ type Reconciler struct {
 //  1. Guards: The Etcd does not exist. The Etcd is being deleted, so that only the etcd controller writes. The operator does
 //     not manage the runtime components. The spec contradicts itself, which the etcd controller reports.
 //  2. Observe the cluster, including the status of the members.
-//  3. Compute the conditions and the member statuses.
-//  4. Patch the status if something changed, and emit events.
-//  5. Requeue after the period.
+//  3. Record the revision and the voting members that a quorum has confirmed. Its failure is returned after the status is written.
+//  4. End a rejection of writes that a restored snapshot contains. The same applies to its failure.
+//  5. Compute the conditions and the member statuses.
+//  6. Patch the status if something changed, and emit events.
+//  7. Requeue after the period.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	began := r.Clock.Now()
 	stored := &druidv1alpha1.Etcd{}
@@ -122,11 +130,14 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 	observation := r.Observer.Observe(ctx, etcd, observer.Request{QueryEtcd: !helper.IsHibernated(etcd), Events: true})
 	setMetrics(client.ObjectKeyFromObject(stored), conditions.CertificatesInUse(observation))
 
+	// The status is written although the evidence is not: the health of the members does not depend on it.
+	failure := errors.Join(r.recordEvidence(ctx, etcd, &observation), r.allowWrites(ctx, etcd, observation))
+
 	// The observation does not apply to another spec: the next reconciliation observes again.
 	isSuperseded := false
 	isRepeated := func(err error) bool { return apierrors.IsConflict(err) && !isSuperseded }
 	current, canonical := stored, etcd
-	return retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
+	err := retry.OnError(retry.DefaultBackoff, isRepeated, func() error {
 		err := r.patchStatus(ctx, current, canonical, observation)
 		if !apierrors.IsConflict(err) {
 			return err
@@ -142,6 +153,8 @@ func (r *Reconciler) updateStatus(ctx context.Context, stored, etcd *druidv1alph
 
 		return err
 	})
+
+	return cmp.Or(err, failure)
 }
 
 // patchStatus patches the status of the stored Etcd if it differs from the observed one.

@@ -73,7 +73,7 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 	case plan.RecreateStatefulSet:
 		return r.recreateStatefulSet(ctx, run, step, reason)
 	case plan.TakeSnapshot:
-		return r.takeSnapshot(ctx, etcd, &run.Observation)
+		return r.takeSnapshot(ctx, etcd, &run.Observation, step)
 	case plan.RequestReconcile:
 		r.event(etcd, corev1.EventTypeNormal, "RepairingDrift", "Requesting ManagedResource %s to be applied again: %s", step.Object, reason)
 		return r.requestApply(ctx, r.current, repairsOf(r.current, run.Rendered).With(r.Clock.Now(), statefulSetObject(etcd)))

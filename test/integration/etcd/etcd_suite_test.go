@@ -37,6 +37,7 @@ var (
 	env          *environment.Environment
 	statefulSets = &environment.StatefulSets{}
 	sidecars     = fakesidecar.NewStore(time.Now)
+	members      singleMembers
 	stopOperator func()
 	// sent records the requests of the operator.
 	sent = &requests{}
@@ -64,8 +65,14 @@ func startOperator(version string, autoReconcile bool) func() {
 	GinkgoHelper()
 	mgr, err := newManagerWith(sent.record(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: app.CacheOptions(), Client: app.ClientOptions()})
 	Expect(err).NotTo(HaveOccurred())
+	watching := &observer.Observer{
+		Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), DryRun: mgr.GetClient(), Etcd: &members, Sidecars: sidecars, Copies: true,
+		LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
+	}
+	Expect(watching.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
 		Config: target.Config{
+			EtcdHelper:      target.EtcdHelper{Image: "registry.example.com/operator:v1"},
 			AutoReconcile:   autoReconcile,
 			LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath},
 			Defaults: state.Defaults{Images: state.Images{
@@ -74,7 +81,7 @@ func startOperator(version string, autoReconcile bool) func() {
 				Init:          "registry.example.com/init:" + version,
 			}},
 		},
-		Observer: &observer.Observer{Reader: mgr.GetClient(), APIReader: mgr.GetAPIReader(), DryRun: mgr.GetClient(), Etcd: singleMembers{}, Sidecars: sidecars},
+		Observer: watching,
 	})).To(Succeed())
 	return start(mgr)
 }

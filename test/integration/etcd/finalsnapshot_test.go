@@ -8,6 +8,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -26,37 +28,54 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 )
 
-// singleMembers connects to members of single-member clusters at revision 42.
-type singleMembers struct{}
+// singleMembers connects to members of single-member clusters at revision 42, by their addresses.
+type singleMembers struct{ members sync.Map }
 
-func (singleMembers) Connect(context.Context, etcdclient.Target) (etcdclient.Client, error) {
-	return singleMember{}, nil
+func (s *singleMembers) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	member, _ := s.members.LoadOrStore(target.Address, &singleMember{})
+
+	return member.(*singleMember), nil
 }
-func (singleMembers) Disconnect(etcdclient.Target) {}
+func (*singleMembers) Disconnect(etcdclient.Target) {}
 
-type singleMember struct{}
+type singleMember struct{ rejectsWrites atomic.Bool }
 
-func (singleMember) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
-	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, nil, nil
+func (m *singleMember) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	var alarms []etcdcluster.Alarm
+	if m.rejectsWrites.Load() {
+		alarms = append(alarms, etcdcluster.WriteRejection)
+	}
+
+	return etcdcluster.EndpointStatus{Reachable: true, Healthy: true, MemberID: 1, LeaderID: 1, ClusterID: 1}, alarms, nil
 }
-func (singleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+func (*singleMember) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
 	return []etcdcluster.ListedMember{{ID: 1, Name: "main-0"}}, nil
 }
-func (singleMember) Revision(context.Context) (int64, error) { return 42, nil }
-func (singleMember) Defragment(context.Context) error        { return nil }
-func (singleMember) Promote(context.Context, uint64) error {
+func (*singleMember) Revision(context.Context) (int64, error) { return 42, nil }
+func (m *singleMember) RejectWrites(context.Context) (int64, error) {
+	m.rejectsWrites.Store(true)
+
+	return 42, nil
+}
+func (m *singleMember) AllowWrites(context.Context) error {
+	m.rejectsWrites.Store(false)
+
+	return nil
+}
+func (*singleMember) Defragment(context.Context) error { return nil }
+func (*singleMember) Promote(context.Context, uint64) error {
 	return errors.New("there is no learner")
 }
-func (singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
+func (*singleMember) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }
-func (singleMember) MoveLeader(context.Context, uint64) error {
+func (*singleMember) MoveLeader(context.Context, uint64) error {
 	return errors.New("there is no other member")
 }
 
-// withStore sets a Local store.
+// withStore sets a Local store. Etcds of other namespaces have another prefix.
 func withStore(etcd *druidv1alpha1.Etcd) {
-	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: "some/prefix"}
+	etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{Provider: new(druidv1alpha1.StorageProvider("Local")), Container: new("bucket"), Prefix: etcd.Namespace + "/some/prefix"}
 }
 
 func hibernate(etcd *druidv1alpha1.Etcd) {

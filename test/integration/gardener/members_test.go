@@ -64,6 +64,12 @@ func (*memberClient) UpdatePeerURLs(context.Context, uint64, []string) error {
 	return errors.New("not implemented")
 }
 
+// RejectWrites implements etcdclient.Client.
+func (*memberClient) RejectWrites(context.Context) (int64, error) { return 1, nil }
+
+// AllowWrites implements etcdclient.Client.
+func (*memberClient) AllowWrites(context.Context) error { return nil }
+
 // Defragment implements etcdclient.Client.
 func (*memberClient) Defragment(context.Context) error { return errors.New("not implemented") }
 

@@ -1,0 +1,186 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package fake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+)
+
+// Connect implements etcdclient.Connector. Calls to an address without a member fail with ErrUnreachable.
+func (c *Cluster) Connect(_ context.Context, target etcdclient.Target) (etcdclient.Client, error) {
+	return &client{cluster: c, address: target.Address}, nil
+}
+
+// Disconnect implements etcdclient.Connector.
+func (c *Cluster) Disconnect(etcdclient.Target) {}
+
+type client struct {
+	cluster *Cluster
+	address string
+}
+
+// call calls do with the member at the address. It holds the lock of the cluster.
+func (c *client) call(do func(*memberState) error) error {
+	c.cluster.lock.Lock()
+	defer c.cluster.lock.Unlock()
+	c.cluster.calls++
+	for _, m := range c.cluster.members {
+		if m.address == c.address && !m.stopped {
+			return do(m)
+		}
+	}
+
+	return fmt.Errorf("%s: %w", c.address, etcdclient.ErrUnreachable)
+}
+
+// Status implements etcdclient.Client.
+func (c *client) Status(context.Context) (etcdcluster.EndpointStatus, []etcdcluster.Alarm, error) {
+	var status etcdcluster.EndpointStatus
+	var alarms []etcdcluster.Alarm
+	err := c.call(func(m *memberState) error {
+		status = etcdcluster.EndpointStatus{
+			Reachable: true, MemberID: m.ID, ClusterID: c.cluster.ID, LeaderID: c.cluster.leader, Learner: m.Learner,
+			RaftTerm: c.cluster.term, RaftIndex: uint64(c.cluster.revision), RaftAppliedIndex: uint64(c.cluster.revision), // #nosec G115 -- never negative
+			Revision: c.cluster.revision, Version: c.cluster.Version, DBSize: m.databaseSize(), DBSizeInUse: 4096,
+			Healthy: !m.Learner && c.cluster.leader != 0,
+		}
+		if status.Healthy {
+			status.QuorumRevision = status.Revision
+		} else {
+			status.Error = "the member has no leader or is a learner"
+		}
+		alarms = slices.Clone(c.cluster.alarms)
+
+		return nil
+	})
+
+	return status, alarms, err
+}
+
+// MemberList implements etcdclient.Client.
+func (c *client) MemberList(context.Context) ([]etcdcluster.ListedMember, error) {
+	var listed []etcdcluster.ListedMember
+	err := c.call(func(m *memberState) error {
+		if m.Learner || c.cluster.leader == 0 {
+			return errors.New("member list: no quorum read from this member")
+		}
+		for _, other := range c.cluster.members {
+			listed = append(listed, other.ListedMember)
+		}
+
+		return nil
+	})
+
+	return listed, err
+}
+
+// Revision implements etcdclient.Client.
+func (c *client) Revision(context.Context) (int64, error) {
+	var revision int64
+	err := c.call(func(m *memberState) error {
+		if m.Learner || c.cluster.leader == 0 {
+			return errors.New("linearizable read: no quorum read from this member")
+		}
+		revision = c.cluster.revision
+
+		return nil
+	})
+
+	return revision, err
+}
+
+// Defragment implements etcdclient.Client.
+func (c *client) Defragment(context.Context) error {
+	return c.call(func(m *memberState) error {
+		if c.cluster.onDefragment != nil {
+			if err := c.cluster.onDefragment(m.ID); err != nil {
+				return err
+			}
+		}
+		m.defragmented = true
+
+		return nil
+	})
+}
+
+// MoveLeader implements etcdclient.Client.
+func (c *client) MoveLeader(_ context.Context, to uint64) error {
+	return c.call(func(m *memberState) error {
+		if m.ID != c.cluster.leader {
+			return errors.New("moving the leader: the member is not the leader")
+		}
+		if target := c.cluster.find(to); target.Learner || target.stopped {
+			return errors.New("moving the leader: the target is not a running voting member")
+		}
+		c.cluster.leader = to
+		c.cluster.term++
+
+		return nil
+	})
+}
+
+// UpdatePeerURLs implements etcdclient.Client.
+func (c *client) UpdatePeerURLs(_ context.Context, id uint64, urls []string) error {
+	return c.call(func(*memberState) error {
+		if c.cluster.leader == 0 {
+			return errors.New("updating peer URLs: there is no leader")
+		}
+		c.cluster.find(id).PeerURLs = urls
+
+		return nil
+	})
+}
+
+// Promote implements etcdclient.Client.
+func (c *client) Promote(_ context.Context, learner uint64) error {
+	return c.call(func(*memberState) error {
+		if c.cluster.leader == 0 {
+			return errors.New("promoting the learner: there is no leader")
+		}
+		target := c.cluster.find(learner)
+		if !target.Learner || target.stopped {
+			return errors.New("promoting the learner: the member is not a running learner")
+		}
+		target.Learner = false
+
+		return nil
+	})
+}
+
+// RejectWrites implements etcdclient.Client.
+func (c *client) RejectWrites(context.Context) (int64, error) {
+	revision := int64(0)
+	err := c.call(func(m *memberState) error {
+		if m.Learner || c.cluster.leader == 0 {
+			return errors.New("rejecting writes: no quorum")
+		}
+		c.cluster.rejectWrites()
+		revision = c.cluster.revision
+
+		return nil
+	})
+
+	return revision, err
+}
+
+// AllowWrites implements etcdclient.Client.
+func (c *client) AllowWrites(context.Context) error {
+	return c.call(func(*memberState) error {
+		if c.cluster.leader == 0 {
+			return errors.New("allowing writes: there is no leader")
+		}
+		c.cluster.alarms = slices.DeleteFunc(c.cluster.alarms, func(alarm etcdcluster.Alarm) bool {
+			return slices.Contains(etcdcluster.WriteRejections, alarm)
+		})
+
+		return nil
+	})
+}
