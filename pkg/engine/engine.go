@@ -86,6 +86,7 @@ func (e Engine) Reconcile(ctx context.Context, stored *druidv1alpha1.Etcd) Resul
 	result := e.reconcile(ctx, stored)
 	if !IsInterrupted(result.Err) {
 		result.Requests = result.requests(e.Clock.Now())
+		result.EndsVerification = result.endsVerification()
 	}
 
 	return result
@@ -204,6 +205,12 @@ func (e Engine) rollOut(ctx context.Context, run *Run) error {
 		return err
 	}
 	run.reached = true
+	if accepted, _ := evidence.Accept(run.Observation.State.Evidence, run.stored().Annotations[druidv1alpha1.AcceptRevisionAnnotation]); accepted != nil && !planner.UsesAcceptedRevision(run.Target.Etcd, run.Observation) {
+		run.RequeueWithin(MemberPeriod) // no watch reports that the record was written
+	}
+	if len(run.Observation.State.Retained) > 0 {
+		run.RequeueWithin(FallbackResync) // no watch reports changes of volumes and conditions
+	}
 
 	return e.execute(ctx, run, p, applied)
 }

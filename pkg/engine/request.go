@@ -6,11 +6,15 @@ package engine
 
 import (
 	"errors"
+	"slices"
+	"strconv"
 	"time"
 
 	"k8s.io/utils/ptr"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/secrets"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -31,11 +35,30 @@ func (r *Result) requests(now time.Time) []Request {
 	if request := rotationRequest(r.runWithTLS()); request != nil {
 		requests = append(requests, *request)
 	}
-	if request := restoreRequest(r.Newest, now); request != nil {
+	restore := restoreRequest(r.Newest, now)
+	if restore != nil {
+		requests = append(requests, *restore)
+	}
+	if request := revisionRequest(r.Newest, restore); request != nil {
 		requests = append(requests, *request)
 	}
 
 	return requests
+}
+
+// endsVerification is true if the Job that verifies a restore has ended, and nothing depends on its result any more. A later restore must not
+// use the result: the store and the volumes may have changed since.
+func (r *Result) endsVerification() bool {
+	run := r.Newest
+	if run == nil || !run.Observed || run.Observation.Failure(etcdcluster.SectionRestoreVerification) != "" {
+		return false
+	}
+	if job := run.Observation.RestoreVerification; !job.Failed && !job.Succeeded || job.Recorded || job.Deleting {
+		return false
+	}
+	isConsumed := slices.ContainsFunc(r.Requests, func(request Request) bool { return request.Annotation == druidv1alpha1.RestoreAnnotation })
+
+	return isConsumed || !planner.AwaitsVerification(run.Target.Etcd, run.Observation)
 }
 
 // runWithTLS returns the run whose TLS modes are known. The run of the last accepted generation is preferred. Nil: they are not known.
@@ -73,6 +96,35 @@ func rotationRequest(run *Run) *Request {
 	if err != nil {
 		request.Ignored = err.Error()
 	}
+
+	return request
+}
+
+// revisionRequest returns the request to accept a revision, once that is recorded or has no effect. The request of a restore takes it along.
+// Nil: there is none.
+func revisionRequest(run *Run, restore *Request) *Request {
+	value, found := run.Target.Stored.Annotations[druidv1alpha1.AcceptRevisionAnnotation]
+	if !found || !run.Observed || run.Observation.Failure(etcdcluster.SectionManagedResource) != "" {
+		return nil
+	}
+	request := &Request{Annotation: druidv1alpha1.AcceptRevisionAnnotation, Value: value}
+	recorded := run.Observation.State
+	switch {
+	case restore != nil && restore.Ignored != "":
+		request.Ignored = "the requested restore is ignored"
+
+		return request
+	case recorded.Restore != state.RestoreNone && recorded.Verified != nil && strconv.FormatInt(recorded.Verified.AcceptedRevision, 10) == value:
+		return request
+	case restore == nil && planner.UsesAcceptedRevision(run.Target.Etcd, run.Observation):
+		return nil // it is not decided yet
+	}
+	accepted, ignored := evidence.Accept(run.Observation.State.Evidence, value)
+	if accepted != nil {
+		return nil // it is not recorded yet
+	}
+
+	request.Ignored = ignored
 
 	return request
 }

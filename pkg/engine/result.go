@@ -50,6 +50,9 @@ type Result struct {
 	Accepted *Run
 	// Requests are the annotations to remove.
 	Requests []Request
+	// EndsVerification is true if the result of the Job that verifies a restore was used, or is not needed any more. The caller records that on
+	// the Job before it removes annotations. A later restore then needs another Job.
+	EndsVerification bool
 }
 
 // Current returns the run whose generation was reconciled.

@@ -12,6 +12,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/drift"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/evidence"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/planner"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -86,6 +87,10 @@ func (r *Run) NextState() state.State {
 	next := r.Observation.State
 	next.Accepted, next.Replicas = t.Accepted, &p.Replicas
 	next.TLS, next.FinalSnapshot, next.Restore = t.TLS, p.FinalSnapshot, p.Restore
+	next.Verified = nextVerified(p, r.Observation.State)
+	if p.Retained != nil {
+		next.Retained = p.Retained
+	}
 	if t.TLS.AnyManaged() {
 		next.Rotation = &t.Rotation
 	}
@@ -95,12 +100,31 @@ func (r *Run) NextState() state.State {
 	if r.confirmed != nil {
 		next.Evidence = r.confirmed
 	}
+	switch accepted, _ := evidence.Accept(next.Evidence, r.stored().Annotations[druidv1alpha1.AcceptRevisionAnnotation]); {
+	case p.Restore == state.RestoreStart && r.Observation.State.Restore != state.RestoreStart:
+		next.Evidence = evidence.Restored(next.Verified) // nothing is left of the data that it was about
+	case accepted != nil && !planner.UsesAcceptedRevision(r.stored(), r.Observation):
+		next.Evidence = accepted
+	}
 	next.Store = nil // the location stays recorded when the spec has no store any more
 	if t.Store != nil {
 		next.Store = t.StoreRecord
 	}
 
 	return next
+}
+
+// nextVerified returns the facts to record about a restore.
+func nextVerified(p plan.Plan, recorded state.State) *state.VerifiedRestore {
+	begins := recorded.Restore == state.RestoreNone || p.Restore == state.RestoreDiscard && recorded.Restore != state.RestoreDiscard
+	switch {
+	case p.Restore == state.RestoreNone:
+		return nil
+	case begins:
+		return p.Verified
+	default:
+		return recorded.Verified
+	}
 }
 
 // keepsPods is true if the generation was rolled out before and only pods are outdated, because another writer has changed the

@@ -32,6 +32,8 @@ type Observation struct {
 	ForeignClaims []Claim
 	// Nodes are the nodes to which volumes of unhealthy members are bound, sorted by name. Other nodes are not read.
 	Nodes []Node
+	// Volumes are the volumes of the claims of unhealthy members, and those that State.Retained records, sorted by name. Others are not read.
+	Volumes []PersistentVolume
 	// MemberLeases are the leases of the members that exist, sorted by name.
 	MemberLeases []Lease
 	// FullSnapshotLease is the lease in which the sidecar records full snapshots. Zero: it does not exist.

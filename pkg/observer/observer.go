@@ -79,13 +79,14 @@ type Request struct {
 	QueryExisting bool
 	// ClientTLS are the Secrets with which the observer connects to members. Nil: those that each member mounts.
 	ClientTLS *etcdcluster.ClientSecrets
-	// Volumes reads the volumes of members that are not healthy, and the nodes to which they are bound.
+	// Volumes reads the volumes of members that are not healthy, and the nodes to which they are bound. It also reads the volumes that the
+	// operator retains.
 	Volumes bool
 	// StorageClasses reads whether volumes that are smaller than the spec requests can be expanded.
 	StorageClasses bool
 	// Events reads the warnings of volume claims that are not bound.
 	Events bool
-	// RestoreVerification reads the Job that verifies a restore.
+	// RestoreVerification reads the Job that verifies a restore, and the Jobs that inspect the volumes of members.
 	RestoreVerification bool
 	// Tasks reads what EtcdOpsTasks do to the Etcd.
 	Tasks bool

@@ -17,10 +17,11 @@ func RequestFor(etcd *druidv1alpha1.Etcd) Request {
 	isStopping := helper.IsHibernated(etcd) && helper.IsStoreConfigured(etcd)
 	// The backup store does not replace the data of a healthy member, also of a single one.
 	_, restores := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
+	isRunning := helper.ManagesPods(etcd) && !helper.IsHibernated(etcd)
 	joins := etcd.Spec.Etcd.BootstrapWithExistingCluster != nil && helper.ManagesPods(etcd)
 
 	return Request{
-		Gardener: true, QueryEtcd: isMultiMember || isStopping || joins || restores, QueryExisting: joins, Volumes: isMultiMember,
-		StorageClasses: helper.ManagesPods(etcd), RestoreVerification: restores, Tasks: true,
+		Gardener: true, QueryEtcd: isMultiMember || isStopping || joins || restores, QueryExisting: joins, Volumes: isMultiMember || isRunning,
+		StorageClasses: helper.ManagesPods(etcd), RestoreVerification: restores || isRunning && helper.IsStoreConfigured(etcd), Tasks: true,
 	}
 }

@@ -22,7 +22,10 @@ var _ = Describe("RequestFor", func() {
 			add(&expected)
 			Expect(observer.RequestFor(etcd)).To(Equal(expected))
 		},
-		Entry("of one member", func(*druidv1alpha1.Etcd) {}, func(*observer.Request) {}),
+		Entry("of one member", func(*druidv1alpha1.Etcd) {}, func(r *observer.Request) { r.Volumes = true }),
+		Entry("of one member with a backup store, from which it may be restored", func(e *druidv1alpha1.Etcd) {
+			e.Spec.Backup.Store = &druidv1alpha1.StoreSpec{}
+		}, func(r *observer.Request) { r.Volumes, r.RestoreVerification = true, true }),
 		Entry("of three members", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
 		Entry("of three members that run, although the spec wants one", func(e *druidv1alpha1.Etcd) { e.Status.Replicas = 3 }, func(r *observer.Request) { r.QueryEtcd, r.Volumes = true, true }),
 		Entry("of a cluster that hibernates", func(e *druidv1alpha1.Etcd) { e.Spec.Replicas = 0 }, func(*observer.Request) {}),
@@ -31,9 +34,9 @@ var _ = Describe("RequestFor", func() {
 		}, func(r *observer.Request) { r.QueryEtcd = true }),
 		Entry("of a cluster that is to be restored", func(e *druidv1alpha1.Etcd) {
 			e.Annotations = map[string]string{druidv1alpha1.RestoreAnnotation: druidv1alpha1.RestoreFromStore}
-		}, func(r *observer.Request) { r.QueryEtcd, r.RestoreVerification = true, true }),
+		}, func(r *observer.Request) { r.QueryEtcd, r.RestoreVerification, r.Volumes = true, true, true }),
 		Entry("of members that join an existing cluster", func(e *druidv1alpha1.Etcd) {
 			e.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{}
-		}, func(r *observer.Request) { r.QueryEtcd, r.QueryExisting = true, true }),
+		}, func(r *observer.Request) { r.QueryEtcd, r.QueryExisting, r.Volumes = true, true, true }),
 	)
 })

@@ -9,11 +9,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
@@ -29,6 +32,14 @@ func (r *reader) readVolumes(ctx context.Context) {
 			r.failed(etcdcluster.SectionVolumes, err)
 		}
 	}
+	for _, retained := range r.observation.State.Retained {
+		if r.observation.Volume(retained.Name) == nil {
+			if _, err := r.getVolume(ctx, retained.Name); err != nil {
+				r.failed(etcdcluster.SectionVolumes, err)
+			}
+		}
+	}
+	slices.SortFunc(r.observation.Volumes, func(a, b etcdcluster.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.observation.Nodes, func(a, b etcdcluster.Node) int { return cmp.Compare(a.Name, b.Name) })
 }
 
@@ -42,15 +53,11 @@ func (r *reader) seemsHealthy(ordinal int) bool {
 }
 
 func (r *reader) readVolume(ctx context.Context, claim *etcdcluster.Claim) error {
-	volume := &corev1.PersistentVolume{}
-	err := r.APIReader.Get(ctx, client.ObjectKey{Name: claim.Volume}, volume)
-	if apierrors.IsNotFound(err) {
-		claim.Lost = true
+	volume, err := r.getVolume(ctx, claim.Volume)
+	if volume == nil {
+		claim.Lost = err == nil
 
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("reading PersistentVolume %s: %w", claim.Volume, err)
+		return err
 	}
 	claim.Nodes = nodesOf(volume)
 	for _, name := range claim.Nodes {
@@ -60,6 +67,44 @@ func (r *reader) readVolume(ctx context.Context, claim *etcdcluster.Claim) error
 	}
 
 	return nil
+}
+
+// getVolume reads a volume, and adds it to the observation. Nil: it does not exist, or the error says why it cannot be read.
+func (r *reader) getVolume(ctx context.Context, name string) (*corev1.PersistentVolume, error) {
+	volume := &corev1.PersistentVolume{}
+	err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, volume)
+	if apierrors.IsNotFound(err) {
+		r.observation.Volumes = append(r.observation.Volumes, etcdcluster.PersistentVolume{Name: name})
+
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading PersistentVolume %s: %w", name, err)
+	}
+	observed := etcdcluster.PersistentVolume{
+		Name: name, Exists: true, UID: volume.UID, ReclaimPolicy: volume.Spec.PersistentVolumeReclaimPolicy,
+		Dynamic: isDynamic(volume), RetainedFor: types.UID(volume.Labels[druidv1alpha1.VolumeLabelUID]),
+	}
+	if claim := volume.Spec.ClaimRef; claim != nil {
+		observed.ClaimUID = claim.UID
+	}
+	r.observation.Volumes = append(r.observation.Volumes, observed)
+
+	return volume, nil
+}
+
+const (
+	// annotationProvisionedBy is the key, on a PersistentVolume, of the provisioner that has created it.
+	annotationProvisionedBy = "pv.kubernetes.io/provisioned-by"
+	// localProvisioner is the start of the name of sig-storage-local-static-provisioner. It creates one volume for each existing disk.
+	localProvisioner = "local-volume-provisioner-"
+)
+
+// isDynamic is true if a provisioner creates another volume for the next claim.
+func isDynamic(volume *corev1.PersistentVolume) bool {
+	provisioner := volume.Annotations[annotationProvisionedBy]
+
+	return provisioner != "" && !strings.HasPrefix(provisioner, localProvisioner)
 }
 
 // nodesOf are the only nodes on which a volume can be used, by the value of their label kubernetes.io/hostname or by their

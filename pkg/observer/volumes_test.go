@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +26,7 @@ import (
 	fakeetcd "github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 var _ = Describe("Volumes", func() {
@@ -58,6 +60,7 @@ var _ = Describe("Volumes", func() {
 		GinkgoHelper()
 		scheme := runtime.NewScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
+		Expect(resourcesv1alpha1.AddToScheme(scheme)).To(Succeed())
 		c := fakeclient.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(calls).Build()
 		etcd := &druidv1alpha1.Etcd{}
 		etcd.Name, etcd.Namespace, etcd.Spec.Replicas = "main", "demo", 1
@@ -78,6 +81,34 @@ var _ = Describe("Volumes", func() {
 		}
 		objects = left
 	}
+
+	It("reports what decides whether the data of a volume stays when its claim is deleted", func() {
+		volume.UID, volume.Annotations = "pv-uid", map[string]string{"pv.kubernetes.io/provisioned-by": "csi.example.com"}
+		volume.Labels = map[string]string{"etcd-druid.extensions.gardener.cloud/retained-for-uid": "etcd-uid"}
+		volume.Spec.PersistentVolumeReclaimPolicy, volume.Spec.ClaimRef = corev1.PersistentVolumeReclaimRetain, &corev1.ObjectReference{UID: "claim-uid"}
+		Expect(observe().Volumes).To(Equal([]etcdcluster.PersistentVolume{
+			{Name: "v0", Exists: true, UID: "pv-uid", ClaimUID: "claim-uid", ReclaimPolicy: "Retain", Dynamic: true, RetainedFor: "etcd-uid"},
+		}))
+	})
+
+	DescribeTable("reports whether a provisioner creates another volume for the next claim",
+		func(provisioner string, isDynamic bool) {
+			volume.Annotations = map[string]string{"pv.kubernetes.io/provisioned-by": provisioner}
+			Expect(observe().Volumes[0].Dynamic).To(Equal(isDynamic))
+		},
+		Entry("of a CSI driver", "csi.example.com", true),
+		Entry("without one", "", false),
+		Entry("of the provisioner of local disks", "local-volume-provisioner-node-1-uid", false),
+	)
+
+	It("reads the volumes that the operator retains, also those that do not exist any more", func() {
+		retained := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "retained", UID: "pv-uid"}}
+		record, err := state.State{Retained: []state.RetainedVolume{{Name: "retained", UID: "pv-uid"}, {Name: "gone", UID: "other-uid"}}}.Encode()
+		Expect(err).NotTo(HaveOccurred())
+		objects = append(objects, retained, &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "demo", Name: "druid-main", Annotations: record}})
+		Expect(observe().Volumes).To(HaveExactElements(
+			And(HaveField("Name", "gone"), HaveField("Exists", false)), And(HaveField("Name", "retained"), HaveField("Exists", true)), HaveField("Name", "v0")))
+	})
 
 	It("finds the node to which a volume is bound by its hostname", func() {
 		o := observe()

@@ -25,6 +25,11 @@ type Plan struct {
 	Step Step
 	// Restore is the phase of a restore from the backup store. It is recorded with the rendering. RestoreNone: no restore.
 	Restore state.RestorePhase
+	// Verified are the facts with which the restore begins. They are recorded with Restore. Nil: the recorded ones stay, or the restore is not
+	// verified.
+	Verified *state.VerifiedRestore
+	// Retained are the volumes whose reclaim policy the operator changes. They are recorded with the rendering. Nil: the record stays as it is.
+	Retained []state.RetainedVolume
 	// ScaleUp is the size with which the next member joins. The next member joins as soon as the cluster shows the rendering of this plan
 	// and Gate has left ScaleUp set. ScaledUp returns the plan with that size. Nil: no member joins.
 	ScaleUp *Size

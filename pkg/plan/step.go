@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // Step is one action on one object. The types of this file are its only implementations. A type switch over a Step must list all of them:
@@ -76,9 +78,23 @@ type (
 	// VerifyRestore creates the Job that restores the newest snapshots next to the volumes that a restore would delete. Its UID is that of
 	// the Etcd.
 	VerifyRestore struct{ Meta }
-	// DeleteRestoreJob deletes a Job of an earlier VerifyRestore.
+	// DeleteRestoreJob deletes a Job of an earlier VerifyRestore or InspectClaim. Before claims are deleted, it deletes each Job whose pod uses one.
 	DeleteRestoreJob struct{ Meta }
-	// ResetLease deletes the Lease of a member. The operator creates it again without a holder.
+	// InspectClaim creates the Job that reads the revision of the database in the volume of a claim. Its object is the claim.
+	InspectClaim struct{ Meta }
+	// RetainVolume sets the reclaim policy of a volume to Retain, and labels it, before its claim is deleted.
+	RetainVolume struct {
+		Meta
+		// Record is what the operator has recorded about the volume.
+		Record state.RetainedVolume
+	}
+	// ReleaseVolume sets the original reclaim policy of a retained volume again, and removes the labels.
+	ReleaseVolume struct {
+		Meta
+		// Record is what the operator has recorded about the volume.
+		Record state.RetainedVolume
+	}
+	// ResetLease deletes the Lease of a member or of snapshots. The operator creates it again without a holder.
 	ResetLease struct{ Meta }
 	// RecreateStatefulSet tries the rendered StatefulSet by a dry run, deletes the live one without its pods, and requests
 	// gardener-resource-manager to reconcile.
@@ -104,6 +120,9 @@ func (ResizeClaim) isStep()         {}
 func (DeleteClaim) isStep()         {}
 func (VerifyRestore) isStep()       {}
 func (DeleteRestoreJob) isStep()    {}
+func (InspectClaim) isStep()        {}
+func (RetainVolume) isStep()        {}
+func (ReleaseVolume) isStep()       {}
 func (ResetLease) isStep()          {}
 func (RecreateStatefulSet) isStep() {}
 func (TakeSnapshot) isStep()        {}
@@ -143,10 +162,12 @@ func TraitsOf(s Step) Traits {
 		return Traits{Kind: "ResizeClaim", Text: "expand PersistentVolumeClaim " + object, Poll: true}
 	case DeleteClaim:
 		return Traits{Kind: "DeleteClaim", Text: "delete PersistentVolumeClaim " + object, DiscardsData: true}
-	case VerifyRestore:
-		return Traits{Kind: "VerifyRestore", Text: "create Job " + object + ", which verifies the restore"}
+	case VerifyRestore, InspectClaim:
+		return traitsOfJob(s)
+	case RetainVolume, ReleaseVolume:
+		return traitsOfVolume(s)
 	case DeleteRestoreJob:
-		return Traits{Kind: "DeleteRestoreJob", Text: "delete Job " + object + " of an earlier restore"}
+		return Traits{Kind: "DeleteRestoreJob", Text: "delete Job " + object + ", which has verified a restore"}
 	case ResetLease:
 		return Traits{Kind: "ResetLease", Text: "reset Lease " + object}
 	case RecreateStatefulSet:
@@ -160,6 +181,16 @@ func TraitsOf(s Step) Traits {
 	}
 }
 
+// traitsOfJob returns the traits of VerifyRestore and InspectClaim.
+func traitsOfJob(s Step) Traits {
+	object := s.meta().Object
+	if _, is := s.(InspectClaim); is {
+		return Traits{Kind: "InspectClaim", Text: "create a Job that reads the revision in the volume of PersistentVolumeClaim " + object}
+	}
+
+	return Traits{Kind: "VerifyRestore", Text: "create Job " + object + ", which verifies the restore"}
+}
+
 func traitsOfSnapshot(s TakeSnapshot) Traits {
 	text := "take and verify a full snapshot"
 	if s.RejectWrites {
@@ -167,6 +198,16 @@ func traitsOfSnapshot(s TakeSnapshot) Traits {
 	}
 
 	return Traits{Kind: "TakeSnapshot", Text: text}
+}
+
+// traitsOfVolume returns the traits of RetainVolume and ReleaseVolume.
+func traitsOfVolume(s Step) Traits {
+	kind, policy := "RetainVolume", "Retain"
+	if release, is := s.(ReleaseVolume); is {
+		kind, policy = "ReleaseVolume", string(release.Record.ReclaimPolicy)+" again"
+	}
+
+	return Traits{Kind: kind, Text: fmt.Sprintf("set the reclaim policy of PersistentVolume %s to %s", s.meta().Object, policy), Poll: true}
 }
 
 // Trace describes a Step with its preconditions and arguments, for tests and logs.
@@ -185,7 +226,9 @@ func Trace(s Step) string {
 		if s.RejectWrites {
 			line += " and reject writes"
 		}
-	case DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, ResetLease, RecreateStatefulSet, RequestReconcile:
+	case ReleaseVolume:
+		line += " to " + string(s.Record.ReclaimPolicy)
+	case DeletePod, EvictPod, ReplaceClaim, DeleteClaim, VerifyRestore, DeleteRestoreJob, InspectClaim, RetainVolume, ResetLease, RecreateStatefulSet, RequestReconcile:
 	}
 
 	return line

@@ -6,6 +6,7 @@ package planner
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
@@ -27,19 +28,25 @@ func EvaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 // restoreEvaluation is the result for a requested restore. Zero: no restore is requested, or facts are missing.
 type restoreEvaluation struct {
 	begins bool
-	// verifies is true if the restore begins after a Job has verified that the store can be restored from.
+	// verified are the facts with which the restore begins. Nil: it does not begin, or the user requested no verification.
+	verified *state.VerifiedRestore
+	// verifies is true while Jobs read the revisions of the store and of the volumes.
 	verifies bool
 	// ignored is why the restore is ignored. Empty: it is not ignored.
 	ignored string
 	// waitsFor names the member that may become healthy. Empty: none.
 	waitsFor string
+	// unread names the facts that could not be read. Empty: none, or no restore is requested.
+	unread string
 }
 
 func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) restoreEvaluation {
 	value, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]
 	switch {
-	case !isRequested || !knowsForRestore(o):
+	case !isRequested:
 		return restoreEvaluation{}
+	case unreadForRestore(o) != "":
+		return restoreEvaluation{unread: unreadForRestore(o)}
 	case value != druidv1alpha1.RestoreFromStore && value != druidv1alpha1.RestoreFromStoreUnverified:
 		return restoreEvaluation{ignored: fmt.Sprintf("the only values are %q and %q", druidv1alpha1.RestoreFromStore, druidv1alpha1.RestoreFromStoreUnverified)}
 	case !helper.ManagesPods(etcd):
@@ -52,19 +59,18 @@ func evaluateRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now ti
 	if served := possiblyHealthyMember(etcd, o); served != "" {
 		return restoreEvaluation{ignored: served}
 	}
-	claim := intactClaim(o)
-	isVerified := claim == "" || value == druidv1alpha1.RestoreFromStoreUnverified
-	if !isVerified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
+	isUnverified := value == druidv1alpha1.RestoreFromStoreUnverified
+	if claim := intactClaim(o); claim != "" && !isUnverified && (o.FullSnapshotLease.RenewTime.IsZero() || o.IsElsewhere(o.FullSnapshotLease)) {
 		return restoreEvaluation{ignored: fmt.Sprintf("Lease %s records no full snapshot in this store, and claim %s still has data; %s", helper.FullSnapshotLeaseName(etcd), claim, unverifiedHint())}
 	}
 	if member := mayBecomeReady(etcd, o, now); member != "" {
 		return restoreEvaluation{waitsFor: member}
 	}
-	if isVerified || isBeingRestored(o) {
+	if isUnverified {
 		return restoreEvaluation{begins: true}
 	}
 
-	return evaluateRestoreVerification(etcd, o, claim)
+	return evaluateRestoreVerification(etcd, o, now)
 }
 
 // mayBecomeReady names the pod that may become ready. Empty: none. Pods restart, are recreated, and lose their leader for a moment.
@@ -138,15 +144,15 @@ func newestSnapshots(o etcdcluster.Observation) string {
 	return fmt.Sprintf(" (newest full snapshot: %s, newest delta snapshot: %s)", timeOf(o.FullSnapshotLease), timeOf(o.DeltaSnapshotLease))
 }
 
-// knowsForRestore is true if all facts were read without which a restore could delete data that exists.
-func knowsForRestore(o etcdcluster.Observation) bool {
+// unreadForRestore names a fact that could not be read, and without which a restore could delete data that exists. Empty: all are known.
+func unreadForRestore(o etcdcluster.Observation) string {
 	for _, section := range []etcdcluster.Section{etcdcluster.SectionManagedResource, etcdcluster.SectionStatefulSet, etcdcluster.SectionPods, etcdcluster.SectionClaims, etcdcluster.SectionLeases, etcdcluster.SectionRestoreVerification} {
-		if o.Failure(section) != "" {
-			return false
+		if failure := o.Failure(section); failure != "" {
+			return fmt.Sprintf("reading %s: %s", section, failure)
 		}
 	}
 
-	return true
+	return ""
 }
 
 // intactClaim is the name of a claim whose volume is not lost. Empty: there is none.
@@ -167,33 +173,60 @@ func planRestore(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.T
 	evaluation := evaluateRestore(etcd, o, now)
 	switch {
 	case phase == state.RestoreDiscard:
-		return planDiscard(etcd, o), true
+		return planDiscard(etcd, o, now), true
 	case evaluation.verifies:
 		return planRestoreVerification(etcd, o), true
 	case evaluation.begins:
 		return plan.Plan{
-			Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard,
-			Reason:   "a restore from the store is requested, and no member is healthy; all members are stopped first" + newestSnapshots(o),
+			Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard, Verified: evaluation.verified,
+			Reason:   fmt.Sprintf("a restore from the store is requested, and no member is healthy: %s; all members are stopped first%s", evaluation.verified.String(), newestSnapshots(o)),
 			WaitsFor: "all pods to be gone",
 		}, true
 	case phase == state.RestoreStart:
 		return planRestoredMember(etcd, o, now)
+	case isStopped(o) && (evaluation.unread != "" || evaluation.ignored != ""):
+		return holdWakeUp(evaluation), true
 	default:
 		return plan.Plan{}, false
 	}
 }
 
-// planDiscard deletes what is left of a cluster, one object at a time, and then starts the first member.
-func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
+// holdWakeUp keeps a hibernated cluster stopped until a requested restore is decided. The annotation of a refused restore is removed first,
+// with an event that names the reason. Otherwise the event could name a member that has become healthy meanwhile.
+func holdWakeUp(evaluation restoreEvaluation) plan.Plan {
+	p := plan.Plan{Stage: plan.StageRestore, Reason: "a restore is requested, and no member starts before it is decided", WaitsFor: evaluation.unread}
+	if evaluation.ignored != "" {
+		p.Reason = "the requested restore has no effect"
+		p.WaitsFor = fmt.Sprintf("the annotation %s to be removed: %s", druidv1alpha1.RestoreAnnotation, evaluation.ignored)
+	}
+
+	return p
+}
+
+// planDiscard deletes what is left of a cluster, one object at a time, and then starts the first member. It retains the volumes, see
+// retainVolume.
+func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) plan.Plan {
 	p := plan.Plan{Stage: plan.StageRestore, Render: true, ClusterSize: o.State.Size, Restore: state.RestoreDiscard}
-	if !knowsForRestore(o) {
-		p.Reason, p.WaitsFor = "no data is deleted without all facts", "claims and leases to be read"
+	if unread := unreadForRestore(o); unread != "" {
+		p.Reason, p.WaitsFor = "no data is deleted without all facts", unread
 
 		return p
 	}
+	restored := "the cluster is restored from its store (" + o.State.Verified.String() + ")"
 	if len(o.Pods) > 0 {
-		p.Reason = fmt.Sprintf("the cluster is restored from its store; %d pods are left", len(o.Pods))
+		p.Reason = fmt.Sprintf("%s; %d pods are left", restored, len(o.Pods))
 		p.WaitsFor = "pod " + o.Pods[0].Name + " to be gone" + outOfServiceHint(o.Pods[0])
+
+		return p
+	}
+	if len(o.Inspections) > 0 { // their pods use the claims
+		job := o.Inspections[0]
+		p.Reason = fmt.Sprintf("%s; Job %s, which has inspected a volume, is deleted", restored, job.Name)
+		if job.Deleting {
+			p.WaitsFor = "Job " + job.Name + " to be gone"
+		} else {
+			p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
+		}
 
 		return p
 	}
@@ -201,15 +234,20 @@ func planDiscard(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan 
 		if !claim.Exists {
 			continue
 		}
-		p.Reason = fmt.Sprintf("the cluster is restored from its store; claim %s and its volume are deleted", claim.Name)
 		if claim.Deleting {
+			p.Reason = fmt.Sprintf("%s; claim %s is deleted", restored, claim.Name)
 			p.PollMembers = true // no pod uses it any more
 			p.WaitsFor = "claim " + claim.Name + " to be gone"
-		} else {
-			p.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
+
+			return p
+		}
+		decided, volume := retainVolume(p, o, claim, now)
+		decided.Reason = fmt.Sprintf("%s; claim %s is deleted%s", restored, claim.Name, volume)
+		if decided.Step == nil && decided.WaitsFor == "" {
+			decided.Step = plan.DeleteClaim{Meta: plan.Meta{Object: claim.Name, UID: claim.UID}}
 		}
 
-		return p
+		return decided
 	}
 
 	return thenStart(p, etcd, o)
@@ -224,6 +262,21 @@ func thenStart(p plan.Plan, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation)
 
 			return p
 		}
+	}
+	for _, lease := range []etcdcluster.Lease{o.FullSnapshotLease, o.DeltaSnapshotLease} {
+		// The sidecar leaves a Lease unchanged until its own snapshots have higher revisions. Without a verification the operator does not
+		// know what the store has.
+		revision, err := strconv.ParseInt(lease.Holder, 10, 64)
+		if err != nil || o.State.Verified != nil && revision <= o.State.Verified.Revision {
+			continue
+		}
+		p.Reason = fmt.Sprintf("the cluster is restored from its store without a verification; Lease %s records revision %d, which the store may not have any more", lease.Name, revision)
+		if verified := o.State.Verified; verified != nil {
+			p.Reason = fmt.Sprintf("the cluster is restored from its store (%s); Lease %s records revision %d, which the store does not have any more", verified, lease.Name, revision)
+		}
+		p.Step = plan.ResetLease{Meta: plan.Meta{Object: lease.Name, UID: lease.UID}}
+
+		return p
 	}
 	p.Reason = "nothing is left of the cluster; its first member restores from the store"
 	if _, isRequested := etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
@@ -264,60 +317,9 @@ func planRestoredMember(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now
 	return p, true
 }
 
-// isFor is true for a Job whose result is about the current store, and has not been emitted yet.
-func isFor(r etcdcluster.RestoreVerification, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
-	isSameStore := o.StoreLocation == "" || r.Store == o.StoreLocation
-
-	return r.Exists && !r.Deleting && !r.Recorded && r.OwnerUID == etcd.UID && isSameStore
-}
-
 // isBeingRestored is true while the volumes hold only data from the backup store.
 func isBeingRestored(o etcdcluster.Observation) bool {
 	phase := o.State.Restore
 
 	return phase == state.RestoreDiscard || phase == state.RestoreStart
-}
-
-// evaluateRestoreVerification evaluates the Job for a claim that has data.
-func evaluateRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, claim string) restoreEvaluation {
-	job := o.RestoreVerification
-	switch {
-	case !isFor(job, etcd, o) || !job.Failed && !job.Succeeded:
-		return restoreEvaluation{verifies: true}
-	case job.Failed:
-		return restoreEvaluation{ignored: fmt.Sprintf("Job %s could not restore from the store: %s. Claim %s still has data, so the operator deletes no data. Repair the store and request the restore again; %s",
-			job.Name, job.Message, claim, unverifiedHint())}
-	default:
-		return restoreEvaluation{begins: true}
-	}
-}
-
-func unverifiedHint() string {
-	return fmt.Sprintf("if you have checked the store yourself, or do not need that data, set %s=%s", druidv1alpha1.RestoreAnnotation, druidv1alpha1.RestoreFromStoreUnverified)
-}
-
-// planRestoreVerification creates the Job, and waits for it. It changes nothing else.
-func planRestoreVerification(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
-	count, job := etcdcluster.RenderedReplicas(o), o.RestoreVerification
-	p := plan.Plan{
-		// Without a rendering there is no ServiceAccount for the Job.
-		Stage: plan.StageRestore, Render: !o.ManagedResource.Exists, Replicas: count, ClusterSize: max(o.State.Size, count),
-		Restore: o.State.Restore,
-		Reason:  fmt.Sprintf("a restore is requested, and claim %s still has data: no data is deleted before a Job has restored the newest snapshots next to it%s", intactClaim(o), newestSnapshots(o)),
-	}
-	switch {
-	case !job.Exists:
-		p.Step = plan.VerifyRestore{Meta: plan.Meta{Object: helper.RestoreVerificationJobName(etcd), UID: etcd.UID}}
-	case job.Deleting:
-		p.WaitsFor = fmt.Sprintf("Job %s, of an earlier restore, to be gone", job.Name)
-	case !isFor(job, etcd, o):
-		p.Step = plan.DeleteRestoreJob{Meta: plan.Meta{Object: job.Name, UID: job.UID}}
-	default:
-		p.WaitsFor = fmt.Sprintf("Job %s to restore from the store", job.Name)
-		if job.Message != "" {
-			p.WaitsFor += ": " + job.Message + " (" + unverifiedHint() + ")"
-		}
-	}
-
-	return p
 }

@@ -30,6 +30,11 @@ var _ = Describe("Traces of a restore", func() {
 	requestRestore := func(s *scenario) {
 		s.Etcd.Annotations = map[string]string{"druid.gardener.cloud/restore": "from-store"}
 	}
+	// requestRestoreOfDestroyed accepts the revision of the store: that of destroyed volumes is unknown.
+	requestRestoreOfDestroyed := func(s *scenario) {
+		requestRestore(s)
+		s.Etcd.Annotations["druid.gardener.cloud/accept-revision"] = "101"
+	}
 	// restored expects that all data of the store exists, and that no phase of the restore is recorded.
 	restored := func(s *scenario) {
 		GinkgoHelper()
@@ -44,7 +49,7 @@ var _ = Describe("Traces of a restore", func() {
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
 		Expect(s.steps).To(BeEmpty(), "nothing is attempted without being asked")
-		s.inject("a restore is requested", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestoreOfDestroyed(s) })
 		s.runUntil(func() bool { return s.steps["DeletePod"] > 0 })
 		Expect(s.Objects.State.Restore).To(Equal(state.RestorePhase("join")), "the restore continues while the first member restarts with the size of the cluster")
 		s.run()
@@ -85,14 +90,16 @@ var _ = Describe("Traces of a restore", func() {
 		s := created(3, withStore)
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
-		s.inject("a restore is requested", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestoreOfDestroyed(s) })
 		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
 		s.Store.Down = true
 		s.runUntil(func() bool { return s.Objects.State.Restore == "start" && s.Objects.PodFor(0) != nil })
 		first := s.Objects.ClaimFor(0).UID
 		s.SetImageBroken("v1", true)
 		s.run()
-		s.inject("it is requested again", func() { requestRestore(s); s.SetImageBroken("v1", false); s.Store.Down = false })
+		s.inject("it is requested again", func() { requestRestoreOfDestroyed(s); s.Store.Down = false })
+		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" })
+		s.SetImageBroken("v1", false)
 		s.run()
 		restored(s)
 		Expect(s.Objects.ClaimFor(0).UID).NotTo(Equal(first))
@@ -163,11 +170,27 @@ var _ = Describe("Traces of a restore", func() {
 		Expect(p.WaitsFor).To(Equal("Job main-verify to restore from the store: pod main-verify-x has no node: 0/3 nodes (if you have checked the store yourself, or do not need that data, set druid.gardener.cloud/restore=from-store-unverified)"))
 	})
 
+	DescribeTable("renders the ServiceAccount of the Job until it was applied, also in a new process of the operator",
+		func(managedResource etcdcluster.ManagedResource, renders bool) {
+			s := created(3, withStore)
+			s.inject("nodes n2 and n3 are gone", func() { s.RemoveNode("n2"); s.RemoveNode("n3") })
+			s.run()
+			requestRestore(s)
+			s.Objects.ManagedResource = managedResource
+			p := planner.For(s.Etcd, s.Objects, s.Now())
+			Expect(p.Stage).To(Equal(plan.StageRestore))
+			Expect(p.Render).To(Equal(renders))
+		},
+		Entry("there is no ManagedResource", etcdcluster.ManagedResource{}, true),
+		Entry("the ManagedResource was written, and not applied", etcdcluster.ManagedResource{Exists: true}, true),
+		Entry("the ManagedResource was applied", etcdcluster.ManagedResource{Exists: true, AppliesStatefulSet: true}, false),
+	)
+
 	It("continues a restore after the cluster was hibernated in the middle of it", func() {
 		s := created(3, withStore)
 		s.inject("the data of all members is destroyed", func() { s.CorruptAllVolumes() })
 		s.run()
-		s.inject("a restore is requested", func() { requestRestore(s) })
+		s.inject("a restore is requested", func() { requestRestoreOfDestroyed(s) })
 		s.runUntil(func() bool { return s.Objects.State.Restore == "discard" && len(s.Objects.Pods) == 0 })
 		s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
 		s.run()
@@ -248,6 +271,32 @@ var _ = Describe("Traces of a restore", func() {
 			s.Leader = 0
 			s.RestartPods()
 		}, "the requested restore waits for pod main-0 to stay unready for 2m0s after its start"),
+	)
+
+	DescribeTable("does not start the members of a hibernated cluster before the request is decided, and its annotation is removed",
+		func(change func(*scenario), waitsFor string) {
+			s := created(1, withStore)
+			s.inject("spec.replicas becomes 0", func() { s.Etcd.Spec.Replicas = 0 })
+			s.run()
+			s.Etcd.Spec.Replicas = 1
+			requestRestore(s)
+			change(s)
+			p := planner.For(s.Etcd, s.Objects, s.Now())
+			Expect(p.Render).To(BeFalse())
+			Expect(p.Replicas).To(BeZero())
+			Expect(p.WaitsFor).To(ContainSubstring(waitsFor))
+
+			s.Objects.Failures = nil
+			delete(s.Etcd.Annotations, "druid.gardener.cloud/restore")
+			Expect(planner.For(s.Etcd, s.Objects, s.Now()).Stage).To(BeEquivalentTo("WakeUp"))
+		},
+		Entry("when it is refused", func(s *scenario) { s.Objects.FullSnapshotLease = etcdcluster.Lease{} }, "the annotation druid.gardener.cloud/restore to be removed: Lease main-full-snap records no full snapshot"),
+		Entry("when the Jobs cannot be read", func(s *scenario) {
+			s.Objects.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionRestoreVerification, Message: "forbidden"}}
+		}, "reading Jobs: forbidden"),
+		Entry("when the Leases cannot be read", func(s *scenario) {
+			s.Objects.Failures = []etcdcluster.ReadFailure{{Section: etcdcluster.SectionLeases, Message: "forbidden"}}
+		}, "reading Leases: forbidden"),
 	)
 
 	It("decides nothing while it cannot read what would be discarded", func() {

@@ -43,12 +43,15 @@ func For(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) pla
 	if p, waits := waitForExisting(etcd, o); waits {
 		return p
 	}
+	if p, verifies := verifyEmptyStart(etcd, o, now); verifies && startsFirstAlone(etcd, o) {
+		return p
+	}
 	p := planMultiMember(etcd, o, now)
 	if etcd.Spec.Replicas == 1 {
 		p = planSingle(etcd, o, now)
 	}
 
-	return withRestore(resetLostSnapshots(joining(p, o), etcd, o, now), etcd, o, now)
+	return withRestore(resetLostSnapshots(releaseVolumes(joining(p, o), etcd, o), etcd, o, now), etcd, o, now)
 }
 
 // ForAccepted decides for a canonical Etcd as it was accepted last, while a later generation is blocked or is refused. It is the same as

@@ -33,6 +33,13 @@ var _ = Describe("The Lease of full snapshots", func() {
 		Entry("gone", func(o *etcdcluster.Observation) { o.FullSnapshotLease = etcdcluster.Lease{} }, false),
 		Entry("of another Etcd", func(o *etcdcluster.Observation) { o.FullSnapshotLease.OwnerUID = "2" }, false),
 		Entry("written by the sidecar", func(o *etcdcluster.Observation) { o.FullSnapshotLease.RenewTime = created }, false),
+		Entry("refilled by the sidecar with its former snapshot", func(o *etcdcluster.Observation) {
+			o.FullSnapshotLease.Holder, o.FullSnapshotLease.RenewTime = "42", created.Add(-time.Second)
+		}, true),
+		Entry("of a restored cluster with the snapshot that it was restored from", func(o *etcdcluster.Observation) {
+			o.FullSnapshotLease.Holder, o.FullSnapshotLease.RenewTime = "42", created.Add(-time.Second)
+			o.Pods[0].CreationTime = created.Add(time.Second)
+		}, false),
 		Entry("of a new cluster, whose sidecar takes the first snapshot by itself", func(o *etcdcluster.Observation) { o.Pods[0].CreationTime = created.Add(time.Second) }, false),
 		Entry("of a store that the members do not use yet", func(o *etcdcluster.Observation) { o.Pods[0].Store = "" }, false),
 		Entry("without members", func(o *etcdcluster.Observation) { o.Pods = nil }, false),

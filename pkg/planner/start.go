@@ -104,6 +104,13 @@ func planStart(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) plan.Plan {
 	}
 }
 
+// startsFirstAlone is true if the first member would be started alone: it is the only one, or no other member ever ran.
+func startsFirstAlone(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	known, _ := knownMembers(etcd, o)
+
+	return etcd.Spec.Replicas == 1 || known == 0 && o.State.Size <= 1
+}
+
 func startOf(etcd *druidv1alpha1.Etcd) string {
 	if joinsExisting(etcd) {
 		return "joins the existing cluster alone"

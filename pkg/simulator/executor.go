@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
@@ -51,10 +54,14 @@ func (c *Cluster) execute(step plan.Step) error {
 		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{
 			Exists: true, Name: step.Object, UID: c.uid("job"), OwnerUID: c.Etcd.UID, Store: c.Objects.StoreLocation,
 		}
+	case plan.InspectClaim:
+		return c.inspectClaim(step.Meta)
 	case plan.DeleteRestoreJob:
-		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{}
+		c.deleteRestoreJob(step.Meta)
+	case plan.RetainVolume, plan.ReleaseVolume:
+		return c.changeReclaimPolicy(step)
 	case plan.ResetLease:
-		c.Objects.MemberLeases = slices.DeleteFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == step.Object && l.UID == step.UID })
+		c.resetLease(step.Meta)
 	case plan.RecreateStatefulSet:
 		return c.deleteStatefulSet(step)
 	case plan.RequestReconcile:
@@ -104,6 +111,45 @@ func (c *Cluster) claimOf(meta plan.Meta) (*etcdcluster.Claim, error) {
 	}
 
 	return nil, fmt.Errorf("claim %s: %w", meta.Object, ErrConflict)
+}
+
+// deleteRestoreJob deletes a Job that verifies a restore or inspects a volume.
+func (c *Cluster) deleteRestoreJob(meta plan.Meta) {
+	if c.Objects.RestoreVerification.Name == meta.Object {
+		c.Objects.RestoreVerification = etcdcluster.RestoreVerification{}
+	}
+	c.Objects.Inspections = slices.DeleteFunc(c.Objects.Inspections, func(job etcdcluster.ClaimInspection) bool { return job.Name == meta.Object })
+}
+
+// resetLease deletes the Lease of a member or of snapshots.
+func (c *Cluster) resetLease(meta plan.Meta) {
+	for _, lease := range []*etcdcluster.Lease{&c.Objects.FullSnapshotLease, &c.Objects.DeltaSnapshotLease} {
+		if lease.Name == meta.Object && lease.UID == meta.UID {
+			*lease = etcdcluster.Lease{}
+		}
+	}
+	c.Objects.MemberLeases = slices.DeleteFunc(c.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Name == meta.Object && l.UID == meta.UID })
+}
+
+// changeReclaimPolicy retains or releases a volume.
+func (c *Cluster) changeReclaimPolicy(step plan.Step) error {
+	if release, is := step.(plan.ReleaseVolume); is {
+		return c.setPolicy(release.Meta, release.Record.ReclaimPolicy, "")
+	}
+
+	return c.setPolicy(plan.MetaOf(step), corev1.PersistentVolumeReclaimRetain, c.Etcd.UID)
+}
+
+// inspectClaim creates the Job that inspects the volume of a claim.
+func (c *Cluster) inspectClaim(meta plan.Meta) error {
+	claim, err := c.claimOf(meta)
+	if err == nil {
+		c.Objects.Inspections = append(c.Objects.Inspections, etcdcluster.ClaimInspection{
+			Name: helper.InspectionJobName(c.Etcd, claim.Ordinal), UID: c.uid("job"), OwnerUID: c.Etcd.UID, Claim: claim.Name, ClaimUID: claim.UID,
+		})
+	}
+
+	return err
 }
 
 func (c *Cluster) deleteClaim(meta plan.Meta) error {

@@ -135,7 +135,10 @@ func (c *Cluster) restoreVolumes() {
 		if !claim.Exists || !claim.Bound && !claim.Lost {
 			continue
 		}
-		volume := &Volume{Lost: claim.Lost, Size: claim.Capacity}
+		volume := &Volume{Lost: claim.Lost, Size: claim.Capacity, Name: claim.Volume, ClaimUID: claim.UID}
+		if observed := c.Objects.Volume(claim.Volume); observed != nil {
+			volume.UID, volume.Policy, volume.Static, volume.RetainedFor = observed.UID, observed.ReclaimPolicy, !observed.Dynamic, observed.RetainedFor
+		}
 		if pod := c.Objects.PodFor(claim.Ordinal); pod != nil {
 			volume.Node = pod.Node
 		}
@@ -143,6 +146,14 @@ func (c *Cluster) restoreVolumes() {
 			volume.Node, c.NetworkVolumes = claim.Nodes[0], false
 		}
 		c.Volumes[claim.Name] = volume
+	}
+	for _, observed := range c.Objects.Volumes {
+		isOfClaim := slices.ContainsFunc(c.Objects.Claims, func(claim etcdcluster.Claim) bool { return claim.Volume == observed.Name })
+		if observed.Exists && !isOfClaim {
+			c.Released = append(c.Released, &Volume{
+				Name: observed.Name, UID: observed.UID, Policy: observed.ReclaimPolicy, Static: !observed.Dynamic, RetainedFor: observed.RetainedFor, ClaimUID: observed.ClaimUID,
+			})
+		}
 	}
 }
 

@@ -31,6 +31,7 @@ func (c *Cluster) observeMembers() etcdcluster.Observation {
 
 func (c *Cluster) copyOfObjects() etcdcluster.Observation {
 	o := c.Objects
+	o.Volumes, o.Inspections = slices.Clone(o.Volumes), slices.Clone(o.Inspections)
 	o.Pods, o.Claims, o.MemberLeases = slices.Clone(o.Pods), slices.Clone(o.Claims), slices.Clone(o.MemberLeases)
 	for i := range o.Pods {
 		o.Pods[i].Containers = slices.Clone(o.Pods[i].Containers)
@@ -43,6 +44,7 @@ func (c *Cluster) copyOfObjects() etcdcluster.Observation {
 // Execute call it. An injected fault is therefore observed after the next tick, unless the caller calls Refresh.
 func (c *Cluster) Refresh() {
 	c.refreshClaims()
+	c.refreshVolumes()
 	c.Objects.Nodes = nil
 	for _, node := range c.Nodes {
 		c.Objects.Nodes = append(c.Objects.Nodes, etcdcluster.Node{Name: node.Name, Exists: !node.Gone, OutOfService: node.OutOfService})

@@ -75,10 +75,10 @@ func (o *Operator) Reconcile() engine.Result {
 		render = engine.Render
 	}
 	result := engine.Engine{Observer: o, Executor: o, Render: render, Config: o.Config, Clock: clusterClock{o.Cluster}}.Reconcile(context.Background(), etcd.DeepCopy())
+	if result.EndsVerification {
+		o.Cluster.Objects.RestoreVerification.Recorded = true
+	}
 	for _, request := range result.Requests {
-		if request.Annotation == druidv1alpha1.RestoreAnnotation && request.Ignored != "" {
-			o.Cluster.Objects.RestoreVerification.Recorded = o.Cluster.Objects.RestoreVerification.Failed
-		}
 		delete(etcd.Annotations, request.Annotation)
 	}
 	if engine.IsInterrupted(result.Err) {

@@ -5,7 +5,9 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 )
 
@@ -132,4 +135,46 @@ func (c *Cluster) refreshClaims() {
 			claim.Expandable = new(!c.FixedVolumes)
 		}
 	}
+}
+
+// refreshVolumes derives the PersistentVolumes. Those of volumes that are lost do not exist.
+func (c *Cluster) refreshVolumes() {
+	c.Objects.Volumes = nil
+	add := func(volume *Volume) {
+		if volume.Name == "" || volume.Lost {
+			return
+		}
+		c.Objects.Volumes = append(c.Objects.Volumes, etcdcluster.PersistentVolume{
+			Name: volume.Name, Exists: true, UID: volume.UID, ClaimUID: volume.ClaimUID, ReclaimPolicy: volume.Policy, Dynamic: !volume.Static, RetainedFor: volume.RetainedFor,
+		})
+	}
+	for _, volume := range c.Volumes {
+		add(volume)
+	}
+	for _, volume := range c.Released {
+		add(volume)
+	}
+	for _, retained := range c.Objects.State.Retained {
+		if c.Objects.Volume(retained.Name) == nil {
+			c.Objects.Volumes = append(c.Objects.Volumes, etcdcluster.PersistentVolume{Name: retained.Name})
+		}
+	}
+	slices.SortFunc(c.Objects.Volumes, func(a, b etcdcluster.PersistentVolume) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// setPolicy sets the reclaim policy of a volume, and for which Etcd the operator retains it. The controller deletes a released volume with
+// the policy Delete.
+func (c *Cluster) setPolicy(meta plan.Meta, policy corev1.PersistentVolumeReclaimPolicy, retainedFor types.UID) error {
+	volumes := slices.Clone(c.Released)
+	for _, volume := range c.Volumes {
+		volumes = append(volumes, volume)
+	}
+	index := slices.IndexFunc(volumes, func(volume *Volume) bool { return volume.Name == meta.Object && volume.UID == meta.UID && !volume.Lost })
+	if index < 0 {
+		return fmt.Errorf("volume %s: %w", meta.Object, ErrConflict)
+	}
+	volumes[index].Policy, volumes[index].RetainedFor = policy, retainedFor
+	c.Released = slices.DeleteFunc(c.Released, func(volume *Volume) bool { return volume.Policy == corev1.PersistentVolumeReclaimDelete })
+
+	return nil
 }

@@ -7,6 +7,9 @@ package state
 import (
 	"fmt"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // RestorePhase is the phase of the restore of a cluster from its store. The ManagedResource records it.
@@ -52,4 +55,19 @@ func (v *VerifiedRestore) String() string {
 	}
 
 	return text
+}
+
+// RetainedVolume is a volume with the data that a restore gave up. The operator has set its reclaim policy to Retain, or is about to. It
+// sets the original policy again when the restored cluster has a full snapshot.
+type RetainedVolume struct {
+	// Name and UID of the PersistentVolume.
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+	// Claim and ClaimUID are the PersistentVolumeClaim that the restore deletes.
+	Claim    string    `json:"claim"`
+	ClaimUID types.UID `json:"claimUID"`
+	// ReclaimPolicy is its original reclaim policy.
+	ReclaimPolicy corev1.PersistentVolumeReclaimPolicy `json:"reclaimPolicy"`
+	// At is when the operator decided to retain it.
+	At time.Time `json:"at"`
 }

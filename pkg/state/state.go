@@ -32,6 +32,8 @@ type State struct {
 	Restore RestorePhase `json:"restore,omitempty"`
 	// Verified are the facts with which that restore began. Nil: none is under way, or a user requested it without a verification.
 	Verified *VerifiedRestore `json:"verified,omitempty"`
+	// Retained are the volumes that restores gave up and whose original reclaim policy is not set again, sorted by name. Nil: none.
+	Retained []RetainedVolume `json:"retained,omitempty"`
 	// Snapshot are the attempts to take a full snapshot before members stop or a volume is deleted. The zero value: there was none.
 	Snapshot SnapshotAttempts `json:"snapshot,omitzero"`
 	// FinalSnapshot is the snapshot with which the members were stopped. Nil: the members run, or there is no backup store.
@@ -102,7 +104,7 @@ func decode(text string) (s State, err error) {
 
 // keys are the keys of the record.
 var keys = []string{
-	"version", "accepted", "replicas", "size", "initialClusterToken", "tls", "rotation", "restore", "snapshot", "finalSnapshot", "handBack",
+	"version", "accepted", "replicas", "size", "started", "initialClusterToken", "tls", "rotation", "restore", "verified", "retained", "snapshot", "finalSnapshot", "evidence", "handBack",
 }
 
 // Encode returns the annotations that record the state. The annotation of the store is left out if Store is nil.

@@ -48,9 +48,12 @@ var _ = Describe("The record on the ManagedResource", func() {
 
 	It("has a persisted form that never changes", func() {
 		recorded := complete()
+		taken := state.VerifiedSnapshot{Name: "Full-1", Revision: 7, At: at, LastRevision: 8, Store: "S3", PodCreationTime: at}
 		recorded.Snapshot = state.SnapshotAttempts{
-			Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: recorded.FinalSnapshot.Snapshot,
+			Generation: 3, StartedAt: at, EndedAt: at.Add(time.Minute), Failures: 1, Expired: 2, Error: "no answer", Verified: &taken,
 		}
+		recorded.Verified = &state.VerifiedRestore{Revision: 41, Keys: 40, Known: 101, AcceptedRevision: 41, At: at}
+		recorded.Retained = []state.RetainedVolume{{Name: "pv", UID: "pv-uid", Claim: "main-main-0", ClaimUID: "claim-uid", ReclaimPolicy: "Delete", At: at}}
 		annotations, err := recorded.Encode()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(annotations).To(HaveLen(2))
@@ -59,8 +62,10 @@ var _ = Describe("The record on the ManagedResource", func() {
 			`"accepted":{"generation":3,"defaults":{"images":{"etcdWrapper":"w","backupRestore":"b","init":"i"}},"completed":true},` +
 			`"replicas":0,"size":3,"initialClusterToken":"token","tls":{"client":"provisioned","peer":"given"},` +
 			`"rotation":{"startedAt":"2026-01-02T03:04:05Z","stage":"Prepared","preparedAt":"2026-01-02T03:04:05Z"},"restore":"join",` +
+			`"verified":{"revision":41,"keys":40,"known":101,"acceptedRevision":41,"at":"2026-01-02T03:04:05Z"},` +
+			`"retained":[{"name":"pv","uid":"pv-uid","claim":"main-main-0","claimUID":"claim-uid","reclaimPolicy":"Delete","at":"2026-01-02T03:04:05Z"}],` +
 			`"snapshot":{"generation":3,"startedAt":"2026-01-02T03:04:05Z","endedAt":"2026-01-02T03:05:05Z","failures":1,"expired":2,"error":"no answer",` +
-			`"verified":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"}},` +
+			`"verified":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z","lastRevision":8,"store":"S3","podCreationTime":"2026-01-02T03:04:05Z"}},` +
 			`"finalSnapshot":{"generation":3,"snapshot":{"name":"Full-1","revision":7,"at":"2026-01-02T03:04:05Z"},"store":"S3"},"handBack":4}`))
 		Expect(state.Decode(annotations)).To(Equal(recorded))
 	})
@@ -71,11 +76,11 @@ var _ = Describe("The record on the ManagedResource", func() {
 	})
 
 	It("keeps the keys of later versions of the operator", func() {
-		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"evidence":{"revision":7}}`})
+		recorded, err := state.Decode(map[string]string{prefix + "state": `{"version":1,"size":3,"surge":{"revision":7}}`})
 		Expect(err).NotTo(HaveOccurred())
-		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"evidence": json.RawMessage(`{"revision":7}`)}}))
+		Expect(recorded).To(Equal(state.State{Size: 3, Unknown: map[string]json.RawMessage{"surge": json.RawMessage(`{"revision":7}`)}}))
 		recorded.Size = 5
-		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"evidence":{"revision":7}}`)))
+		Expect(recorded.Encode()).To(HaveKeyWithValue(prefix+"state", MatchJSON(`{"version":1,"size":5,"surge":{"revision":7}}`)))
 	})
 
 	DescribeTable("is never guessed", func(text, message string) {

@@ -15,6 +15,7 @@ import (
 	predicateutils "github.com/gardener/gardener/pkg/controllerutils/predicate"
 	"github.com/gardener/gardener/pkg/utils/managedresources"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -116,7 +117,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 	if o.Garden {
 		b = r.watchGarden(b)
 	}
-	b = b.Watches(&coordinationv1.Lease{}, ownerHandler, builder.WithPredicates(createdOrDeleted()))
+	b = b.Watches(&coordinationv1.Lease{}, ownerHandler, builder.WithPredicates(leaseChanged()))
+	b = b.Watches(&batchv1.Job{}, ownerHandler, builder.WithPredicates(restoreJobEnded()))
 	for _, kind := range watchedForDrift {
 		b = b.WatchesMetadata(metadataOf(kind), ownerHandler, builder.WithPredicates(renderedPartChanged()))
 	}

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -53,23 +54,63 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 			},
 		}),
 		Entry("after a crash during a restore verification, and during the restore of a cluster with data of one member", crashCase{
-			given: []func(*kube.Cluster){three, loseQuorum},
-			when:  requestRestore,
-			then:  isRestored(10, 1),
+			given: []func(*kube.Cluster){three, loseNodes},
+			when:  requestRestore(""),
+			then:  isRestored(0),
+		}),
+		Entry("after a crash during the restore of a cluster whose last write the store does not have, as the user accepts", crashCase{
+			unforeseen: true,
+			given:      []func(*kube.Cluster){three, loseQuorum},
+			when:       requestRestore("1"),
+			then:       isRestored(1),
+		}),
+		Entry("after a crash while it releases the volumes with the data before a restore", crashCase{
+			given: []func(*kube.Cluster){three, loseNodes, requestRestore("")},
+			when:  takeFullSnapshot,
+			then: func(k *kube.Cluster) {
+				Expect(fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).Retained).To(BeEmpty())
+				volumes := &corev1.PersistentVolumeList{}
+				must(k.Client(nil).List(context.Background(), volumes))
+				Expect(volumes.Items).To(HaveLen(3), "those of the restored members")
+			},
+		}),
+		Entry("after a crash while a deletion releases the volumes with the data before a restore", crashCase{
+			given: []func(*kube.Cluster){create(3, plaintext, withStore, deletingAll), loseNodes, requestRestore("")},
+			when:  deleteEtcd,
+			then: func(k *kube.Cluster) {
+				Expect(k.EtcdObject()).To(BeNil())
+				volumes := &corev1.PersistentVolumeList{}
+				must(k.Client(nil).List(context.Background(), volumes))
+				Expect(volumes.Items).To(BeEmpty())
+			},
+		}),
+		Entry("after a crash during the verification of a restore that would lose the write on a volume that is left", crashCase{
+			unforeseen: true,
+			given:      []func(*kube.Cluster){three, loseQuorum},
+			when:       requestRestore(""),
+			then:       refusesRestore,
+			// A crash between the record of the result and the removal of the annotation repeats the verification.
+			repeatedJobs: 1,
 		}),
 		Entry("after a crash while it repeats a restore verification that has failed, and that fails again", crashCase{
 			unforeseen: true,
 			given: []func(*kube.Cluster){three, loseQuorum, func(k *kube.Cluster) {
 				k.SetStoreReachable(false)
-				requestRestore(k)
+				requestRestore("")(k)
 			}},
 			when: func(k *kube.Cluster) {
 				ignoresRestore(1)(k)
-				requestRestore(k)
+				requestRestore("")(k)
 			},
 			then: ignoresRestore(2),
 			// A crash between the record of the failure and the removal of the annotation repeats the verification.
 			repeatedJobs: 1,
+		}),
+		Entry("after a crash while three members join an existing cluster", crashCase{
+			unplanned: true,
+			given:     []func(*kube.Cluster){func(k *kube.Cluster) { k.AddExternalMember("old-0", "10.9.0.1:2379") }},
+			when:      create(3, plaintext, joining),
+			then:      succeededNextTo(1, 3, 4),
 		}),
 		Entry("after a crash while a quota rejects the expansion of two of three volumes", crashCase{
 			unforeseen: true,
@@ -86,22 +127,63 @@ var _ = Describe("An operator that crashes at any of its writes", func() {
 	)
 })
 
+// joining lets the members join the cluster of one external member.
+func joining(etcd *druidv1alpha1.Etcd) {
+	etcd.Spec.Etcd.BootstrapWithExistingCluster = &druidv1alpha1.BootstrapWithExistingCluster{
+		Members:         []druidv1alpha1.BootstrapExistingMember{{Name: "old-0", PeerURLs: []string{"http://old-0:2380"}}},
+		ClientEndpoints: []string{"http://10.9.0.1:2379"},
+	}
+}
+
+// succeededNextTo expects voting members of the Etcd next to external ones, and as many pods to have been created in all.
+func succeededNextTo(external, members, podsCreated int) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		GinkgoHelper()
+		Expect(k.PodsCreated).To(Equal(podsCreated), "created pods")
+		Expect(k.EtcdObject().Status.LastOperation).To(HaveField("State", BeEquivalentTo("Succeeded")), "%+v", k.EtcdObject().Status)
+		Expect(k.EtcdCluster().Members()).To(And(HaveLen(external+members), HaveEach(HaveField("Learner", false))))
+		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc1), "no other cluster was formed")
+	}
+}
+
 // write writes a revision that no snapshot in the store holds.
 func write(k *kube.Cluster) { must(k.EtcdCluster().Write()) }
 
 // loseQuorum removes two of three members with their volumes for good. The last revision is not in the store.
 func loseQuorum(k *kube.Cluster) {
 	write(k)
+	loseNodes(k)
+}
+
+// loseNodes removes two of three members with their volumes for good. The store has all revisions.
+func loseNodes(k *kube.Cluster) {
 	k.RemoveNode("n2")
 	k.RemoveNode("n3")
 }
 
-// requestRestore requests a restore from the store, long after a member was healthy.
-func requestRestore(k *kube.Cluster) {
+// requestRestore requests a restore from the store, long after a member was healthy. Accepted is the revision that the user accepts. Empty:
+// none.
+func requestRestore(accepted string) func(*kube.Cluster) {
+	return func(k *kube.Cluster) {
+		k.Clock.Step(5 * time.Minute)
+		etcd := k.EtcdObject().DeepCopy()
+		metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
+		if accepted != "" {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/accept-revision", accepted)
+		}
+		must(k.Client(nil).Update(context.Background(), etcd))
+	}
+}
+
+// takeFullSnapshot reports a full snapshot of the restored cluster.
+func takeFullSnapshot(k *kube.Cluster) {
 	k.Clock.Step(5 * time.Minute)
+	lease := find(k, k.Etcd.Name+"-full-snap", &coordinationv1.Lease{})
+	lease.Spec.RenewTime, lease.Spec.HolderIdentity = &metav1.MicroTime{Time: k.Clock.Now()}, new("1")
+	must(k.Client(nil).Update(context.Background(), lease))
 	etcd := k.EtcdObject().DeepCopy()
-	metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/restore", "from-store")
-	must(k.Client(nil).Update(context.Background(), etcd))
+	etcd.Status.Conditions = append(etcd.Status.Conditions, druidv1alpha1.Condition{Type: druidv1alpha1.ConditionTypeFullSnapshotReady, Status: druidv1alpha1.ConditionTrue})
+	must(k.Client(nil).Status().Update(context.Background(), etcd))
 }
 
 // limitStorage limits the storage that the claims of the namespace may request together.
@@ -124,20 +206,36 @@ func find[T client.Object](k *kube.Cluster, name string, into T) T {
 func hibernatesWithSnapshot(k *kube.Cluster) {
 	GinkgoHelper()
 	succeeded(0, 4)(k)
-	Expect(fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).FinalSnapshot).To(HaveField("Snapshot.Revision", BeEquivalentTo(2)))
+	final := fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{})).FinalSnapshot
+	Expect(final).To(And(HaveField("Snapshot.Revision", BeEquivalentTo(2)), HaveField("Snapshot.PodCreationTime", Not(BeZero()))))
+	Expect(final.Snapshot.Store).To(And(Not(BeEmpty()), Equal(final.Store)), "the store is recorded when the snapshot is taken")
 	Expect(k.EtcdObject().Status.Conditions).To(ContainElement(And(HaveField("Type", BeEquivalentTo("FinalSnapshotTaken")), HaveField("Reason", "SnapshotVerified"))))
 }
 
-// isRestored expects a cluster of three members with the revision of the store, and as many pods and Jobs to have been made in all.
-func isRestored(podsCreated, jobsCreated int) func(*kube.Cluster) {
+// isRestored expects a cluster of three members with the revision of the store. Accepted is the revision that the user has accepted. 0: none.
+func isRestored(accepted int64) func(*kube.Cluster) {
 	return func(k *kube.Cluster) {
 		GinkgoHelper()
-		succeeded(3, podsCreated)(k)
-		Expect(k.JobsCreated).To(Equal(jobsCreated), "created Jobs")
-		Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
+		succeeded(3, 10)(k)
+		Expect(k.JobsCreated).To(Equal(1), "created Jobs")
+		Expect(find(k, k.Etcd.Name+"-verify", &batchv1.Job{}).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", "succeeded"), "the next restore needs another Job")
+		Expect(k.EtcdObject().Annotations).NotTo(Or(HaveKey("druid.gardener.cloud/restore"), HaveKey("druid.gardener.cloud/accept-revision")))
+		record := fixture.Record(find(k, "druid-"+k.Etcd.Name, &resourcesv1alpha1.ManagedResource{}))
+		Expect(record.Retained).To(HaveLen(3), "the volumes stay until the restored cluster has a full snapshot")
+		Expect(record.Evidence).To(HaveField("AcceptedRevision", accepted))
 		Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc2), "it is another cluster")
 		Expect(k.EtcdCluster().Revision()).To(BeEquivalentTo(1), "it holds what the store holds")
 	}
+}
+
+// refusesRestore expects a restore that was ignored, since the store has a lower revision than the volume that is left.
+func refusesRestore(k *kube.Cluster) {
+	GinkgoHelper()
+	Expect(k.PodsCreated).To(Equal(6), "created pods")
+	Expect(find(k, k.Etcd.Name+"-verify", &batchv1.Job{}).Annotations).To(HaveKeyWithValue("etcd-druid.extensions.gardener.cloud/recorded", "succeeded"))
+	Expect(k.EtcdObject().Annotations).NotTo(HaveKey("druid.gardener.cloud/restore"))
+	Expect(k.Claims()).To(HaveLen(3))
+	Expect(k.EtcdCluster().ID).To(BeEquivalentTo(0xc1))
 }
 
 // ignoresRestore expects a restore verification that has failed and was reported, and no other change. jobsCreated is the number of

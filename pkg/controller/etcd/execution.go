@@ -176,6 +176,7 @@ func (r *execution) write(ctx context.Context, run *engine.Run, desired desiredR
 	}
 	r.announceStop(run)
 	r.announceSizeOne(run)
+	r.announceRestore(run)
 	return true, plan.Waiting(engine.FallbackResync, "Waiting for ManagedResource %s to be applied", helper.ManagedResourceName(etcd))
 }
 

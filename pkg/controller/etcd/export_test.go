@@ -9,8 +9,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 func init() { deltaRetry = wait.Backoff{Steps: 5} } // the sidecars in tests need no time
@@ -20,5 +22,13 @@ func (r *Reconciler) CreateInspectionJob(ctx context.Context, run *engine.Run, c
 	return (&execution{Reconciler: r}).createInspectionJob(ctx, run, claim, "a restore is requested")
 }
 
+// RestoreJobEnded is restoreJobEnded.
+var RestoreJobEnded = restoreJobEnded
+
 // HibernationEventType is hibernationEventType.
 var HibernationEventType = hibernationEventType
+
+// ChangeReclaimPolicy calls changeReclaimPolicy.
+func (r *Reconciler) ChangeReclaimPolicy(ctx context.Context, etcd *druidv1alpha1.Etcd, step plan.Step) error {
+	return r.changeReclaimPolicy(ctx, etcd, step, "a restore is requested")
+}

@@ -31,6 +31,12 @@ func fingerprintOf(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) string {
 	for _, claim := range o.Claims {
 		write(hash, "claim", claim.Name, claim.Exists, claim.Deleting, claim.Bound, claim.Lost, claim.Requested, claim.Capacity, claim.ResizeProblem != "", len(claim.Warnings) > 0)
 	}
+	for _, volume := range o.Volumes {
+		write(hash, "volume", volume.Name, volume.Exists, volume.ReclaimPolicy, volume.RetainedFor != "")
+	}
+	for _, job := range o.Inspections {
+		write(hash, "inspection", job.Name, job.Deleting, job.Failed, job.Result != nil)
+	}
 	for _, node := range o.Nodes {
 		write(hash, "node", node)
 	}
@@ -76,7 +82,7 @@ func writeOwned(to io.Writer, o etcdcluster.Observation) {
 	if o.State.Store != nil {
 		store = fmt.Sprintf("%#v", *o.State.Store)
 	}
-	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), o.State.TLS.String(), stage, store, o.State.Restore, o.State.Size, replicas, o.State.FinalSnapshot != nil, accepted)
+	write(to, "managedresource", mr.Exists, mr.Deleting, mr.IsApplied(), mr.IsRefused(), o.State.TLS.String(), stage, store, o.State.Restore, o.State.Size, replicas, o.State.FinalSnapshot != nil, accepted, o.State.Evidence != nil && o.State.Evidence.RolledBack != nil, len(o.State.Retained))
 	write(to, "statefulset", set.Exists, set.Deleting, set.GenerationObserved(), set.SpecReplicas, set.Replicas, set.ReadyReplicas)
 }
 

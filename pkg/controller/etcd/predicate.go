@@ -7,6 +7,8 @@ package etcd
 import (
 	"slices"
 
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -15,6 +17,9 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 )
+
+// requestAnnotations are the annotations of an Etcd that request an operation by their value.
+var requestAnnotations = []string{druidv1alpha1.RotateCAAnnotation, druidv1alpha1.RestoreAnnotation, druidv1alpha1.AcceptRevisionAnnotation}
 
 // etcdChanged passes the events of an Etcd that can change what has to be done. Gardener's own predicates are of no use
 // here: they know only one of the two operation annotations. They also read the last operation through an interface that an
@@ -36,10 +41,12 @@ func etcdChanged() predicate.Predicate {
 			if !ok {
 				return false
 			}
+			isSet := func(key string) bool {
+				return newEtcd.Annotations[key] != "" && newEtcd.Annotations[key] != oldEtcd.Annotations[key]
+			}
 			return newEtcd.Generation != oldEtcd.Generation ||
 				helper.IsReconcileRequested(newEtcd) && !helper.IsReconcileRequested(oldEtcd) ||
-				newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] != oldEtcd.Annotations[druidv1alpha1.RotateCAAnnotation] ||
-				newEtcd.Annotations[druidv1alpha1.RestoreAnnotation] != "" && newEtcd.Annotations[druidv1alpha1.RestoreAnnotation] != oldEtcd.Annotations[druidv1alpha1.RestoreAnnotation] ||
+				slices.ContainsFunc(requestAnnotations, isSet) ||
 				helper.IsSuspended(newEtcd) != helper.IsSuspended(oldEtcd) ||
 				skipsFinalSnapshot(newEtcd) && !skipsFinalSnapshot(oldEtcd) ||
 				newEtcd.DeletionTimestamp != nil && oldEtcd.DeletionTimestamp == nil ||
@@ -68,12 +75,35 @@ func storeAnnotationRemoved() predicate.Predicate {
 	}
 }
 
-// createdOrDeleted passes creations and deletions only.
-func createdOrDeleted() predicate.Predicate {
+// leaseChanged passes creations and deletions of Leases, and the first full snapshot: with it the Etcd owns its store.
+func leaseChanged() predicate.Predicate {
 	return predicate.Funcs{
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isLease := e.ObjectOld.(*coordinationv1.Lease)
+			lease, _ := e.ObjectNew.(*coordinationv1.Lease)
+			return isLease && lease != nil && lease.Labels[druidv1alpha1.LabelComponentKey] == druidv1alpha1.ComponentNameSnapshotLease &&
+				before.Spec.RenewTime == nil && lease.Spec.RenewTime != nil
+		},
 	}
+}
+
+// restoreJobEnded passes the end and the deletion of Jobs that verify a restore or inspect a volume.
+func restoreJobEnded() predicate.Predicate {
+	isOfRestore := predicate.NewPredicateFuncs(func(job client.Object) bool {
+		component := job.GetLabels()[druidv1alpha1.LabelComponentKey]
+		return component == druidv1alpha1.ComponentNameRestoreVerificationJob || component == druidv1alpha1.ComponentNameInspectionJob
+	})
+	ended := predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, isJob := e.ObjectOld.(*batchv1.Job)
+			job, _ := e.ObjectNew.(*batchv1.Job)
+			return isJob && job != nil && len(job.Status.Conditions) != len(before.Status.Conditions)
+		},
+	}
+	return predicate.And(isOfRestore, ended)
 }
 
 // renderedPartChanged passes creations and deletions, and updates of more than the status.

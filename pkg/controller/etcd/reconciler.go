@@ -129,7 +129,12 @@ func (r *Reconciler) report(ctx context.Context, o engine.Result) (reconcile.Res
 	}
 	r.emitEvents(before, next, o.EventReason)
 
-	consumed := r.consume(o.Requests, next)
+	if o.EndsVerification {
+		if err := r.recordRestoreVerification(ctx, run); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	consumed := r.consume(o.Requests, next, run.Observation)
 	operationDone := run.Applied && helper.RemoveOperationAnnotations(next)
 	if consumed || operationDone {
 		if err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(run.Target.Stored.DeepCopy(), client.MergeFromWithOptimisticLock{})); client.IgnoreNotFound(err) != nil {

@@ -34,12 +34,14 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/conditions"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // delete takes an Etcd apart, one kind of object after the other, each waited for:
 //
 //  0. the Jobs that work on its store: they may take long to go, on a node that is dead, and members write meanwhile
-//  1. nothing else before the data is saved, where its volumes go (finalsnapshot.go)
+//  1. nothing else before the data is saved, where its volumes go (finalsnapshot.go). The volumes with the data before a restore are released then
+//     (retain.go)
 //  2. the ManagedResource; gardener-resource-manager leaves its objects alone. Before that, the operator restores the owner reference of a StatefulSet that has lost it
 //  3. its objects, and those that etcd-druid created without one, as far as they belong to the Etcd (ownership.go)
 //  4. the pods (deletion_pods.go)
@@ -60,6 +62,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 	for _, step := range []func(context.Context, *druidv1alpha1.Etcd) error{
 		r.deleteJobs,
 		r.saveData,
+		r.releaseRetained,
 		r.deleteManagedResource,
 		r.deleteLeftovers,
 		r.deletePods,
@@ -140,6 +143,9 @@ func (r *Reconciler) deleteManagedResource(ctx context.Context, etcd *druidv1alp
 	}
 	if mr.DeletionTimestamp == nil {
 		r.event(etcd, corev1.EventTypeNormal, "Deleting", "Deleting ManagedResource %s", mr.Name)
+		if recorded, err := state.Decode(mr.Annotations); err == nil {
+			r.reportRetained(etcd, recorded)
+		}
 	}
 	if err := r.reclaimStatefulSet(ctx, etcd, mr); err != nil {
 		return plan.Failed(druidv1alpha1.ErrorCodeDeleteManagedResource, err)

@@ -12,23 +12,36 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
+
+// ignoredReason are the reasons of events for requests that have no effect, by their annotations. See ignoreRestore for restores.
+var ignoredReason = map[string]string{
+	druidv1alpha1.RotateCAAnnotation:       "RotationIgnored",
+	druidv1alpha1.AcceptRevisionAnnotation: "RevisionIgnored",
+}
 
 // consume removes the annotations of consumed requests from an Etcd in memory. True: it removed one. Ignored requests of a restore are left:
 // see ignoreRestore.
-func (r *Reconciler) consume(requests []engine.Request, etcd *druidv1alpha1.Etcd) bool {
+func (r *Reconciler) consume(requests []engine.Request, etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
 	removed := false
 	for _, request := range requests {
 		switch {
 		case request.Annotation == druidv1alpha1.RestoreAnnotation && request.Ignored != "":
 			continue
 		case request.Annotation == druidv1alpha1.RestoreAnnotation:
-			r.event(etcd, corev1.EventTypeWarning, "Restoring", "The volumes of all members are discarded, and the cluster is restored from its store")
+			r.event(etcd, corev1.EventTypeWarning, "Restoring", "The claims of all members are deleted, and the cluster is restored from its store: %s", o.State.Verified.String())
+		case request.Annotation == druidv1alpha1.AcceptRevisionAnnotation && request.Ignored == "" && o.State.Restore != state.RestoreNone:
+			r.event(etcd, corev1.EventTypeWarning, "RevisionAccepted", "The operator restores the cluster with revision %s or a higher one: a user accepts the loss of later writes (%s)", request.Value, o.State.Verified.String())
+		case request.Annotation == druidv1alpha1.AcceptRevisionAnnotation && request.Ignored == "":
+			r.event(etcd, corev1.EventTypeWarning, "RevisionAccepted", "The operator continues with revision %s: a user accepts the loss of the writes after it", request.Value)
 		case request.Ignored != "":
-			r.event(etcd, corev1.EventTypeWarning, "RotationIgnored", "The annotation %s=%s has no effect: %s", request.Annotation, request.Value, request.Ignored)
+			r.event(etcd, corev1.EventTypeWarning, ignoredReason[request.Annotation], "The annotation %s=%s has no effect: %s", request.Annotation, request.Value, request.Ignored)
 		}
 		delete(etcd.Annotations, request.Annotation)
 		removed = true
@@ -41,9 +54,6 @@ func (r *Reconciler) ignoreRestore(ctx context.Context, o engine.Result) error {
 	for _, request := range o.Requests {
 		if request.Annotation != druidv1alpha1.RestoreAnnotation || request.Ignored == "" {
 			continue
-		}
-		if err := r.recordRestoreVerification(ctx, o.Newest); err != nil {
-			return err
 		}
 		removed, err := r.removeRestore(ctx, o.Newest.Target.Stored, request.Value)
 		if removed {
@@ -88,4 +98,12 @@ func (r *Reconciler) deleteClaim(ctx context.Context, etcd *druidv1alpha1.Etcd, 
 		return fmt.Errorf("discarding PersistentVolumeClaim %s: %w", step.Object, err)
 	}
 	return nil
+}
+
+// announceRestore reports that the first member starts on a new volume and restores from the store, with the revisions that allow it.
+func (r *execution) announceRestore(run *engine.Run) {
+	if run.Rendered.Plan.Restore == state.RestoreStart && run.Observation.State.Restore != state.RestoreStart {
+		r.event(run.Target.Stored, corev1.EventTypeNormal, "RestoringMember", "Starting member %s on a new volume, which restores from the store: %s",
+			helper.MemberName(run.Target.Stored, 0), run.NextState().Verified.String())
+	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/component/compaction"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/engine"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 )
 
 // verifyRestore creates the Job that verifies that the store can be restored from, with the images and the store of the members. It leaves
@@ -64,24 +65,43 @@ func (r *execution) restoreVerificationValues(run *engine.Run) (compaction.Value
 	return values, nil
 }
 
-// recordRestoreVerification records on a failed Job that its result was reported: a new request leads to a new Job.
+// recordRestoreVerification records on a Job that has ended that its result was used, or is not needed. The next restore then needs a new Job.
 func (r *Reconciler) recordRestoreVerification(ctx context.Context, run *engine.Run) error {
 	job := run.Observation.RestoreVerification
-	if !job.Failed || job.Recorded || job.Deleting {
-		return nil
+	outcome := "succeeded"
+	if job.Failed {
+		outcome = "failed"
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": job.UID, "annotations": map[string]string{druidv1alpha1.CompactionRecordedAnnotation: "failed"},
+		"uid": job.UID, "annotations": map[string]string{druidv1alpha1.CompactionRecordedAnnotation: outcome},
 	}})
 	if err != nil {
 		return fmt.Errorf("writing the patch of Job %s: %w", job.Name, err)
 	}
 	if err := r.Client.Patch(ctx, restoreVerificationJob(run.Target.Etcd), client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("recording that the result of Job %s is reported: %w", job.Name, err)
+		return fmt.Errorf("recording that the result of Job %s was used: %w", job.Name, err)
 	}
 	return nil
 }
 
 func restoreVerificationJob(etcd *druidv1alpha1.Etcd) *batchv1.Job {
 	return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: etcd.Namespace, Name: helper.RestoreVerificationJobName(etcd)}}
+}
+
+// createRestoreJob creates a Job that reads a revision before a restore.
+func (r *execution) createRestoreJob(ctx context.Context, run *engine.Run, step plan.Step, reason string) error {
+	if inspect, is := step.(plan.InspectClaim); is {
+		return r.inspectClaim(ctx, run, inspect, reason)
+	}
+	return r.verifyRestore(ctx, run, reason)
+}
+
+// inspectClaim creates the Job that reads the revision in the volume of a claim. The step is repeated if the claim is another one by now.
+func (r *execution) inspectClaim(ctx context.Context, run *engine.Run, step plan.InspectClaim, reason string) error {
+	for _, claim := range run.Observation.Claims {
+		if claim.Name == step.Object && claim.UID == step.UID {
+			return r.createInspectionJob(ctx, run, claim, reason)
+		}
+	}
+	return nil
 }

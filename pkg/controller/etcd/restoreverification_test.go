@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
 	"github.com/gardener/gardener-extension-etcd-druid/test/kube"
 )
 
@@ -102,9 +103,37 @@ var _ = Describe("A requested restore while a volume is left", func() {
 		request()
 		until(func() bool { return job() != nil && job().UID != first })
 		Expect(deleted).To(BeEmpty())
-		end(batchv1.JobComplete)
 		until(func() bool { return len(deleted) > 0 })
 		Expect(isRequested()).To(BeFalse())
+	})
+
+	It("discards nothing after a Job that succeeded and whose result is lost", func() {
+		request()
+		until(func() bool { return job() != nil })
+		end(batchv1.JobComplete) // without a pod
+		until(func() bool { return !isRequested() })
+		Expect(deleted).To(BeEmpty())
+		Expect(drive.events).To(ContainElement(And(HavePrefix("RestoreIgnored"), ContainSubstring("its result is not known, because its pod was deleted"))))
+	})
+
+	It("runs etcd-helper from the configured image, and creates no Job without one", func() {
+		drive.reconciler.Config.EtcdHelper = target.EtcdHelper{}
+		request()
+		for range 100 {
+			drive.reconcileOnce()
+			k.Tick()
+		}
+		Expect(drive.err).To(MatchError(ContainSubstring("etcdHelper.image is not set in the configuration of the operator")))
+		Expect(job()).To(BeNil())
+		Expect(deleted).To(BeEmpty())
+		Expect(isRequested()).To(BeTrue())
+
+		drive.reconciler.Config.EtcdHelper = target.EtcdHelper{Image: "registry.example.com/operator:v2", PullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}}
+		drive.err = nil
+		k.Clock.SetTime(k.Clock.Now().Add(10 * time.Minute))
+		until(func() bool { return job() != nil })
+		Expect(job().Spec.Template.Spec.Containers).To(ConsistOf(HaveField("Image", "registry.example.com/operator:v2")))
+		Expect(job().Spec.Template.Spec.ImagePullSecrets).To(ConsistOf(corev1.LocalObjectReference{Name: "registry"}))
 	})
 
 	It("is ignored for good once that is reported, although another client writes to the Etcd just then", func() {

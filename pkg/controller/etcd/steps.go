@@ -10,6 +10,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,10 +65,12 @@ func (r *execution) do(ctx context.Context, run *engine.Run, step plan.Step, rea
 		return r.resizeClaim(ctx, etcd, step, reason)
 	case plan.DeleteClaim:
 		return r.deleteClaim(ctx, etcd, step, reason)
-	case plan.VerifyRestore:
-		return r.verifyRestore(ctx, run, reason)
+	case plan.VerifyRestore, plan.InspectClaim:
+		return r.createRestoreJob(ctx, run, step, reason)
 	case plan.DeleteRestoreJob:
-		return r.deleteObject(ctx, restoreVerificationJob(etcd), preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
+		return r.deleteObject(ctx, &batchv1.Job{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step), client.PropagationPolicy(metav1.DeletePropagationBackground))
+	case plan.RetainVolume, plan.ReleaseVolume:
+		return r.changeReclaimPolicy(ctx, etcd, step, reason)
 	case plan.ResetLease:
 		return r.deleteObject(ctx, &coordinationv1.Lease{ObjectMeta: objectMeta(etcd, step)}, preconditionsOf(step))
 	case plan.RecreateStatefulSet:

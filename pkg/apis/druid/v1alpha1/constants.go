@@ -112,6 +112,21 @@ const (
 	RotateCAComplete = "complete"
 )
 
+// Labels and annotations of a PersistentVolume that the operator retains after a restore has deleted its claim. The operator
+// removes them when it sets the original reclaim policy again.
+const (
+	// VolumeLabelNamespace, VolumeLabelName and VolumeLabelUID are the keys of the labels with the Etcd.
+	VolumeLabelNamespace = "etcd-druid.extensions.gardener.cloud/retained-for-namespace"
+	VolumeLabelName      = "etcd-druid.extensions.gardener.cloud/retained-for-name"
+	VolumeLabelUID       = "etcd-druid.extensions.gardener.cloud/retained-for-uid"
+	// VolumeAnnotationClaim is the key of the annotation with the name of the deleted PersistentVolumeClaim.
+	VolumeAnnotationClaim = "etcd-druid.extensions.gardener.cloud/retained-claim"
+	// VolumeAnnotationReclaimPolicy is the key of the annotation with the original reclaim policy.
+	VolumeAnnotationReclaimPolicy = "etcd-druid.extensions.gardener.cloud/retained-reclaim-policy"
+	// VolumeAnnotationRetainedAt is the key of the annotation with the time at which the operator decided to retain it.
+	VolumeAnnotationRetainedAt = "etcd-druid.extensions.gardener.cloud/retained-at"
+)
+
 // Annotations of other objects.
 const (
 	// MemberTLSEnabledAnnotation is written by the sidecar on the lease of its member: `true` when all its peer URLs are
