@@ -95,7 +95,7 @@ func (r *Run) NextState() state.State {
 		next.Rotation = &t.Rotation
 	}
 	if p.Replicas > 0 {
-		next.Size = planner.SizeToPersist(p, r.Observation)
+		next.Size, next.Started = planner.SizeToPersist(p, r.Observation), p.Replicas
 	}
 	if r.confirmed != nil {
 		next.Evidence = r.confirmed

@@ -15,6 +15,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // haltOnClusterIDMismatch stops if members have different cluster IDs. Each step could delete the data of one of the clusters, and the
@@ -94,8 +95,7 @@ func waitForQuorum(v view, p plan.Plan) plan.Plan {
 	return p
 }
 
-// haltOnUnrecoverableQuorum stops if so many volumes are lost that the other members are no quorum, even if all of them recover. While the
-// cluster is being scaled up, the number of voting members is not certain.
+// haltOnUnrecoverableQuorum stops if so many volumes are lost that the other members are no quorum, even if all of them recover.
 func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 	var lost, left []string
 	for _, member := range v.members {
@@ -105,7 +105,8 @@ func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 			left = append(left, member.Name)
 		}
 	}
-	if len(lost) == 0 || v.hasScaleUpBegun() || etcdcluster.IsQuorate(len(left), v.size) {
+	votes, mayRecover := quorumAfterLoss(v, len(left))
+	if len(lost) == 0 || mayRecover {
 		return p, false
 	}
 	survivors := "no data is left"
@@ -113,10 +114,60 @@ func haltOnUnrecoverableQuorum(v view, p plan.Plan) (plan.Plan, bool) {
 		survivors = "data of " + strings.Join(left, " and ") + " is left"
 	}
 	p.Stage = plan.StageQuorumLost
-	p.Reason = fmt.Sprintf("%s, and the quorum of %d cannot recover: %s; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(v.size), strings.Join(lost, "; "))
+	p.Reason = fmt.Sprintf("%s, and the quorum of %d cannot recover: %s; the operator changes nothing", v.quorumStatus(), etcdcluster.QuorumOf(votes), strings.Join(lost, "; "))
 	p.WaitsFor = fmt.Sprintf("a manual recovery (%s), or %s", survivors, recovery(v.etcd, v.o))
 
 	return p, true
+}
+
+// quorumAfterLoss returns how many members vote, and whether those whose volumes are not lost may be a quorum. intact is the number of these
+// members.
+//
+// The recorded voting members decide, because the members that were started last may not vote yet. Members that joined may have been promoted
+// after that record. Without a record, all members vote, except during a scale-up: then it is not known whether the quorum is lost.
+func quorumAfterLoss(v view, intact int) (votes int, mayRecover bool) {
+	if !v.hasScaleUpBegun() && !etcdcluster.IsQuorate(intact, v.size) {
+		return v.size, false
+	}
+	recorded := v.o.State.Evidence
+	if recorded == nil || len(recorded.Voters) == 0 {
+		return v.size, true
+	}
+	lostVoters, promoted := 0, 0
+	for _, member := range v.members {
+		isIntact := v.o.VolumeLostReason(member.Ordinal) == ""
+		isVoter := slices.ContainsFunc(recorded.Voters, func(voter state.Voter) bool { return isMember(voter, member) })
+		switch {
+		case isVoter && !isIntact:
+			lostVoters++
+		case !isVoter && isIntact && hasJoined(member):
+			promoted++
+		}
+	}
+	// Voting members without a pod of this Etcd, for example those of a cluster that the Etcd joins, count as intact.
+	votes = len(recorded.Voters) + promoted
+
+	return votes, etcdcluster.IsQuorate(votes-lostVoters, votes)
+}
+
+// isMember is true if the record is about the member. etcd publishes the name of a member after it has started.
+func isMember(voter state.Voter, m etcdcluster.Member) bool {
+	switch {
+	case voter.Name != "":
+		return voter.Name == m.Name
+	case m.Listed != nil:
+		return etcdcluster.FormatID(m.Listed.ID) == voter.ID
+	default:
+		return m.Heartbeat != nil && etcdcluster.FormatID(m.Heartbeat.MemberID) == voter.ID
+	}
+}
+
+// hasJoined is true if the member has responded, or if its Lease or the member list contains it. Its sidecar sends the first heartbeat some
+// seconds after etcd has started.
+func hasJoined(m etcdcluster.Member) bool {
+	hasHeartbeat := m.Heartbeat != nil || m.HeartbeatError != ""
+
+	return hasHeartbeat || m.Listed != nil || m.Endpoint != nil && m.Endpoint.Reachable
 }
 
 // waitForMembers waits for members that have not recovered, because the rules after it need a cluster in which all have.
@@ -166,8 +217,12 @@ func awaitedOfMembers(v view) string {
 // awaitedOf describes what a member must reach after its pod was created before it counts as recovered. Empty: it has recovered. Its
 // registered peer URLs must be the configured ones: otherwise its sidecar would change them, and stop etcd once more.
 func awaitedOf(v view, m etcdcluster.Member) string {
-	if sentence := awaitedOfPod(v.etcd, m); sentence != "" {
-		return sentence
+	sentence := awaitedOfPod(v.etcd, m)
+	if sentence == "" {
+		sentence = awaitedOfEtcd(v, m)
+	}
+	if sentence == "" {
+		return ""
 	}
 
 	return awaitedOfEtcd(v, m)

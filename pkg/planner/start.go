@@ -124,8 +124,9 @@ func joinsExisting(etcd *druidv1alpha1.Etcd) bool {
 	return etcd.Spec.Etcd.BootstrapWithExistingCluster != nil
 }
 
-// knownMembers is how many members of the cluster have ever run, according to their Leases or else to their claims. Any of them may have
-// been lost, also the first. It also returns whether the number comes from Leases.
+// knownMembers is how many members of the cluster have ever run, according to the record and their Leases, or else to their claims. Any of
+// them may have been lost, also the first. A member that was started and has data may have been promoted before its sidecar wrote its Lease.
+// Without it the others may have no quorum. The second result is false if the number comes from claims alone.
 func knownMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (int, bool) {
 	known := 0
 	for ordinal := range int(etcd.Spec.Replicas) {
@@ -134,6 +135,11 @@ func knownMembers(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) (int, boo
 			if lease.Name == helper.MemberName(etcd, ordinal) && lease.Holder != "" && isOwned {
 				known = ordinal + 1
 			}
+		}
+	}
+	for _, claim := range o.Claims {
+		if claim.MayHaveData() && known > 0 && claim.Ordinal < int(min(o.State.Started, etcd.Spec.Replicas)) {
+			known = max(known, claim.Ordinal+1)
 		}
 	}
 	if known > 0 {

@@ -124,6 +124,26 @@ var _ = Describe("PlanFor members that join an existing cluster", func() {
 	})
 })
 
+var _ = DescribeTable("For a cluster that wakes up starts all members that may be voting members",
+	func(started int32, isLost bool, expected int32) {
+		etcd := &druidv1alpha1.Etcd{}
+		etcd.Name, etcd.UID, etcd.Spec.Replicas = "main", "etcd-uid", 3
+		o := etcdcluster.Observation{
+			State:        state.State{Size: 3, Started: started, Replicas: new(int32(0))},
+			StatefulSet:  etcdcluster.StatefulSet{Exists: true},
+			Claims:       []etcdcluster.Claim{{Name: "main-main-0", Exists: true}, {Name: "main-main-1", Ordinal: 1, Exists: true, Lost: isLost}},
+			MemberLeases: []etcdcluster.Lease{{Exists: true, Name: "main-0", Holder: "a1:1:Leader"}, {Exists: true, Name: "main-1"}},
+		}
+		p := planner.For(etcd, o, time.Now())
+		Expect(p.Stage).To(BeEquivalentTo("WakeUp"))
+		Expect(p.Replicas).To(Equal(expected))
+	},
+	Entry("one that was promoted before its sidecar wrote its Lease", int32(2), false, int32(2)),
+	Entry("but none whose volume is deleted and that no Lease records", int32(2), true, int32(1)),
+	Entry("but none that has not started since the cluster has its last size", int32(1), false, int32(1)),
+	Entry("those that Leases record, if an earlier operator stopped them", int32(0), false, int32(1)),
+)
+
 var _ = It("states what names with a prefix need if a pod is not ready", func() {
 	etcd := &druidv1alpha1.Etcd{}
 	etcd.Name, etcd.Spec.Replicas, etcd.Spec.MemberNamePrefix = "main", 1, new("seed")

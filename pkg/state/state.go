@@ -22,6 +22,9 @@ type State struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Size is the last cluster size above 0. 0: the cluster never ran.
 	Size int32 `json:"size,omitempty"`
+	// Started are the last replicas above 0 that were rendered. Each of these members may have joined the cluster, and its sidecar may have
+	// promoted it, without an observation of it. 0: not known.
+	Started int32 `json:"started,omitempty"`
 	// InitialClusterToken is the token with which etcd-druid formed an adopted cluster. Empty: the cluster is not adopted.
 	InitialClusterToken string `json:"initialClusterToken,omitempty"`
 	// TLS are the TLS modes that were rendered last. The zero value: not known.
