@@ -163,6 +163,7 @@ func (e Engine) observe(ctx context.Context, run *Run) (err error) {
 	run.Observation, err = e.Observer.Observe(ctx, run)
 	run.Observed = true
 	run.Target.PinPort(run.Observation, e.Clock.Now())
+	run.Observation.StoreTimeout = e.Config.StoreTimeout
 	run.Observation.PeerChangePending = run.Target.IsPeerChangePending(run.Observation, e.Clock.Now())
 
 	return err

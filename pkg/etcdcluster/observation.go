@@ -68,6 +68,9 @@ type Observation struct {
 	FullSnapshotRequested time.Time
 	// PeerChangePending is true if the spec requests peer URLs that PinnedTLS or PinnedPort exclude from the rendering for now.
 	PeerChangePending bool
+	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store, from the configuration of the operator.
+	// 0: without limit.
+	StoreTimeout time.Duration
 	// Failures are the parts that could not be read. Such a part is zero, which has no meaning then.
 	Failures []ReadFailure
 }

@@ -236,15 +236,7 @@ func replaceLostVolume(v view, p plan.Plan, m etcdcluster.Member) (plan.Plan, bo
 		p.Reason = fmt.Sprintf("%s; %s, but nothing is replaced without a quorum read", v.quorumStatus(), loss)
 		p.WaitsFor = awaitedMemberList(v.o)
 	case !claim.Lost && helper.IsStoreConfigured(v.etcd):
-		// The volume may still hold data, although no node can use it.
-		result, gate := finalSnapshot(v.etcd, v.o, v.now, p)
-		if result == nil {
-			gate.Reason = fmt.Sprintf("%s by a quorum read; %s; the operator takes a full snapshot before it replaces the volume (the annotation %s skips it)", v.quorumStatus(), loss, druidv1alpha1.SkipFinalSnapshotAnnotation)
-
-			return gate, true
-		}
-
-		return replaceClaim(v, p, m, *claim, loss+"; "+result.String()), true
+		return replaceUnusableVolume(v, p, m, *claim, loss), true
 	default:
 		return replaceClaim(v, p, m, *claim, loss), true
 	}

@@ -40,6 +40,8 @@ type Config struct {
 	Defaults state.Defaults
 	// LocalStoreRoots are the directories of nodes that stores with the provider Local may use. Empty: none.
 	LocalStoreRoots backupstore.LocalRoots
+	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store. 0: without limit.
+	StoreTimeout time.Duration
 	// EtcdHelper is the image of etcd-helper. It is not a default that an Etcd keeps: the helper has to be of the operator's version.
 	EtcdHelper EtcdHelper
 }
@@ -51,6 +53,9 @@ type EtcdHelper struct {
 	// PullSecrets name Secrets in the namespace of the Etcd. Nil: none.
 	PullSecrets []corev1.LocalObjectReference
 }
+
+// DefaultStoreTimeout is the default of Config.StoreTimeout in the configuration of the operator.
+const DefaultStoreTimeout = 30 * time.Minute
 
 // Target is the desired state of one generation, as far as it is resolved.
 type Target struct {

@@ -93,6 +93,7 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 			AutoReconcile:   o.Config.Controllers.Etcd.EnableEtcdSpecAutoReconcile,
 			Defaults:        defaults,
 			LocalStoreRoots: localStoreRoots(o.Config.LocalStore, shared.Gardener),
+			StoreTimeout:    o.Config.Controllers.Etcd.StoreTimeout.Duration,
 		},
 		Observer: shared,
 		Gardener: shared.Gardener,

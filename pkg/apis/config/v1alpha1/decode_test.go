@@ -36,6 +36,7 @@ var _ = Describe("Decode", func() {
 		Expect(config.Controllers.Etcd.EtcdStatusSyncPeriod.Duration).To(Equal(15 * time.Second))
 		Expect(config.Controllers.Etcd.EtcdMember.NotReadyThreshold.Duration).To(Equal(5 * time.Minute))
 		Expect(config.Controllers.Etcd.EtcdMember.UnknownThreshold.Duration).To(Equal(time.Minute))
+		Expect(config.Controllers.Etcd.StoreTimeout.Duration).To(Equal(30 * time.Minute))
 		Expect(config.Controllers.Compaction.EventsThreshold).To(BeEquivalentTo(1000000))
 		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(Equal(3 * time.Hour))
 		Expect(config.Controllers.Secret.ConcurrentSyncs).To(HaveValue(Equal(10)))
@@ -52,6 +53,12 @@ var _ = Describe("Decode", func() {
 		config, err = configv1alpha1.Decode([]byte(header + "controllers: {compaction: {enabled: true, activeDeadlineDuration: 0s}}\n"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(config.Controllers.Compaction.ActiveDeadlineDuration.Duration).To(BeZero(), "which is refused")
+	})
+
+	It("should keep a timeout of the store of zero, which means no limit", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "controllers: {etcd: {storeTimeout: 0s}}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(config.Controllers.Etcd.StoreTimeout.Duration).To(BeZero())
 	})
 
 	It("should distinguish unset directories of Local stores from an empty list", func() {

@@ -45,6 +45,7 @@ func setControllerDefaults(c *ControllerConfiguration) {
 	setDurationDefault(&c.Etcd.EtcdStatusSyncPeriod, 15*time.Second)
 	setDurationDefault(&c.Etcd.EtcdMember.NotReadyThreshold, 5*time.Minute)
 	setDurationDefault(&c.Etcd.EtcdMember.UnknownThreshold, time.Minute)
+	setDurationDefault(&c.Etcd.StoreTimeout, 30*time.Minute)
 
 	setPointerDefault(&c.Compaction.ConcurrentSyncs, 3)
 	setDefault(&c.Compaction.EventsThreshold, 1_000_000)

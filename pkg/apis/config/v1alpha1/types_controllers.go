@@ -52,6 +52,12 @@ type EtcdControllerConfiguration struct {
 	// EtcdMember says when a member without heartbeat counts as unknown and as not ready.
 	// +optional
 	EtcdMember EtcdMemberConfiguration `json:"etcdMember,omitempty"`
+	// StoreTimeout is how long the replacement of a member on a lost node waits for the backup store, from the last heartbeat of the
+	// member. After that the member is replaced without a full snapshot, if a quorum has the recorded revision. 0s waits without limit.
+	// Default 30m: two attempts to take a full snapshot with the default timeout of 15m, and one more failure in that time costs the
+	// quorum.
+	// +optional
+	StoreTimeout *metav1.Duration `json:"storeTimeout,omitempty"`
 }
 
 // EtcdMemberConfiguration says when a member without heartbeat counts as unknown and as not ready.

@@ -178,6 +178,9 @@ func validateEtcd(c configv1alpha1.EtcdControllerConfiguration, path *field.Path
 	errs = append(errs, positive(c.EtcdStatusSyncPeriod, path.Child("etcdStatusSyncPeriod"))...)
 	errs = append(errs, positive(c.EtcdMember.NotReadyThreshold, path.Child("etcdMember", "notReadyThreshold"))...)
 	errs = append(errs, positive(c.EtcdMember.UnknownThreshold, path.Child("etcdMember", "unknownThreshold"))...)
+	if timeout := c.StoreTimeout; timeout != nil && timeout.Duration < 0 {
+		errs = append(errs, field.Invalid(path.Child("storeTimeout"), timeout.Duration.String(), "must not be negative; 0s waits without limit"))
+	}
 	return errs
 }
 

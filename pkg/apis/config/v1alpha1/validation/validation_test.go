@@ -135,6 +135,9 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a threshold of zero", "controllers.etcd.etcdMember.unknownThreshold", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.EtcdMember.UnknownThreshold = &metav1.Duration{}
 		}),
+		Entry("a negative timeout of the store", "controllers.etcd.storeTimeout", func(c *configv1alpha1.OperatorConfiguration) {
+			c.Controllers.Etcd.StoreTimeout = &metav1.Duration{Duration: -time.Second}
+		}),
 		Entry("a negative compaction threshold", "controllers.compaction.eventsThreshold", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Compaction.Enabled = true
 			c.Controllers.Compaction.EventsThreshold = -1
