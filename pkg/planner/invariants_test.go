@@ -7,6 +7,7 @@ package planner_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +18,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/plan"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/simulator/history"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
@@ -28,6 +30,10 @@ type invariants struct {
 	failed []string
 	// isUnverified is true if the restore that was requested last does not verify the store.
 	isUnverified bool
+	// lostSince is since when a cluster runs without an acknowledged write whose loss is not reported. Zero: it does not.
+	lostSince time.Time
+	// knownAtRestore is the highest revision that was known when a restore was requested. 0: none was requested.
+	knownAtRestore int64
 	// reported are the pods whose cluster size was reported.
 	reported map[types.UID]bool
 }
@@ -43,6 +49,7 @@ func (s *scenario) violations() []string { return slices.Concat(s.invariants.fai
 func (s *scenario) tick() bool {
 	changed := s.Tick()
 	s.checkSizes()
+	s.checkWrites()
 
 	return changed
 }
@@ -86,6 +93,73 @@ func (s *scenario) checkSizes() {
 	}
 }
 
+// reportTimeout is how long the operator may take to report that a cluster runs without acknowledged writes.
+const reportTimeout = time.Minute
+
+// checkWrites checks that no cluster runs without an acknowledged write: the voting members or the store keep the write, or the loss is
+// reported. Faults of a cluster without a leader are no concern of this check: the operator decides whether it starts again.
+func (s *scenario) checkWrites() {
+	lost := s.Acknowledged.Lost(s.isKeptAsKnown)
+	if len(lost) == 0 || s.Leader == 0 || s.isLossReported() {
+		if s.isLossReported() {
+			s.Acknowledged.Report(s.IsKept)
+		}
+		s.invariants.lostSince = time.Time{}
+
+		return
+	}
+	if s.invariants.lostSince.IsZero() {
+		s.invariants.lostSince = s.Now()
+	}
+	if s.Now().Sub(s.invariants.lostSince) > reportTimeout {
+		s.violated("the acknowledged write with revision %d is neither on a quorum nor in the store, and its loss is not reported", lost[0].Revision)
+		s.Acknowledged.Report(s.isKeptAsKnown)
+	}
+}
+
+// isKeptAsKnown is true for a write that the cluster keeps. After the request for a restore, it is also true for a write that is newer than
+// everything that was known then. The user gives it up with the request.
+func (s *scenario) isKeptAsKnown(write history.Position) bool {
+	known := s.invariants.knownAtRestore
+	if known == 0 || write.Revision <= known {
+		return s.IsKept(write)
+	}
+
+	return s.IsKept(write.At(known))
+}
+
+// noteKnown records the highest revision that was known when a restore was requested: that of the evidence and those of the snapshot Leases.
+func (s *scenario) noteKnown() {
+	if recorded := s.Objects.State.Evidence; recorded != nil {
+		s.invariants.knownAtRestore = recorded.HighestRevision
+	}
+	for _, lease := range []etcdcluster.Lease{s.Objects.FullSnapshotLease, s.Objects.DeltaSnapshotLease} {
+		if revision, err := strconv.ParseInt(lease.Holder, 10, 64); err == nil {
+			s.invariants.knownAtRestore = max(s.invariants.knownAtRestore, revision)
+		}
+	}
+}
+
+// isLossReported is true while the operator reports that a cluster runs without acknowledged writes, and after a user has accepted it.
+func (s *scenario) isLossReported() bool {
+	recorded := s.Objects.State.Evidence
+	isRecorded := recorded != nil && (recorded.RolledBack != nil || recorded.AcceptedRevision > 0)
+	isQuorumLost := s.result.Newest != nil && s.result.Newest.Plan.Stage == plan.StageQuorumLost
+
+	return isRecorded || isQuorumLost || s.invariants.isUnverified
+}
+
+// checkStepKeepsWrites checks that a step destroys no acknowledged write, unless a user has accepted that. It returns the check after the step.
+func (s *scenario) checkStepKeepsWrites(step plan.Step) func() {
+	before := s.Acknowledged.Lost(s.IsRecoverable)
+
+	return func() {
+		if after := s.Acknowledged.Lost(s.IsRecoverable); len(after) > len(before) && !s.isLossReported() {
+			s.violated("%s %s destroys the acknowledged write with revision %d", kindOf(step), plan.MetaOf(step).Object, after[0].Revision)
+		}
+	}
+}
+
 // checkApply checks the manifests before they are written.
 func (s *scenario) checkApply(manifest simulator.Manifest, p plan.Plan) {
 	s.checkScaling(manifest)
@@ -113,7 +187,8 @@ func (s *scenario) checkScaling(manifest simulator.Manifest) {
 	}
 }
 
-// checkFinalSnapshot checks that members stop after a snapshot or after three attempts to take one. A cluster that never ran needs no snapshot.
+// checkFinalSnapshot checks that members stop after a snapshot or after three attempts to take one. A cluster that never ran needs no snapshot,
+// and one that was rolled back gets none, since it would not replace the volumes.
 func (s *scenario) checkFinalSnapshot(p plan.Plan) {
 	hasRun := slices.ContainsFunc(s.Objects.MemberLeases, func(l etcdcluster.Lease) bool { return l.Holder != "" }) ||
 		slices.ContainsFunc(s.Objects.Claims, func(c etcdcluster.Claim) bool {
@@ -125,7 +200,10 @@ func (s *scenario) checkFinalSnapshot(p plan.Plan) {
 	if p.Replicas > 0 || p.Restore != "" || s.Written() == nil || s.Written().Replicas == 0 || !helper.IsStoreConfigured(s.Etcd) {
 		return
 	}
-	attempts := s.Objects.SnapshotAttempts
+	recorded, attempts := s.Objects.State.Evidence, s.Objects.SnapshotAttempts
+	if p.FinalSnapshot != nil && p.FinalSnapshot.Missing == state.SnapshotRolledBack && recorded != nil && recorded.RolledBack != nil {
+		return // no snapshot has the lost writes, and the volumes stay
+	}
 	if p.FinalSnapshot == nil || attempts.Verified == nil && attempts.Failures < 3 || attempts.Running {
 		s.violated("the members are stopped without a snapshot")
 	}
@@ -189,12 +267,14 @@ func (s *scenario) checkStep(step plan.Step) func() {
 		s.checkResizeClaim(step)
 	case plan.DeleteClaim:
 		s.checkDeleteClaim(step)
-	case plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
+	case plan.MoveLeader, plan.PromoteMember, plan.UpdatePeerURLs, plan.VerifyRestore, plan.DeleteRestoreJob, plan.InspectClaim, plan.ReleaseVolume, plan.RetainVolume, plan.ResetLease, plan.RecreateStatefulSet, plan.RequestReconcile, plan.TakeSnapshot:
 	}
 	before, all := s.Voters()
+	keepsWrites := s.checkStepKeepsWrites(step)
 	hasQuorum := s.Leader != 0 && all > 1 && etcdcluster.IsQuorate(before, all)
 
 	return func() {
+		keepsWrites()
 		if after, allAfter := s.Voters(); hasQuorum && !etcdcluster.IsQuorate(after, allAfter) {
 			s.violated("%s %s took the quorum: %d, then %d of %d", kind, object, before, after, all)
 		}
@@ -238,7 +318,8 @@ func (s *scenario) checkSinglePod(pod etcdcluster.Pod) {
 	}
 }
 
-// checkReplaceClaim checks that a lost volume is replaced while there is a quorum, and after a snapshot.
+// checkReplaceClaim checks that a lost volume is replaced while there is a quorum, and after a snapshot. Without one, a quorum must have all
+// writes, and the member must have been lost for a while.
 func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	volume := s.Volumes[step.Object]
 	node := s.Node(volume.Node)
@@ -248,8 +329,19 @@ func (s *scenario) checkReplaceClaim(step plan.ReplaceClaim) {
 	if healthy, all := s.Voters(); !etcdcluster.IsQuorate(healthy, all) || s.Leader == 0 {
 		s.violated("claim %s is deleted without a quorum", step.Object)
 	}
-	if helper.IsStoreConfigured(s.Etcd) && !volume.Lost && s.Objects.SnapshotAttempts.Verified == nil {
-		s.violated("claim %s is deleted without a snapshot", step.Object)
+	if !helper.IsStoreConfigured(s.Etcd) || volume.Lost || s.Objects.SnapshotAttempts.Verified != nil {
+		return
+	}
+	s.steps["ReplaceClaim without the store"]++
+	if recorded := s.Objects.State.Evidence; recorded == nil || recorded.HighestRevision != s.Data.Revision {
+		s.violated("claim %s is deleted without a snapshot, and without a record of revision %d", step.Object, s.Data.Revision)
+	}
+	for ordinal, claim := range s.Objects.Claims {
+		for _, lease := range s.Objects.MemberLeases {
+			if claim.Name == step.Object && lease.Name == helper.MemberName(s.Etcd, ordinal) && s.Now().Sub(lease.RenewTime) < s.operator.Config.StoreTimeout {
+				s.violated("claim %s is deleted without a snapshot, %s after the last heartbeat", step.Object, s.Now().Sub(lease.RenewTime))
+			}
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ package planner_test
 
 import (
 	"slices"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -320,6 +321,24 @@ var _ = Describe("Traces of multiple members", func() {
 		s.run()
 		s.expectDone()
 		s.expectGolden("three-node-gone-with-store")
+	})
+
+	It("gives up volumes without the store after half an hour, one after the other", func() {
+		s := created(5, withStore)
+		s.inject("the store goes down, and nodes n4 and n5 are gone", func() { s.Store.Down = true; s.RemoveNode("n4"); s.RemoveNode("n5") })
+		s.runUntil(func() bool { return s.Objects.SnapshotAttempts.Failures > 3 })
+		Expect(s.steps).NotTo(HaveKey("ReplaceClaim"))
+		s.inject("half an hour passes", func() { s.Advance(26 * time.Minute) })
+		s.runUntil(func() bool {
+			healthy, all := s.Voters()
+
+			return healthy == 4 && all == 5
+		})
+		Expect(s.steps).To(HaveKeyWithValue("ReplaceClaim", 1))
+		s.run()
+		s.expectDone()
+		Expect(s.steps).To(HaveKeyWithValue("ReplaceClaim", 2))
+		s.expectGolden("five-nodes-gone-without-store")
 	})
 
 	It("hibernates after a snapshot was verified", func() {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -77,6 +78,7 @@ func newRandom(number int64) *randomScenario {
 		change = append(change, withStore)
 	}
 	s := &randomScenario{scenario: newScenario(sizes[random.Intn(len(sizes))], change...), number: number, random: random}
+	s.operator.Config.StoreTimeout = 30 * time.Second
 	s.CatchUpTicks = random.Intn(6)
 	s.NetworkVolumes = random.Intn(4) == 0
 	s.FixedVolumes = random.Intn(4) == 0
@@ -97,6 +99,7 @@ func (s *randomScenario) runRandom() {
 		if s.random.Intn(4) > 0 { // the operator does not reconcile in each tick
 			s.reconcile()
 		}
+		s.Write(1)
 		s.tick()
 	}
 	s.inject("all faults are repaired", func() {
@@ -106,6 +109,7 @@ func (s *randomScenario) runRandom() {
 		s.RefuseEvictions(0)
 		s.RemoveForeignData()
 		s.SetQuotaExhausted(s.short)
+		s.Store.PutBack()
 		s.Store.Down, s.operator.Config.AutoReconcile = false, true
 		if templates := s.Objects.StatefulSet.Rendering.Fixed.ClaimTemplates; s.FixedVolumes && len(templates) > 0 {
 			s.Etcd.Spec.StorageCapacity = resource.NewQuantity(templates[0].Request, resource.BinarySI)
@@ -139,7 +143,7 @@ func (s *randomScenario) expectConverged() {
 func (s *randomScenario) fault() {
 	faults := []func() string{
 		s.podGoes, s.podGoes, s.etcdIsKilled, s.nodeIsCutOff, s.nodeRecovers, s.nodeGoes, s.nodeIsGivenUp, s.volumeGoes, s.volumeRots,
-		s.imageChanges, s.imageBreaks, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
+		s.imageChanges, s.imageBreaks, s.sidecarBreaks, s.peerPortChanges, s.storeFails, s.bucketIsEmptied, s.bucketIsRolledBack, s.bucketIsRepaired, s.leaderMoves, s.evictionsAreRefused, s.clusterIsScaledUp, s.clusterSleepsOrWakes,
 		s.readinessFlaps, s.etcdEnds, s.etcdIsRecreated, s.volumesAreExpanded, s.quotaChanges, s.peersChange, s.reconciliationIsSuspended, s.reconciliationIsRequested, s.memberIsStrange, s.strangerIsEmptied,
 	}
 	what := ""
@@ -413,6 +417,36 @@ func (s *randomScenario) storeFails() string {
 	}
 
 	return "the store recovers"
+}
+
+func (s *randomScenario) bucketIsEmptied() string {
+	if s.Store.IsEmpty() {
+		return ""
+	}
+	s.Store.Empty()
+
+	return "the bucket is emptied"
+}
+
+func (s *randomScenario) bucketIsRolledBack() string {
+	newest, err := s.Store.Newest()
+	if err != nil || newest.Position.Revision < 2 {
+		return ""
+	}
+	revision := 1 + s.random.Int63n(newest.Position.Revision-1)
+	s.Store.RollBackTo(revision)
+
+	return fmt.Sprintf("the bucket is rolled back to revision %d", revision)
+}
+
+func (s *randomScenario) bucketIsRepaired() string {
+	before := s.Store.Len()
+	s.Store.PutBack()
+	if s.Store.Len() == before {
+		return ""
+	}
+
+	return "the removed snapshots are put back"
 }
 
 func (s *randomScenario) leaderMoves() string {

@@ -84,6 +84,7 @@ func (s *scenario) reconcile() bool {
 	}
 	if value, isRequested := s.Etcd.Annotations[druidv1alpha1.RestoreAnnotation]; isRequested {
 		s.invariants.isUnverified = value == druidv1alpha1.RestoreFromStoreUnverified
+		s.noteKnown()
 	}
 	s.result = s.operator.Reconcile()
 	if !s.acted {
