@@ -10,6 +10,7 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/helper"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/peers"
 )
 
 // AllMembersReady is True if every desired member is healthy.
@@ -22,6 +23,10 @@ func AllMembersReady(in Input) *druidv1alpha1.Condition {
 	if len(namesWith(members, druidv1alpha1.EtcdMemberStatusReady)) == in.size() {
 		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionTrue, druidv1alpha1.ReasonAllMembersReady,
 			"All members are healthy")
+	}
+	if blocked := peers.FindBlockedSnapshot(in.Etcd, in.Observation, in.Now); blocked != nil {
+		return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonRaftSnapshotBlocked,
+			fmt.Sprintf("%s; %s: disable peer TLS until %s has recovered", strings.Join(in.notReady(members), "; "), blocked, blocked.Member.Name)+podProblems(in))
 	}
 
 	return condition(druidv1alpha1.ConditionTypeAllMembersReady, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonNotAllMembersReady,

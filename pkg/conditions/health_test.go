@@ -67,6 +67,11 @@ var _ = DescribeTable("Ready and AllMembersReady",
 	Entry("all members are healthy", func(*conditions.Input) {}, "True Quorate", "True AllMembersReady"),
 	Entry("one of three has no heartbeat any more: two are a quorum",
 		lease(2, "main-2", "3:7:Member", 10*time.Minute), "True Quorate", "False NotAllMembersReady"),
+	Entry("one of three has peer TLS, and the leader has not: it may wait for a raft snapshot", func(in *conditions.Input) {
+		in.Observation.Etcd.Members[2] = etcdcluster.EndpointStatus{Ordinal: 2}
+		in.Observation.Pods[2].PeerTLS, in.Observation.Pods[2].Ready, in.Observation.Pods[2].ContainersReady = true, false, false
+		in.Observation.Pods[2].Containers = []etcdcluster.Container{{Name: etcdcluster.ContainerEtcd, State: etcdcluster.ContainerRunning}}
+	}, "True Quorate", "False RaftSnapshotBlocked"),
 	Entry("two of three are unknown: that is not a quorum, and not its loss",
 		all(lease(1, "main-1", "2:7:Member", 2*time.Minute), lease(2, "main-2", "3:7:Member", 2*time.Minute)), "Unknown Unknown", "False NotAllMembersReady"),
 	Entry("two of three are down", all(lease(1, "main-1", "2:7:Member", 0), podNotReady(1), lease(2, "main-2", "3:7:Member", 0), podNotReady(2)),

@@ -40,6 +40,9 @@ const registrationTime = time.Minute
 // do not connect in one mode try the other. A healthy etcd proves that a quorum is connected, also while the sidecars of other members do
 // not start and too few pods are ready. In this case the members do not try the other mode. The rendered mode also stays while a sidecar
 // has not yet registered the peer URLs of its member (IsRegistering).
+//
+// Peer TLS is not enabled while a member is not healthy, if all members are registered without TLS. The member may need a raft snapshot, which a leader without peer TLS cannot send to a
+// member that has it (FindBlockedSnapshot).
 func PinnedTLS(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Time) *bool {
 	rendered := o.StatefulSet.TLS.PeerCA != ""
 	switch hasQuorum := etcd.Spec.Replicas > 0 && etcdcluster.IsQuorumReady(o); {
@@ -47,6 +50,8 @@ func PinnedTLS(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation, now time.Tim
 		return nil
 	case hasQuorum && o.StatefulSet.Exists && isAnyRegistering(etcd, o, now):
 		return new(rendered)
+	case hasQuorum && o.StatefulSet.Exists && !rendered && areRegisteredWithout(etcd, o) && !isEachEtcdReady(o):
+		return new(false)
 	case hasQuorum:
 		return nil
 	default:
@@ -162,15 +167,36 @@ func isAnyStartingAs(o etcdcluster.Observation, peerTLS bool, now time.Time) boo
 	})
 }
 
+// areRegisteredWithout is true if the Leases show that all members are registered without TLS.
+func areRegisteredWithout(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) bool {
+	known, withTLS := countKnown(etcd, o, int(etcdcluster.LastSize(o)))
+
+	return known > 0 && withTLS == 0
+}
+
+// isEachEtcdReady is true if etcd passes its readiness probe in as many pods as were rendered.
+func isEachEtcdReady(o etcdcluster.Observation) bool {
+	ready := 0
+	for _, pod := range o.Pods {
+		if !pod.Deleting && (pod.Ready || isEtcdReady(pod)) {
+			ready++
+		}
+	}
+
+	return ready >= int(etcdcluster.RenderedReplicas(o))
+}
+
+func isEtcdReady(pod etcdcluster.Pod) bool {
+	return slices.ContainsFunc(pod.Containers, func(c etcdcluster.Container) bool {
+		return c.Name == etcdcluster.ContainerEtcd && c.State == etcdcluster.ContainerRunning && c.Ready
+	})
+}
+
 // hasHealthyEtcd is true if the etcd of a pod is healthy: its readiness probe is a linearizable read, which needs a quorum. The pod itself
 // is not ready while its sidecar does not start. The status of a pod on an unreachable node is ignored.
 func hasHealthyEtcd(o etcdcluster.Observation) bool {
 	return slices.ContainsFunc(o.Pods, func(pod etcdcluster.Pod) bool {
-		isReady := func(c etcdcluster.Container) bool {
-			return c.Name == etcdcluster.ContainerEtcd && c.State == etcdcluster.ContainerRunning && c.Ready
-		}
-
-		return pod.Ready || !pod.IsNodeUnreachable() && slices.ContainsFunc(pod.Containers, isReady)
+		return pod.Ready || !pod.IsNodeUnreachable() && isEtcdReady(pod)
 	})
 }
 

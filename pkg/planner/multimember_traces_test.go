@@ -182,6 +182,50 @@ var _ = Describe("Traces of multiple members", func() {
 		s.expectGolden("three-never-formed")
 	})
 
+	// restarting is the ordinal of the member whose pod is not ready.
+	restarting := func(s *scenario) int {
+		for ordinal := range s.Members {
+			if pod := s.Objects.PodFor(ordinal); pod == nil || !pod.Ready {
+				return ordinal
+			}
+		}
+		Fail("all pods are ready")
+
+		return 0
+	}
+
+	It("waits for a member that needs a raft snapshot while peer TLS is switched on, until it is switched off again", func() {
+		s := created(3)
+		s.inject("peer TLS is switched on", func() { withPeerTLS(s.Etcd) })
+		s.runUntil(func() bool { return s.steps["EvictPod"] == 1 })
+		member := restarting(s)
+		s.inject("the member is away for more writes than the leader keeps", func() { s.Member(member).NeedsSnapshot = true })
+		s.run()
+		Expect(s.Member(member).NeedsSnapshot).To(BeTrue())
+		Expect(s.steps).To(HaveKeyWithValue("EvictPod", 1))
+		Expect(s.last).To(ContainSubstring("has no peer TLS and cannot send a raft snapshot to main-%d", member))
+		s.inject("peer TLS is switched off", func() { withoutPeerTLS(s.Etcd) })
+		s.run()
+		s.expectDone()
+		Expect(s.Member(member).NeedsSnapshot).To(BeFalse())
+		s.inject("peer TLS is switched on", func() { withPeerTLS(s.Etcd) })
+		s.run()
+		s.expectDone()
+		s.expectGolden("three-peer-tls-with-a-member-behind")
+	})
+
+	It("transfers the leadership to a member with peer TLS if another one needs a raft snapshot", func() {
+		s := created(5)
+		s.inject("peer TLS is switched on", func() { withPeerTLS(s.Etcd) })
+		s.runUntil(func() bool { return s.steps["EvictPod"] == 2 })
+		member := restarting(s)
+		s.inject("the member is away for more writes than the leader keeps", func() { s.Member(member).NeedsSnapshot = true })
+		s.run()
+		s.expectDone()
+		Expect(s.Member(member).NeedsSnapshot).To(BeFalse())
+		Expect(s.steps["MoveLeader"]).To(BeNumerically(">", 0))
+	})
+
 	It("switches peer TLS on and off, one member after the other", func() {
 		s := created(3)
 		s.inject("peer TLS is switched on", func() { withPeerTLS(s.Etcd) })

@@ -36,6 +36,36 @@ func holdPeers(v view, p plan.Plan) (plan.Plan, bool) {
 	return p, false
 }
 
+// unblockSnapshot transfers the leadership if a member with peer TLS may need a raft snapshot and the leader has no peer TLS. The new leader has
+// it, and can send the snapshot.
+func unblockSnapshot(v view, p plan.Plan) (plan.Plan, bool) {
+	blocked := peers.FindBlockedSnapshot(v.etcd, v.o, v.now)
+	if blocked == nil || v.o.Defragmentation != "" || !v.isMemberListKnown() {
+		return p, false
+	}
+	for _, member := range v.members {
+		if member.IsHealthy() && member.Pod != nil && member.Pod.PeerTLS && !member.Pod.Deleting {
+			p.Stage = plan.StageWaitForMembers
+			p.Reason = fmt.Sprintf("%s; %s, and %s can send it", v.quorumStatus(), blocked, member.Name)
+			p.Step = plan.MoveLeader{Meta: plan.Meta{Object: blocked.Leader.Pod.Name, UID: blocked.Leader.Pod.UID}, To: member.ID(), ToName: member.Name}
+
+			return p, true
+		}
+	}
+
+	return p, false
+}
+
+// snapshotHint describes the raft snapshot that a member may need and that the leader cannot send. Empty: there is none.
+func snapshotHint(v view, m etcdcluster.Member) string {
+	blocked := peers.FindBlockedSnapshot(v.etcd, v.o, v.now)
+	if blocked == nil || blocked.Member.Ordinal != m.Ordinal {
+		return ""
+	}
+
+	return fmt.Sprintf("; %s: disable peer TLS until %s has recovered", blocked, m.Name)
+}
+
 // losesPeerTLS is true for a member that has peer certificates, and will have none when its pod is recreated.
 func losesPeerTLS(m etcdcluster.Member, statefulSet etcdcluster.StatefulSet) bool {
 	return m.IsOutdated(statefulSet) && m.Pod.PeerTLS && statefulSet.TLS.PeerCA == ""

@@ -225,7 +225,7 @@ func awaitedOf(v view, m etcdcluster.Member) string {
 		return ""
 	}
 
-	return awaitedOfEtcd(v, m)
+	return sentence + snapshotHint(v, m)
 }
 
 // awaitedToScaleUp describes what a member must reach before the next member may join: it is healthy. Its pod need not be ready if another

@@ -116,6 +116,10 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 			series: []string{condition("AllMembersReady", "False", since(10, "1"))}, at: 41 * time.Minute,
 			firing: "EtcdMemberNotReady", summary: "A member of Etcd shoot--a/main is missing; the cluster has a quorum.",
 		}),
+		Entry("when a member cannot get a raft snapshot", scenario{
+			series: []string{conditionBecause("AllMembersReady", "False", "RaftSnapshotBlocked", since(10, "1"))}, at: 16 * time.Minute,
+			firing: "EtcdRaftSnapshotBlocked", summary: "A member of Etcd shoot--a/main waits for a raft snapshot that the leader cannot send.",
+		}),
 		Entry("when members belong to different clusters", scenario{
 			series: []string{condition("ClusterIDMismatch", "True", since(10, "1"))}, at: 12 * time.Minute,
 			firing: "EtcdClusterIDMismatch", summary: "Members of Etcd shoot--a/main belong to different clusters.",

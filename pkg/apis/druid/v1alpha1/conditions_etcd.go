@@ -77,6 +77,9 @@ const (
 	ReasonAllMembersReady = "AllMembersReady"
 	// ReasonNotAllMembersReady means that a member is missing or not healthy.
 	ReasonNotAllMembersReady = "NotAllMembersReady"
+	// ReasonRaftSnapshotBlocked means that a member with peer TLS is not healthy, and may wait for a raft snapshot. A leader without peer TLS
+	// cannot send it.
+	ReasonRaftSnapshotBlocked = "RaftSnapshotBlocked"
 )
 
 // Reasons of the condition AllMembersUpdated.
