@@ -36,6 +36,9 @@ type Cluster struct {
 	PodsCreated int
 	// JobsCreated is the number of Jobs that the Job controller has started.
 	JobsCreated int
+	// MayApply decides whether the resource manager applies the payload in a Secret, like the embedded resource manager. Nil: it applies
+	// all payloads.
+	MayApply func(secret string) bool
 
 	api  *API
 	etcd *fake.Cluster

@@ -37,6 +37,7 @@ func (k *Cluster) resourceManager() bool {
 		switch {
 		case mr.DeletionTimestamp != nil:
 			changed = k.deleteApplied(mr) || changed
+		case k.MayApply != nil && len(mr.Spec.SecretRefs) == 1 && !k.MayApply(mr.Spec.SecretRefs[0].Name):
 		case isRequested || mr.Status.ObservedGeneration != mr.Generation:
 			changed = k.apply(mr) || changed
 		}

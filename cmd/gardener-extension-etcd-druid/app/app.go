@@ -60,7 +60,11 @@ func run(ctx context.Context, o *Options) error {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
 	if o.Config.ResourceManager.Embedded {
-		if err := resourcemanager.AddToManager(ctx, mgr, resourcemanager.Options{SyncPeriod: o.Config.ResourceManager.SyncPeriod.Duration}); err != nil {
+		if err := resourcemanager.AddToManager(ctx, mgr, resourcemanager.Options{
+			Renderings: &o.renderings,
+			Namespaces: o.Config.WatchNamespaces,
+			SyncPeriod: o.Config.ResourceManager.SyncPeriod.Duration,
+		}); err != nil {
 			return fmt.Errorf("adding the embedded resource manager: %w", err)
 		}
 	}

@@ -101,6 +101,9 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Locks:    o.sharedLocks(),
 		Stores:   o.sharedStores(),
 	}
+	if o.Config.ResourceManager.Embedded {
+		options.Renderings = &o.renderings
+	}
 	o.etcd.Completed().Apply(&options.Controller)
 	return etcd.AddToManager(ctx, mgr, options)
 }

@@ -18,6 +18,8 @@ import (
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/calls"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 )
 
@@ -48,6 +50,7 @@ type Options struct {
 	observer     *observer.Observer
 	locksOnce    sync.Once
 	locks        *calls.ClusterLocks
+	renderings   resourcemanager.Renderings
 	storesOnce   sync.Once
 	stores       *calls.StoreReservations
 	observerErr  error
@@ -102,6 +105,9 @@ func (o *Options) Complete() error {
 func (o *Options) Validate() error {
 	if o.heartbeat.Namespace == "" && o.isEnabled(heartbeatController) {
 		return fmt.Errorf("the namespace of the heartbeat is not known: set --heartbeat-namespace or LEADER_ELECTION_NAMESPACE, or switch it off with --disable-controllers=%s", heartbeatController)
+	}
+	if o.Config.ResourceManager.Embedded && !o.isEnabled(etcd.ControllerName) {
+		return fmt.Errorf("resourceManager.embedded needs the controller %s, because the embedded resource manager applies only what this controller has rendered: enable the controller, or disable resourceManager.embedded", etcd.ControllerName)
 	}
 	if o.Config.Webhooks.EtcdComponentProtection.Enabled && o.Config.Server.Webhooks.ManagedCertificate && o.webhook.Namespace == "" {
 		return fmt.Errorf("the namespace of the webhook's Service and certificates is not known: set --webhook-config-namespace or LEADER_ELECTION_NAMESPACE, or switch server.webhooks.managedCertificate off")

@@ -56,6 +56,8 @@ type AddOptions struct {
 	Garden bool
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
+	// Renderings records what the embedded resource manager may apply. Nil: another resource manager applies it.
+	Renderings Renderings
 	// Stores prevent that two Etcds, or an Etcd and a copy, begin to use the same store at the same time. Nil: only other Etcds are considered.
 	Stores *calls.StoreReservations
 	// Clock returns the time. Nil: the real one.
@@ -73,6 +75,8 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Recorder: mgr.GetEventRecorder(ControllerName),
 		Config:   o.Config,
 		Payloads: lru.New(cachedPayloads),
+
+		Renderings: o.Renderings,
 
 		Locks:     o.Locks,
 		Stores:    o.Stores,

@@ -96,6 +96,9 @@ func (d desiredResource) equals(mr *resourcesv1alpha1.ManagedResource) bool {
 func (r *execution) ensureManagedResource(ctx context.Context, run *engine.Run, desired desiredResource) (bool, error) {
 	current := r.current
 	etcd := run.Target.Etcd
+	if r.Renderings != nil {
+		r.Renderings.Record(etcd, desired.secretName, desired.data)
+	}
 	exists, err := r.payloadExists(ctx, etcd.Namespace, desired.secretName)
 	if err != nil {
 		return false, err

@@ -71,6 +71,8 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 	o := &operator{cluster: k, due: k.Clock.Now(), callEnded: make(chan struct{}, 1)}
 	watching := &observer.Observer{Reader: client, APIReader: client, Etcd: k.Connector(onWrite), Sidecars: k.Sidecars(onWrite), Clock: k.Clock, DryRun: client}
 	o.observer = watching
+	recorded := &recordedRenderings{}
+	k.MayApply = recorded.isLatest
 	o.reconciler = &etcd.Reconciler{
 		Client:   writeguard.CountWrites(client),
 		Reader:   client,
@@ -79,12 +81,43 @@ func startOperator(k *kube.Cluster, onWrite func(kube.Write)) *operator {
 		Recorder: o,
 		Payloads: payloads,
 
+		Renderings: recorded,
+
 		Snapshots: calls.NewRunner[etcdcluster.SnapshotCall](), // run starts it, reconcileOnce does not
 		Config: target.Config{EtcdHelper: target.EtcdHelper{Image: "registry.example.com/operator:v1"}, LocalStoreRoots: backupstore.LocalRoots{backupstore.DefaultHostPath}, Defaults: state.Defaults{Images: state.Images{
 			EtcdWrapper: "registry.example.com/etcd-wrapper:v1", BackupRestore: "registry.example.com/etcdbrctl:v1", Init: "registry.example.com/init:v1",
 		}}},
 	}
 	return o
+}
+
+// recordedRenderings is the latest rendering in the memory of one process. The resource manager of the tests applies no other, like the
+// embedded one.
+type recordedRenderings struct {
+	lock   sync.Mutex
+	secret string
+}
+
+// Record implements etcd.Renderings.
+func (r *recordedRenderings) Record(_ *druidv1alpha1.Etcd, secret string, data map[string][]byte) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	Expect(data).NotTo(BeEmpty())
+	r.secret = secret
+}
+
+// Discard implements etcd.Renderings.
+func (r *recordedRenderings) Discard(*druidv1alpha1.Etcd) {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+	r.secret = ""
+}
+
+func (r *recordedRenderings) isLatest(secret string) bool {
+	r.lock.Lock()
+	defer r.lock.Unlock()
+
+	return r.secret == secret
 }
 
 // newCluster returns a cluster in which certificates age with its clock.

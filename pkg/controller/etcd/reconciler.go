@@ -39,6 +39,14 @@ type Observer interface {
 	Sidecar(ctx context.Context, etcd *druidv1alpha1.Etcd, pod etcdcluster.Pod) (sidecar.Client, error)
 }
 
+// Renderings records the latest payload of each Etcd for the embedded resource manager, which applies no other.
+type Renderings interface {
+	// Record records the name and the data of the Secret with the payload.
+	Record(etcd *druidv1alpha1.Etcd, secret string, data map[string][]byte)
+	// Discard removes the record of an Etcd that is deleted.
+	Discard(etcd *druidv1alpha1.Etcd)
+}
+
 // Reconciler reconciles Etcds.
 type Reconciler struct {
 	// Client reads from the caches and writes. What it writes is counted by the guard if it is one of writeguard.CountWrites.
@@ -57,6 +65,10 @@ type Reconciler struct {
 	Config target.Config
 	// Payloads caches the payloads of ManagedResources by the checksum of their content. Nil: no cache.
 	Payloads *lru.Cache
+	// CopyTasks is true if EtcdCopyBackupsTasks are users of Secrets. Their CustomResourceDefinition must then exist.
+	CopyTasks bool
+	// Renderings records what the embedded resource manager may apply. Nil: another resource manager applies it.
+	Renderings Renderings
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
 	// Stores prevent that two Etcds begin to use the same store at the same time. Nil: nothing prevents it.

@@ -90,6 +90,9 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		return reconcile.Result{}, err
 	}
 	r.Snapshots.Discard(etcd.UID)
+	if r.Renderings != nil {
+		r.Renderings.Discard(etcd)
+	}
 	return reconcile.Result{}, nil
 }
 

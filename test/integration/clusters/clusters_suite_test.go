@@ -34,6 +34,8 @@ func TestClusters(t *testing.T) {
 var (
 	env          *environment.Environment
 	statefulSets = &environment.StatefulSets{}
+	// renderings are shared by the operator and the resource manager, as in one process.
+	renderings resourcemanager.Renderings
 )
 
 var _ = BeforeSuite(func() {
@@ -48,7 +50,7 @@ var _ = BeforeSuite(func() {
 	By("starting the fake StatefulSet controller and the resource manager")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
-	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{Renderings: &renderings, RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
 	DeferCleanup(start(cluster))
 })
 

@@ -79,6 +79,14 @@ func (e *Environment) WithoutExtensions() {
 	}
 }
 
+// InstallExtensions installs the CustomResourceDefinitions again that WithoutExtensions has deleted.
+func (e *Environment) InstallExtensions() {
+	GinkgoHelper()
+
+	_, err := envtest.InstallCRDs(e.Config, envtest.CRDInstallOptions{Paths: e.CRDInstallOptions.Paths, MaxTime: e.CRDInstallOptions.MaxTime, ErrorIfPathMissing: true})
+	Expect(err).NotTo(HaveOccurred())
+}
+
 // Namespace creates a namespace for a test.
 func (e *Environment) Namespace(ctx context.Context, prefix string) string {
 	GinkgoHelper()

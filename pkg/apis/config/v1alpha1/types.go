@@ -25,6 +25,11 @@ type OperatorConfiguration struct {
 	// Server holds the addresses on which the operator itself serves.
 	// +optional
 	Server ServerConfiguration `json:"server,omitempty"`
+	// WatchNamespaces are the namespaces whose Etcds and tasks the operator reconciles. It reads and writes nothing in other
+	// namespaces, except its own, and needs Roles in these namespaces in place of a ClusterRole. Empty: all namespaces. It
+	// cannot be used in a Gardener seed, where each shoot has its own namespace.
+	// +optional
+	WatchNamespaces []string `json:"watchNamespaces,omitempty"`
 	// Debugging switches profiling on.
 	// +optional
 	Debugging DebuggingConfiguration `json:"debugging,omitempty"`

@@ -332,6 +332,11 @@ func (in *OperatorConfiguration) DeepCopyInto(out *OperatorConfiguration) {
 	out.ClientConnection = in.ClientConnection
 	in.LeaderElection.DeepCopyInto(&out.LeaderElection)
 	in.Server.DeepCopyInto(&out.Server)
+	if in.WatchNamespaces != nil {
+		in, out := &in.WatchNamespaces, &out.WatchNamespaces
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	out.Debugging = in.Debugging
 	in.Controllers.DeepCopyInto(&out.Controllers)
 	in.Webhooks.DeepCopyInto(&out.Webhooks)
