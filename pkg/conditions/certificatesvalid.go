@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
@@ -25,7 +27,8 @@ type CertificateInUse struct {
 	NotBefore, NotAfter time.Time
 }
 
-// CertificatesInUse returns the certificates that the pods mount, ordered by the names of their Secrets.
+// CertificatesInUse returns the certificates that the pods mount, ordered by the names of their Secrets, and then the issued
+// certificate of applications.
 func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
 	mounted := map[string]bool{}
 	for _, name := range o.MountedSecrets() {
@@ -43,11 +46,15 @@ func CertificatesInUse(o etcdcluster.Observation) []CertificateInUse {
 		}
 	}
 
+	if secret := o.ApplicationSecret(); secret != nil && !secret.NotAfter.IsZero() {
+		certificates = append(certificates, CertificateInUse{SecretName: secret.Name, Key: corev1.TLSCertKey, NotBefore: secret.NotBefore, NotAfter: secret.NotAfter})
+	}
+
 	return certificates
 }
 
-// CertificatesValid is True if every certificate that the pods mount is valid and does not expire soon. It covers certificates
-// of the user and those that the operator issued. The message has the first certificate that expires with its date, and the
+// CertificatesValid is True if every certificate in use is valid and does not expire soon. It covers certificates of the user
+// and those that the operator issued for the pods and for applications. The message has the first certificate that expires with its date, and the
 // members that were not restarted after TLS was switched on or off. Nil: there is no StatefulSet.
 func CertificatesValid(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeCertificatesValid

@@ -56,5 +56,12 @@ var _ = DescribeTable("CertificatesValid",
 	Entry("checks the certificates of pods that were not restarted after TLS was switched off", all(encrypted(-2*day, -day), func(in *conditions.Input) {
 		in.Observation.Pods[0].TLS, in.Observation.StatefulSet.TLS = in.Observation.StatefulSet.TLS, etcdcluster.MountedTLS{}
 	}), "False CertificatesInvalid", "tls.crt of Secret server expired at "+noon.Add(-day).UTC().Format(time.RFC3339)),
+	Entry("covers the newest certificate of applications, which no pod mounts", all(encrypted(-day, 365*day), func(in *conditions.Input) {
+		in.Observation.Issued = []etcdcluster.IssuedSecret{
+			{Name: "main-application-new", ForApplications: true, CreatedAt: noon, NotBefore: noon.Add(-700 * day), NotAfter: noon.Add(29 * day)},
+			{Name: "main-application-old", ForApplications: true, CreatedAt: noon.Add(-day), NotBefore: noon.Add(-2 * day), NotAfter: noon.Add(-day)},
+			{Name: "main-peer-old", CreatedAt: noon.Add(-day), NotBefore: noon.Add(-2 * day), NotAfter: noon.Add(-day)},
+		}
+	}), "False CertificatesExpiring", "tls.crt of Secret main-application-new expires at "+noon.Add(29*day).UTC().Format(time.RFC3339)+" and was not renewed"),
 	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )

@@ -89,12 +89,26 @@ type IssuedSecret struct {
 	Name string
 	// ConfigName is the name of the config that it was generated from.
 	ConfigName string
+	// ForApplications is true for the client certificate of applications, which the connection Secret contains.
+	ForApplications bool
 	// CreatedAt is when it was created.
 	CreatedAt time.Time
 	// RotationStartedAt is when the rotation began that it was generated for. Zero: it is the first.
 	RotationStartedAt time.Time
 	// NotBefore and NotAfter are the times between which its certificate is valid. Zero: it holds none, or a bundle.
 	NotBefore, NotAfter time.Time
+}
+
+// ApplicationSecret returns the newest Secret with the client certificate of applications. Nil: the operator has issued none.
+func (o Observation) ApplicationSecret() *IssuedSecret {
+	var newest *IssuedSecret
+	for i := range o.Issued {
+		if secret := &o.Issued[i]; secret.ForApplications && (newest == nil || secret.CreatedAt.After(newest.CreatedAt)) {
+			newest = secret
+		}
+	}
+
+	return newest
 }
 
 // LocalStore is what the Secret of a store with the provider Local says.

@@ -32,10 +32,12 @@ func (r *reader) readIssued(ctx context.Context) {
 
 		return
 	}
+	configs := secrets.ConfigNamesFor(r.etcd.Name)
 	for _, item := range list.Items {
 		r.observation.Issued = append(r.observation.Issued, etcdcluster.IssuedSecret{
 			Name:              item.Name,
 			ConfigName:        item.Labels[secretsmanager.LabelKeyName],
+			ForApplications:   item.Labels[secretsmanager.LabelKeyName] == configs.Application,
 			CreatedAt:         item.CreationTimestamp.Time,
 			RotationStartedAt: timeIn(item.Labels[secretsmanager.LabelKeyLastRotationInitiationTime]),
 			NotBefore:         timeIn(item.Labels[secretsmanager.LabelKeyIssuedAtTime]),

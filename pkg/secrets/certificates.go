@@ -21,9 +21,17 @@ import (
 const (
 	// caValidity is the validity of a CA. It is long, since a rotation restarts every member several times.
 	caValidity = 10 * 365 * 24 * time.Hour
-	// leafValidity is the validity of other certificates. They are renewed after four fifths of it, which restarts every
-	// member once.
+	// leafValidity is the validity of other certificates. They are renewed after four fifths of it. A renewal restarts every
+	// member once, unless it is the certificate of applications.
 	leafValidity = 2 * 365 * 24 * time.Hour
+)
+
+// Common names of the client certificates. etcd uses them as names of users if its authentication is enabled.
+const (
+	// clientCommonName is the common name of the sidecars and the operator.
+	clientCommonName = "etcd-client"
+	// applicationCommonName is the common name of applications.
+	applicationCommonName = "etcd-application"
 )
 
 // Config is a certificate to generate, with its options.
@@ -47,7 +55,8 @@ func ConfigsFor(etcd *druidv1alpha1.Etcd, modes state.TLSModes, stage state.Rota
 		configs = append(configs,
 			ca(names.ClientCA, stage),
 			leaf(certificate(names.Server, "etcd-server", secretsutils.ServerClientCert, dnsNames, ips), names.ClientCA, serverCA(stage)),
-			leaf(certificate(names.Client, "etcd-client", secretsutils.ClientCert, nil, nil), names.ClientCA, clientCA(stage)),
+			leaf(certificate(names.Client, clientCommonName, secretsutils.ClientCert, nil, nil), names.ClientCA, clientCA(stage)),
+			leaf(certificate(names.Application, applicationCommonName, secretsutils.ClientCert, nil, nil), names.ClientCA, clientCA(stage)),
 		)
 	}
 	if modes.Peer == state.ModeManaged {

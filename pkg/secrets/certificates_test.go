@@ -55,8 +55,8 @@ var _ = Describe("ConfigsFor", func() {
 		func(modes string, expected ...string) {
 			Expect(names(secrets.ConfigsFor(testCase{}.etcd(), state.ParseTLSModes(modes), state.StageIdle))).To(HaveExactElements(expected))
 		},
-		Entry("everything, CAs first", "client=provisioned,peer=provisioned", "main-client-ca", "main-peer-ca", "main-server", "main-client", "main-peer"),
-		Entry("for clients", "client=provisioned,peer=plaintext", "main-client-ca", "main-server", "main-client"),
+		Entry("everything, CAs first", "client=provisioned,peer=provisioned", "main-client-ca", "main-peer-ca", "main-server", "main-client", "main-application", "main-peer"),
+		Entry("for clients", "client=provisioned,peer=plaintext", "main-client-ca", "main-server", "main-client", "main-application"),
 		Entry("for members", "client=given,peer=provisioned", "main-peer-ca", "main-peer"),
 		Entry("nothing", "client=given,peer=disabled"),
 	)
@@ -171,6 +171,16 @@ var _ = Describe("ConfigsFor", func() {
 			Expect(modes.String()).To(Equal("client=provisioned,peer=provisioned"))
 		})
 
+		It("gives applications a client certificate of their own, with their own common name", func() {
+			_, generated := generate("main", state.Rotation{})
+			client, application := parse(generated["client"].Data["tls.crt"])[0], parse(generated["application"].Data["tls.crt"])[0]
+			Expect(client.Subject.CommonName).To(Equal("etcd-client"))
+			Expect(application.Subject.CommonName).To(Equal("etcd-application"))
+			Expect(application.Issuer).To(Equal(client.Issuer))
+			Expect(application.ExtKeyUsage).To(ConsistOf(x509.ExtKeyUsageClientAuth))
+			Expect(application.SerialNumber).NotTo(Equal(client.SerialNumber))
+		})
+
 		It("rolls out the bundle, then client certificates, then server certificates, and then removes the old CA", func() {
 			_, first := generate("main", state.Rotation{})
 			oldCA := first["client-ca"].Name
@@ -181,7 +191,7 @@ var _ = Describe("ConfigsFor", func() {
 			newCA := generated["client-ca"].Name
 			Expect(newCA).NotTo(Equal(oldCA))
 			Expect(subjects(generated["client-ca bundle"])).To(ConsistOf(oldCA, newCA))
-			for _, name := range []string{"server", "client", "peer"} {
+			for _, name := range []string{"server", "client", "application", "peer"} {
 				Expect(generated[name].Name).To(Equal(first[name].Name), "%s stays as it is", name)
 			}
 
@@ -190,6 +200,7 @@ var _ = Describe("ConfigsFor", func() {
 				_, generated = generate("main", rotation)
 				Expect(subjects(generated["client-ca bundle"])).To(ConsistOf(oldCA, newCA))
 				Expect(issuer(generated["client"])).To(Equal(newCA))
+				Expect(issuer(generated["application"])).To(Equal(newCA))
 				Expect(issuer(generated["peer"])).To(Equal(generated["peer-ca"].Name))
 				Expect(generated["server"].Name).To(Equal(first["server"].Name), "clients that trust the old CA alone still connect")
 			}
@@ -205,7 +216,7 @@ var _ = Describe("ConfigsFor", func() {
 			Expect(secretNames()).To(ContainElement(oldCA), "it goes only when everything was observed")
 			Expect(manager.Cleanup(ctx)).To(Succeed())
 			Expect(secretNames()).NotTo(ContainElement(oldCA))
-			Expect(secretNames()).To(HaveLen(7))
+			Expect(secretNames()).To(HaveLen(8))
 
 			_, idle := generate("main", secrets.AdvanceRotation(rotation, clock.Now()))
 			for name, secret := range idle {
@@ -221,7 +232,7 @@ var _ = Describe("ConfigsFor", func() {
 
 			clock.Step(2 * time.Minute)
 			_, generated = generate("main", state.Rotation{})
-			for _, name := range []string{"server", "client", "peer"} {
+			for _, name := range []string{"server", "client", "application", "peer"} {
 				Expect(generated[name].Name).NotTo(Equal(first[name].Name))
 			}
 			Expect(generated["client-ca"].Name).To(Equal(first["client-ca"].Name))
@@ -230,9 +241,9 @@ var _ = Describe("ConfigsFor", func() {
 		It("does not change the secrets of another Etcd in the namespace", func() {
 			_, first := generate("main", state.Rotation{})
 			manager, _ := generate("main-client", state.Rotation{})
-			Expect(secretNames()).To(HaveLen(14))
+			Expect(secretNames()).To(HaveLen(16))
 			Expect(manager.Cleanup(ctx)).To(Succeed())
-			Expect(secretNames()).To(HaveLen(14))
+			Expect(secretNames()).To(HaveLen(16))
 			Expect(secretNames()).To(ContainElement(first["server"].Name))
 		})
 	})

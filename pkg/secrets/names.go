@@ -28,11 +28,12 @@ const (
 // Suffixes of the config names. No suffix is the end of another one, so that two Etcds with different names never share a
 // config name.
 const (
-	suffixClientCA = "-client-ca"
-	suffixPeerCA   = "-peer-ca"
-	suffixServer   = "-server"
-	suffixClient   = "-client"
-	suffixPeer     = "-peer"
+	suffixClientCA    = "-client-ca"
+	suffixPeerCA      = "-peer-ca"
+	suffixServer      = "-server"
+	suffixClient      = "-client"
+	suffixApplication = "-application"
+	suffixPeer        = "-peer"
 )
 
 // Identity returns the identity of one Etcd for the secrets manager. Managers with different identities never change the
@@ -46,12 +47,14 @@ func ConnectionName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-conn
 
 // ConfigNames are the names of the configs of one Etcd. The name of a generated Secret is its config name followed by a hash.
 type ConfigNames struct {
-	// ClientCA signs Server and Client, PeerCA signs Peer.
+	// ClientCA signs Server, Client and Application, PeerCA signs Peer.
 	ClientCA, PeerCA string
 	// Server is the server certificate of etcd and of the sidecar.
 	Server string
-	// Client is the client certificate of the sidecar, the operator and applications.
+	// Client is the client certificate of the sidecar and the operator.
 	Client string
+	// Application is the client certificate of applications. No pod of the cluster mounts it.
+	Application string
 	// Peer is the certificate for connections between members.
 	Peer string
 }
@@ -61,11 +64,12 @@ func ConfigNamesFor(etcdName string) ConfigNames {
 	base := shorten(etcdName, maxLabelLength-longestSuffix)
 
 	return ConfigNames{
-		ClientCA: base + suffixClientCA,
-		PeerCA:   base + suffixPeerCA,
-		Server:   base + suffixServer,
-		Client:   base + suffixClient,
-		Peer:     base + suffixPeer,
+		ClientCA:    base + suffixClientCA,
+		PeerCA:      base + suffixPeerCA,
+		Server:      base + suffixServer,
+		Client:      base + suffixClient,
+		Application: base + suffixApplication,
+		Peer:        base + suffixPeer,
 	}
 }
 

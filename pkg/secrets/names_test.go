@@ -28,8 +28,8 @@ var _ = Describe("Names", func() {
 	It("leaves room for the suffix that the secrets manager appends to the name of a CA", func() {
 		long := strings.Repeat("a", 60)
 		names := secrets.ConfigNamesFor(long + "x")
-		for _, name := range []string{names.ClientCA, names.PeerCA, names.Server, names.Client, names.Peer} {
-			Expect(len(name + "-bundle")).To(BeNumerically("<=", 63))
+		for _, name := range []string{names.ClientCA + "-bundle", names.PeerCA + "-bundle", names.Server, names.Client, names.Application, names.Peer} {
+			Expect(len(name)).To(BeNumerically("<=", 63))
 		}
 		Expect(names.ClientCA).NotTo(Equal(secrets.ConfigNamesFor(long + "y").ClientCA))
 	})
@@ -38,7 +38,7 @@ var _ = Describe("Names", func() {
 		all := map[string]string{}
 		for _, etcd := range []string{"a", "a-peer", "a-client", "a-server", "a-peer-ca", "a-client-ca", "a-ca"} {
 			names := secrets.ConfigNamesFor(etcd)
-			for _, name := range []string{names.ClientCA, names.PeerCA, names.Server, names.Client, names.Peer} {
+			for _, name := range []string{names.ClientCA, names.PeerCA, names.Server, names.Client, names.Application, names.Peer} {
 				Expect(all).NotTo(HaveKey(name), "of Etcd %s and of Etcd %s", etcd, all[name])
 				all[name] = etcd
 			}

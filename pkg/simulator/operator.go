@@ -151,7 +151,8 @@ func (o *Operator) setRotation(rotation state.Rotation) error {
 
 // secretNames returns the names of the Secrets that the operator provides for a target, in the stage of its CA rotation.
 func (o *Operator) secretNames(t *target.Target) secrets.Names {
-	names, now, before := secrets.Names(secrets.ConfigNamesFor(t.Etcd.Name)), epochsOf(t.Rotation), epochsOf(o.firstRotation)
+	configs, now, before := secrets.ConfigNamesFor(t.Etcd.Name), epochsOf(t.Rotation), epochsOf(o.firstRotation)
+	names := secrets.Names{ClientCA: configs.ClientCA, PeerCA: configs.PeerCA, Server: configs.Server, Client: configs.Client, Peer: configs.Peer}
 	if !t.Rotation.StartedAt.Equal(o.firstRotation.StartedAt) {
 		before = epochs{}
 	}

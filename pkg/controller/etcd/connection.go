@@ -31,15 +31,16 @@ const (
 	connectionCA        = "ca.crt"
 )
 
-// ensureConnection writes the Secret with which applications connect: its name never changes. Its port is the
+// ensureConnection writes the Secret with which applications connect: its name never changes. Its certificate is only for applications,
+// and no pod of the cluster mounts it. Its port is the
 // active client port of the members, which may differ from that of the spec.
 func (r *execution) ensureConnection(ctx context.Context, run *engine.Run) error {
 	configs := secrets.ConfigNamesFor(run.Target.Etcd.Name)
 	issued := r.issuedFor(run)
 	bundle, found := issued.manager.Get(configs.ClientCA, secretsmanager.Bundle)
-	certificate := issued.secrets[configs.Client]
+	certificate := issued.secrets[configs.Application]
 	if !found || certificate == nil {
-		return fmt.Errorf("there is no CA or no client certificate for Secret %s", secrets.ConnectionName(run.Target.Etcd))
+		return fmt.Errorf("there is no CA or no certificate of applications for Secret %s", secrets.ConnectionName(run.Target.Etcd))
 	}
 
 	port := cmp.Or(run.Observation.ActiveClientPort(), helper.ClientPort(run.Target.Etcd))

@@ -158,12 +158,16 @@ func CheckReconciled(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) error 
 // operator would have renewed it earlier.
 const minValidity = 60 * 24 * time.Hour
 
-// FirstToExpire returns the mounted, issued certificate of a canonical Etcd that expires first. Nil: there is none.
+// FirstToExpire returns the issued certificate in use of a canonical Etcd that expires first: one that its pods mount, or that of
+// its applications. Nil: there is none.
 func FirstToExpire(etcd *druidv1alpha1.Etcd, o etcdcluster.Observation) *conditions.CertificateInUse {
 	var issued []string
 	mounted, modes := o.StatefulSet.TLS, runningModes(etcd, o)
 	if modes.Client == state.ModeManaged {
 		issued = append(issued, mounted.ClientCA, mounted.Server, mounted.Client)
+		if secret := o.ApplicationSecret(); secret != nil {
+			issued = append(issued, secret.Name)
+		}
 	}
 	if modes.Peer == state.ModeManaged {
 		issued = append(issued, mounted.PeerCA, mounted.Peer)

@@ -46,8 +46,10 @@ var _ = Describe("GiveBack", func() {
 		recorder *events.FakeRecorder
 		now      = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 		expires  time.Time
-		rotation string
-		calls    interceptor.Funcs
+		// application is the end of the validity of the certificate in the connection Secret.
+		application time.Time
+		rotation    string
+		calls       interceptor.Funcs
 	)
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, resourcesv1alpha1.AddToScheme, druidv1alpha1.AddToScheme} {
 		Expect(add(scheme)).To(Succeed())
@@ -87,6 +89,8 @@ var _ = Describe("GiveBack", func() {
 			{Name: "server-1", Certificates: []etcdcluster.Certificate{{Key: "tls.crt", NotAfter: expires}}},
 		}
 
+		o.Issued = []etcdcluster.IssuedSecret{{Name: "application-1", ForApplications: true, NotAfter: application}}
+
 		return c, &ownership.HandBack{Client: c, Observer: o, Recorder: recorder, Clock: testclock.NewFakePassiveClock(now)}
 	}
 	read := func(c client.Client, name string) *resourcesv1alpha1.ManagedResource {
@@ -113,7 +117,7 @@ var _ = Describe("GiveBack", func() {
 
 	BeforeEach(func() {
 		recorder, rotation, calls = events.NewFakeRecorder(20), "", interceptor.Funcs{}
-		expires = time.Date(2027, 2, 3, 4, 5, 6, 0, time.UTC)
+		expires, application = time.Date(2027, 2, 3, 4, 5, 6, 0, time.UTC), time.Date(2027, 4, 3, 2, 1, 0, 0, time.UTC)
 		druid = &resourcesv1alpha1.ManagedResource{ObjectMeta: metav1.ObjectMeta{Namespace: "garden", Name: "etcd-druid", Annotations: map[string]string{"resources.gardener.cloud/ignore": "true"}}}
 	})
 
@@ -159,6 +163,12 @@ var _ = Describe("GiveBack", func() {
 		remaining := read(c, "stable")
 		Expect(remaining.DeletionTimestamp).To(BeNil())
 		Expect(remaining.Annotations).To(BeEmpty())
+	})
+
+	It("refuses an Etcd whose applications have a certificate that expires soon", func() {
+		application = now.Add(58 * 24 * time.Hour)
+		_, handBack := start(etcd("stable", 2), managedResource("stable", nil))
+		Expect(handBack.RunOnce(ctx)).Error().To(MatchError(ContainSubstring("tls.crt of Secret application-1 expires at 2026-02-28T12:00:00Z")))
 	})
 
 	Describe("an interruption", func() {

@@ -36,6 +36,9 @@ var _ = Describe("Certificates", func() {
 		s.get(ctx, Default, connection, "main-connection")
 		Expect(string(connection.Data["endpoints"])).To(Equal("https://main-client." + s.namespace + ".svc:2379"))
 		Expect(s.connects(ctx, Default, s.connection(ctx, Default))).To(Succeed())
+		client := &corev1.Secret{}
+		s.get(ctx, Default, client, mounted["etcd-client-tls"])
+		Expect(connection.Data["tls.crt"]).NotTo(Equal(client.Data["tls.crt"]), "applications have a certificate of their own")
 
 		other := newTestEtcd(ctx)
 		other.create(ctx)
@@ -51,8 +54,8 @@ var _ = Describe("Certificates", func() {
 		s.awaitReady(ctx)
 		second.awaitReady(ctx)
 		pod, names := second.pod(ctx, Default), issued(ctx, Default, s.namespace, "main-client")
-		Expect(names).To(HaveLen(7))
-		Expect(issued(ctx, Default, s.namespace, "main")).To(HaveLen(7))
+		Expect(names).To(HaveLen(8))
+		Expect(issued(ctx, Default, s.namespace, "main")).To(HaveLen(8))
 
 		Expect(env.Client.Delete(ctx, s.etcd)).To(Succeed())
 		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(s.etcd), s.etcd) }).Should(MatchError(apierrors.IsNotFound, "is not found"))

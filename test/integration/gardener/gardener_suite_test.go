@@ -27,7 +27,6 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -63,7 +62,7 @@ var _ = BeforeSuite(func() {
 	By("starting the fake StatefulSet controller, the resource manager and the backup provider")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
-	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	env.AddResourceManager(cluster)
 	Expect(provider.AddToManager(cluster, provider.Options{HostPath: "/var/buckets", Publish: true})).To(Succeed())
 	DeferCleanup(start(cluster))
 

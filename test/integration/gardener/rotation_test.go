@@ -73,7 +73,7 @@ var _ = Describe("The CA rotation", func() {
 		Expect(<-watched).NotTo(HaveOccurred())
 		Eventually(func(g Gomega) { g.Expect(s.cas(ctx, g)).To(HaveLen(1)) }).Should(Succeed())
 		Expect(s.cas(ctx, Default)).NotTo(Equal(oldCA))
-		Eventually(func(g Gomega) { g.Expect(issued(ctx, g, s.namespace, "main")).To(HaveLen(7)) }).Should(Succeed())
+		Eventually(func(g Gomega) { g.Expect(issued(ctx, g, s.namespace, "main")).To(HaveLen(8)) }).Should(Succeed())
 		newOnly := s.connection(ctx, Default)
 		Expect(newOnly.CA).NotTo(Equal(bundle.CA))
 		Eventually(isAccepted(newOnly)).Should(Succeed())
