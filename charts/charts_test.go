@@ -17,6 +17,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	commonutil "helm.sh/helm/v4/pkg/chart/common/util"
+	helmloader "helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -65,6 +69,29 @@ func manifests(overwrite string) []string {
 	}
 
 	return documents
+}
+
+// renderWithHelm renders the chart as helm does, hooks included, and returns the texts by the paths of their templates.
+func renderWithHelm(overwrite string) map[string]string {
+	GinkgoHelper()
+
+	chart, err := helmloader.LoadDir(charts.Path)
+	Expect(err).NotTo(HaveOccurred())
+	values, err := common.ReadValues([]byte(overwrite))
+	Expect(err).NotTo(HaveOccurred())
+	values, err = commonutil.ToRenderValues(chart, values, common.ReleaseOptions{Name: "release", Namespace: "extension-etcd-druid"}, common.DefaultCapabilities)
+	Expect(err).NotTo(HaveOccurred())
+	files, err := (&engine.Engine{}).Render(chart, values)
+	Expect(err).NotTo(HaveOccurred())
+
+	return files
+}
+
+// decode decodes a document strictly.
+func decode(document string) client.Object {
+	GinkgoHelper()
+
+	return objects([]string{document})[0]
 }
 
 // objects decodes documents strictly: a field that does not exist fails the test.
@@ -155,6 +182,7 @@ var _ = Describe("the operator's chart", func() {
 		},
 		Entry("in a Gardener seed", "gardener", "gardener: {version: v1.150.0, seed: {name: aws}}\nimage: {ref: 'registry.example/druid@sha256:abc'}\n"),
 		Entry("in a cluster without Gardener", "standalone", standalone+"protection: {deletionConfirmation: true, exemptServiceAccounts: ['system:serviceaccount:garden:grm'], exemptUsers: [grm], drainers: [drainer]}\nimageVectorOverwrite: |\n  images:\n  - name: etcd-wrapper\n    repository: registry.example/wrapper\n    tag: v1\n"),
+		Entry("in a cluster without Gardener, for two namespaces", "watch-namespaces", standalone+"watchNamespaces: [team-a, team-b]\nprotection: {deletionConfirmation: true}\nconfig: {debugging: {enableProfiling: true}}\n"),
 	)
 
 	It("installs the CustomResourceDefinitions without Gardener, and keeps them when it is uninstalled", func() {
@@ -366,6 +394,9 @@ var _ = Describe("the operator's chart", func() {
 			Expect(err).To(MatchError(ContainSubstring(wayOut)))
 		},
 		Entry("the embedded resource manager needs rights of its own", "config: {resourceManager: {embedded: true}}", "set embeddedResourceManager.enabled"),
+		Entry("watched namespaces need Roles", standalone+"config: {watchNamespaces: [team-a]}", "set watchNamespaces"),
+		Entry("a seed has a namespace for each shoot", "watchNamespaces: [team-a]", "gardener.enabled=false"),
+		Entry("pprof needs rights of its own", standalone+"extraArgs: [--enable-profiling=true]", "set config.debugging.enableProfiling"),
 		Entry("admission policies are made of the protection as well", "config: {webhooks: {etcdComponentProtection: {enabled: true}}}", "set protection"),
 	)
 
@@ -445,6 +476,55 @@ var _ = Describe("the operator's chart", func() {
 		Entry("not in a seed", "", false),
 		Entry("with the embedded resource manager", standalone, true),
 	)
+
+	DescribeTable("grants no rights for kinds that no Etcd has, also with the embedded resource manager",
+		func(overwrite string) {
+			for _, rule := range find[*rbacv1.ClusterRole](objects(manifests(overwrite)), "extensions.gardener.cloud:gardener-extension-etcd-druid").Rules {
+				Expect(rule.Resources).NotTo(ContainElement(BeElementOf("daemonsets", "replicasets", "cronjobs", "horizontalpodautoscalers", "prometheuses", "certificates")))
+				if slices.Contains(rule.Resources, "deployments") {
+					Expect(rule.ResourceNames).NotTo(BeEmpty())
+				}
+			}
+		},
+		Entry("in a seed", ""),
+		Entry("elsewhere", standalone),
+	)
+
+	It("grants rights on namespaced objects only in the watched namespaces", func() {
+		rendered := objects(manifests(standalone + "watchNamespaces: [team-a, team-b]\n"))
+		name := "extensions.gardener.cloud:gardener-extension-etcd-druid"
+		for _, rule := range find[*rbacv1.ClusterRole](rendered, name).Rules {
+			for _, resource := range rule.Resources {
+				Expect(resource).To(BeElementOf("namespaces", "storageclasses", "persistentvolumes", "nodes", "validatingwebhookconfigurations", "clusterroles", "deployments"))
+				if resource == "deployments" || resource == "namespaces" {
+					Expect(rule.ResourceNames).NotTo(BeEmpty())
+				}
+			}
+		}
+		all := find[*rbacv1.ClusterRole](objects(manifests(standalone)), name).Rules
+		granted := map[string]int{}
+		for _, object := range rendered {
+			if role, ok := object.(*rbacv1.Role); ok && role.Name == name {
+				granted[role.Namespace] = len(role.Rules)
+				for _, rule := range role.Rules {
+					Expect(all).To(ContainElement(rule))
+				}
+			}
+		}
+		Expect(granted).To(And(HaveLen(2), HaveKey("team-a"), HaveKey("team-b")))
+	})
+
+	It("grants the rights that pprof needs only where it is enabled", func() {
+		reviews := func(overwrite string) bool {
+			role := find[*rbacv1.ClusterRole](objects(manifests(overwrite)), "extensions.gardener.cloud:gardener-extension-etcd-druid")
+
+			return slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "tokenreviews") })
+		}
+		Expect(reviews(standalone)).To(BeFalse())
+		enabled := standalone + "config: {debugging: {enableProfiling: true}}"
+		Expect(reviews(enabled)).To(BeTrue())
+		Expect(find[*rbacv1.ClusterRole](objects(manifests(enabled)), "extensions.gardener.cloud:gardener-extension-etcd-druid:profiling").Rules).To(HaveLen(1))
+	})
 
 	DescribeTable("grants no verb or resource by wildcard, and no escalation",
 		func(overwrite string) {

@@ -58,6 +58,14 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- include "enabled" (list .Values.embeddedResourceManager.enabled .) -}}
 {{- end -}}
 
+{{- /* The watched namespaces as a JSON list. Empty: all. */ -}}
+{{- define "watchNamespaces" -}}
+{{- if and .Values.watchNamespaces .Values.gardener.enabled -}}
+{{- fail "watchNamespaces needs gardener.enabled=false: in a seed, each shoot has its own namespace" -}}
+{{- end -}}
+{{- .Values.watchNamespaces | default list | toJson -}}
+{{- end -}}
+
 {{- define "subjects" -}}
 subjects:
 - kind: ServiceAccount
@@ -112,6 +120,9 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- if hasKey (.Values.config.webhooks | default dict) "etcdComponentProtection" -}}
 {{- fail "config.webhooks.etcdComponentProtection is not taken: set protection, of which the admission policies are made as well" -}}
 {{- end -}}
+{{- if hasKey .Values.config "watchNamespaces" -}}
+{{- fail "config.watchNamespaces is not taken: set watchNamespaces, which also grants the rights that it needs" -}}
+{{- end -}}
 {{- $own := dict
   "apiVersion" "config.druid.gardener.cloud/v1alpha1"
   "kind" "OperatorConfiguration"
@@ -128,6 +139,9 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- $_ := set $own "etcdHelper" $helper -}}
 {{- /* Each Etcd can access each folder in these node directories. Outside of Gardener, the list is therefore empty by default. */ -}}
 {{- $_ := set $own "localStore" (dict "roots" (ternary (list "/etc/gardener/local-backupbuckets") list .Values.gardener.enabled)) -}}
+{{- with include "watchNamespaces" . | fromJsonArray -}}
+{{- $_ := set $own "watchNamespaces" . -}}
+{{- end -}}
 {{- if .Values.gardener.enabled -}}
 {{- /* All instances of the operator in a seed, and etcd-druid, use the same Lease, whichever Deployment runs them. */ -}}
 {{- $_ := set $own "leaderElection" (dict "resourceNamespace" "garden") -}}

@@ -81,7 +81,7 @@ func run(ctx context.Context, o *Options) error {
 	if settings := validation.WithoutEffect(o.Config); len(settings) > 0 {
 		mgr.GetLogger().Info("Settings have no effect in this version", "settings", settings)
 	}
-	mgr.GetLogger().Info("Starting the operator", "embeddedResourceManager", o.Config.ResourceManager.Embedded)
+	mgr.GetLogger().Info("Starting the operator", "embeddedResourceManager", o.Config.ResourceManager.Embedded, "watchNamespaces", o.Config.WatchNamespaces)
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}

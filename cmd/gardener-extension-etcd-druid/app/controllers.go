@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -194,6 +195,11 @@ func (o *Options) sharedObserver(ctx context.Context, mgr manager.Manager) (*obs
 			Copies:    o.Config.Controllers.EtcdCopyBackupsTask.Enabled,
 		}
 		if o.observerErr = shared.Detect(ctx, mgr.GetRESTMapper(), mgr.GetFieldIndexer()); o.observerErr != nil {
+			return
+		}
+		if len(o.Config.WatchNamespaces) > 0 && (shared.Gardener || shared.Garden) {
+			o.observerErr = errors.New("watchNamespaces: the cluster has the CustomResourceDefinitions of Gardener, where each shoot has its own namespace: leave the list empty, or delete these CustomResourceDefinitions if the cluster is no seed")
+
 			return
 		}
 		shared.LocalStoreRoots = localStoreRoots(o.Config.LocalStore, shared.Gardener)

@@ -6,3 +6,6 @@ package app
 
 // EtcdHelper is etcdHelper.
 var EtcdHelper = etcdHelper
+
+// ExistingNamespaces is existingNamespaces.
+var ExistingNamespaces = existingNamespaces

@@ -6,6 +6,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	goruntime "runtime"
 
 	"github.com/gardener/gardener/extensions/pkg/util"
@@ -42,13 +43,21 @@ func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 	// What is tried by dry run comes with the same warnings each time.
 	restConfig.WarningHandlerWithContext = logf.NewKubeAPIWarningLogger(logf.KubeAPIWarningLoggerOptions{Deduplicate: true})
 
+	uncached, err := client.New(restConfig, client.Options{Scheme: NewScheme()})
+	if err != nil {
+		return nil, fmt.Errorf("setting up the client: %w", err)
+	}
+	if c.WatchNamespaces, err = existingNamespaces(ctx, uncached, c.WatchNamespaces); err != nil {
+		return nil, err
+	}
+
 	options := o.manager.Completed().Options()
 	options.Scheme = NewScheme()
 	options.LeaderElectionReleaseOnCancel = true
 	options.LeaseDuration = &c.LeaderElection.LeaseDuration.Duration
 	options.RenewDeadline = &c.LeaderElection.RenewDeadline.Duration
 	options.RetryPeriod = &c.LeaderElection.RetryPeriod.Duration
-	options.Cache = CacheOptions()
+	options.Cache = CacheOptions(c.WatchNamespaces...)
 	options.Client = ClientOptions()
 	if c.Debugging.EnableProfiling {
 		options.Metrics.ExtraHandlers = routes.ProfilingHandlers
@@ -69,10 +78,18 @@ func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 
 // CacheOptions keep the caches small on seeds with hundreds of etcds and thousands of other pods. Of the kinds that an Etcd
 // consists of, the caches hold only the objects with the label that every Etcd gives to its objects. They hold no managed
-// fields.
-func CacheOptions() cache.Options {
+// fields. If there are namespaces, the caches hold only their objects, and cluster-scoped ones.
+func CacheOptions(namespaces ...string) cache.Options {
 	ours := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{"app.kubernetes.io/managed-by": "etcd-druid"})}
+	var watched map[string]cache.Config
+	for _, namespace := range namespaces {
+		if watched == nil {
+			watched = map[string]cache.Config{}
+		}
+		watched[namespace] = cache.Config{}
+	}
 	return cache.Options{
+		DefaultNamespaces: watched,
 		// Of Clusters too: a transformation by kind would keep the operator from starting where nothing of Gardener is installed.
 		DefaultTransform: trim,
 		ByObject: map[client.Object]cache.ByObject{

@@ -24,11 +24,12 @@ func addProtection(ctx context.Context, mgr manager.Manager, o *Options) error {
 	protection := o.Config.Webhooks.EtcdComponentProtection
 	if protection.Enabled {
 		return etcdcomponents.AddToManager(ctx, mgr, etcdcomponents.AddOptions{
-			Accounts: etcdcomponents.AccountsFor(protection),
-			Name:     Name,
-			Owner:    clusterRole,
-			Managed:  o.Config.Server.Webhooks.ManagedCertificate,
-			Server:   o.webhook.Completed(),
+			Accounts:   etcdcomponents.AccountsFor(protection),
+			Namespaces: o.Config.WatchNamespaces,
+			Name:       Name,
+			Owner:      clusterRole,
+			Managed:    o.Config.Server.Webhooks.ManagedCertificate,
+			Server:     o.webhook.Completed(),
 		})
 	}
 

@@ -25,6 +25,8 @@ import (
 type AddOptions struct {
 	// Accounts are the users with rights on the objects of Etcds.
 	Accounts Accounts
+	// Namespaces are the namespaces whose Etcds are protected. Empty: all.
+	Namespaces []string
 	// Name is the name of the operator. Its Service and the webhook configuration have this name.
 	Name string
 	// Owner is the ClusterRole that owns the webhook configuration, so that an uninstallation of the operator deletes both.
@@ -48,7 +50,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		return nil
 	}
 
-	configuration := Configuration(o.Name, extensionswebhook.BuildClientConfigFor(Path, o.Server.Namespace, o.Name, true, o.Server.ServicePort, o.Server.Mode, o.Server.URL, nil), o.Accounts)
+	configuration := Configuration(o.Name, extensionswebhook.BuildClientConfigFor(Path, o.Server.Namespace, o.Name, true, o.Server.ServicePort, o.Server.Mode, o.Server.URL, nil), o.Accounts, o.Namespaces...)
 
 	owner := &rbacv1.ClusterRole{}
 	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: o.Owner}, owner); err != nil {

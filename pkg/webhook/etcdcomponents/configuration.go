@@ -11,6 +11,7 @@ import (
 	extensionswebhook "github.com/gardener/gardener/extensions/pkg/webhook"
 	secretsmanager "github.com/gardener/gardener/pkg/utils/secrets/manager"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
@@ -21,8 +22,12 @@ const Path = "/webhooks/etcdcomponents"
 
 // Configuration returns the webhook configuration for the objects that the policies cannot select, without a CA. It fails
 // closed. Its match conditions select only requests for objects of an Etcd by other users than the accounts. No other request
-// depends on the webhook.
-func Configuration(name string, client admissionregistrationv1.WebhookClientConfig, accounts Accounts) *admissionregistrationv1.ValidatingWebhookConfiguration {
+// depends on the webhook. If there are namespaces, it selects only requests for their objects.
+func Configuration(name string, client admissionregistrationv1.WebhookClientConfig, accounts Accounts, namespaces ...string) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	var selector *metav1.LabelSelector
+	if len(namespaces) > 0 {
+		selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: corev1.LabelMetadataName, Operator: metav1.LabelSelectorOpIn, Values: namespaces}}}
+	}
 	webhook := func(prefix string, rule admissionregistrationv1.Rule, operations []admissionregistrationv1.OperationType, isPartOfEtcd string) admissionregistrationv1.ValidatingWebhook {
 		return admissionregistrationv1.ValidatingWebhook{
 			Name:                    prefix + ".etcdcomponents.webhooks.druid.gardener.cloud",
@@ -33,6 +38,7 @@ func Configuration(name string, client admissionregistrationv1.WebhookClientConf
 			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          new(int32(10)),
 			AdmissionReviewVersions: []string{"v1"},
+			NamespaceSelector:       selector,
 			MatchConditions: []admissionregistrationv1.MatchCondition{
 				{Name: "concerns-an-etcd", Expression: isPartOfEtcd},
 				{Name: "by-a-stranger", Expression: byOtherUser(accounts)},

@@ -95,7 +95,7 @@ var _ = Describe("The registration", func() {
 		Eventually(func(g Gomega) {
 			g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, deployment)).To(Succeed())
 		}).Should(Succeed())
-		env.AwaitTrust(ctx, namespace, name)
+		env.AwaitTrust(ctx, namespace, name, "")
 		Expect(deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 		Expect(deployment.Labels).To(HaveKey("high-availability-config.resources.gardener.cloud/type"))
 		Expect(deployment.Spec.Template.Spec.ServiceAccountName).To(Equal(name), "the ServiceAccount with which the test runs the operator")

@@ -168,7 +168,7 @@ var _ = Describe("The etcd-druid of gardenlet", func() {
 		env.InstallChart(ctx, env.Namespace(ctx, "rights"), map[string]any{
 			"replicaCount": 0, "additionalServiceAccounts": []any{map[string]any{"name": "etcd-druid", "namespace": "garden"}},
 		})
-		env.AwaitTrust(ctx, "garden", "etcd-druid")
+		env.AwaitTrust(ctx, "garden", "etcd-druid", "")
 		deployment := bootstrap(ctx)
 		// The webhook calls a Service, which has no endpoints here.
 		Expect(env.Client.Delete(ctx, webhooks())).To(Succeed())

@@ -19,6 +19,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,7 +32,6 @@ import (
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
-	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
 	"github.com/gardener/gardener-extension-etcd-druid/test/fixture"
 	"github.com/gardener/gardener-extension-etcd-druid/test/integration/environment"
 )
@@ -98,7 +98,7 @@ func startFakeControllers(withResourceManager bool) {
 	done := make(chan struct{})
 
 	if withResourceManager {
-		Expect(resourcemanager.AddToManager(ctx, mgr, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+		env.AddResourceManager(mgr)
 	}
 
 	go func() {
@@ -117,8 +117,8 @@ func startFakeControllers(withResourceManager bool) {
 func newEtcd(ctx context.Context, options ...func(*druidv1alpha1.Etcd)) *druidv1alpha1.Etcd {
 	GinkgoHelper()
 
-	options = append(options, fixture.WithNamespace(env.Namespace(ctx, "chart")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile"))
-	etcd := fixture.Etcd(options...)
+	defaults := []func(*druidv1alpha1.Etcd){fixture.WithNamespace(env.Namespace(ctx, "chart")), fixture.WithAnnotation("druid.gardener.cloud/operation", "reconcile")}
+	etcd := fixture.Etcd(append(defaults, options...)...)
 	etcd.UID, etcd.Generation = "", 0
 	Expect(env.Client.Create(ctx, etcd)).To(Succeed())
 
@@ -161,7 +161,9 @@ var _ = Describe("The permissions that the chart grants", func() {
 	DescribeTable("are sufficient for the whole life of an Etcd, without a forbidden request",
 		func(ctx SpecContext, gardener bool) {
 			namespace := env.Namespace(ctx, "operator")
-			config := env.InstallChart(ctx, namespace, map[string]any{"gardener": map[string]any{"enabled": gardener}})
+			config := env.InstallChart(ctx, namespace, map[string]any{
+				"gardener": map[string]any{"enabled": gardener}, "networkPolicies": map[string]any{"enabled": !gardener},
+			})
 			startFakeControllers(gardener)
 			operator := runOperator(namespace, config)
 
@@ -175,6 +177,14 @@ var _ = Describe("The permissions that the chart grants", func() {
 			Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), statefulSet)).To(Succeed())
 			pod := &corev1.Pod{}
 			Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: etcd.Namespace, Name: "test-0"}, pod)).To(Succeed())
+
+			policies := &networkingv1.NetworkPolicyList{}
+			Expect(env.Client.List(ctx, policies, client.InNamespace(etcd.Namespace))).To(Succeed())
+			if gardener {
+				Expect(policies.Items).To(BeEmpty())
+			} else {
+				Expect(policies.Items).To(HaveLen(2))
+			}
 
 			By("replacing its pod")
 			change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["changed"] = "true" })
@@ -206,4 +216,34 @@ var _ = Describe("The permissions that the chart grants", func() {
 		Entry("in a Gardener seed with gardener-resource-manager", true, SpecTimeout(3*time.Minute)),
 		Entry("outside of Gardener, with the embedded resource manager", false, SpecTimeout(3*time.Minute)),
 	)
+
+	It("are sufficient to delete NetworkPolicies that are disabled again", func(ctx SpecContext) {
+		namespace := env.Namespace(ctx, "operator")
+		values := func(enabled bool) map[string]any {
+			return map[string]any{
+				"gardener": map[string]any{"enabled": false}, "networkPolicies": map[string]any{"enabled": enabled},
+			}
+		}
+		startFakeControllers(false)
+		operator := runOperator(namespace, env.InstallChart(ctx, namespace, values(true)))
+		etcd := newEtcd(ctx)
+		policies := func(g Gomega) []networkingv1.NetworkPolicy {
+			list := &networkingv1.NetworkPolicyList{}
+			g.Expect(env.Client.List(ctx, list, client.InNamespace(etcd.Namespace))).To(Succeed())
+
+			return list.Items
+		}
+		awaitReconciled(ctx, etcd)
+		Expect(policies(Default)).To(HaveLen(2))
+		Eventually(operator.Interrupt(), 30*time.Second).Should(gexec.Exit())
+
+		operator = runOperator(namespace, env.InstallChart(ctx, namespace, values(false)))
+		Eventually(policies, time.Minute).Should(BeEmpty())
+		change(ctx, etcd, func(etcd *druidv1alpha1.Etcd) { etcd.Spec.Labels["changed"] = "true" })
+		awaitReconciled(ctx, etcd)
+
+		Expect(operator).NotTo(gexec.Exit())
+		Expect(operator.Out).NotTo(gbytes.Say("forbidden"))
+		Expect(operator.Err).NotTo(gbytes.Say("forbidden"))
+	}, SpecTimeout(3*time.Minute))
 })

@@ -44,7 +44,11 @@ func (e *Environment) InstallChart(ctx context.Context, namespace string, values
 		}
 	}
 
-	e.AwaitTrust(ctx, namespace, app.Name)
+	watched := ""
+	if namespaces, _ := values["watchNamespaces"].([]any); len(namespaces) > 0 {
+		watched = namespaces[0].(string)
+	}
+	e.AwaitTrust(ctx, namespace, app.Name, watched)
 
 	config := &corev1.ConfigMap{}
 	Expect(e.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: app.Name + "-config"}, config)).To(Succeed())

@@ -21,8 +21,9 @@ import (
 // AwaitTrust waits until the API server applies the roles of a ServiceAccount and the policies of a chart. Until then,
 // the API server rejects the requests of the operator to change the objects of Etcds. All installations use the same
 // names of policies, and the API server reads changed policies once a second, or later on a busy machine. No operator
-// may run, because an Etcd exists meanwhile.
-func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string) {
+// may run, because an Etcd exists meanwhile. The watched namespace is one in which the ServiceAccount has a Role. Empty: it has a
+// ClusterRole.
+func (e *Environment) AwaitTrust(ctx context.Context, namespace, account, watched string) {
 	GinkgoHelper()
 
 	user, groups := "system:serviceaccount:"+namespace+":"+account, []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}
@@ -32,7 +33,7 @@ func (e *Environment) AwaitTrust(ctx context.Context, namespace, account string)
 
 		return review.Status.Allowed, err
 	}
-	Eventually(may).WithArguments(authorizationv1.ResourceAttributes{Verb: "list", Group: "druid.gardener.cloud", Resource: "etcds"}).
+	Eventually(may).WithArguments(authorizationv1.ResourceAttributes{Verb: "list", Group: "druid.gardener.cloud", Resource: "etcds", Namespace: watched}).
 		Should(BeTrue(), "%s can list Etcds", user)
 	Eventually(func() (bool, error) {
 		election := authorizationv1.ResourceAttributes{Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: namespace}

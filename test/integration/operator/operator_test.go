@@ -145,6 +145,18 @@ var _ = Describe("The operator's command", func() {
 		}),
 	)
 
+	It("should reject watched namespaces in a cluster with the CustomResourceDefinitions of Gardener", func(ctx SpecContext) {
+		env.InstallExtensions()
+		DeferCleanup(env.WithoutExtensions)
+		Expect(run(ctx, "--config="+configFile("watchNamespaces: [default]\n"), "--leader-election=false", "--disable-controllers=heartbeat,care,compaction,opstask,etcdcopybackupstask,secret", "--metrics-bind-address=0", "--health-bind-address=0")).
+			To(MatchError(And(ContainSubstring("watchNamespaces"), ContainSubstring("Gardener"))))
+	})
+
+	It("should reject the embedded resource manager without the controller whose renderings it applies", func(ctx SpecContext) {
+		Expect(run(ctx, "--embedded-resource-manager", "--disable-controllers=etcd", "--leader-election=false", "--heartbeat-namespace=default", "--metrics-bind-address=0", "--health-bind-address=0")).
+			To(MatchError(And(ContainSubstring("resourceManager.embedded"), ContainSubstring("controller etcd"))))
+	})
+
 	It("should reject the embedded resource manager if a gardener-resource-manager is installed", func(ctx SpecContext) {
 		namespace := env.Namespace(ctx, "garden")
 		deployment := &appsv1.Deployment{

@@ -38,6 +38,7 @@ func ValidateOperatorConfiguration(c *configv1alpha1.OperatorConfiguration) fiel
 	errs = append(errs, validateComponentProtection(c.Webhooks.EtcdComponentProtection, field.NewPath("webhooks", "etcdComponentProtection"))...)
 	errs = append(errs, validateRendering(c.Rendering, field.NewPath("rendering"))...)
 	errs = append(errs, validateRoots(c.LocalStore.Roots, field.NewPath("localStore", "roots"))...)
+	errs = append(errs, validateWatchNamespaces(c, field.NewPath("watchNamespaces"))...)
 	errs = append(errs, validateEtcdHelper(c.EtcdHelper, field.NewPath("etcdHelper"))...)
 	errs = append(errs, positive(c.ResourceManager.SyncPeriod, field.NewPath("resourceManager", "syncPeriod"))...)
 	errs = append(errs, supported(c.Predecessor, field.NewPath("predecessor"), configv1alpha1.PredecessorStandBy, configv1alpha1.PredecessorTakeOver, configv1alpha1.PredecessorGiveBack)...)
@@ -142,6 +143,23 @@ func validateRoots(roots []string, path *field.Path) field.ErrorList {
 				errs = append(errs, field.Invalid(at, root, "must not be in "+other+", which is listed too: it would be a container there"))
 			}
 		}
+	}
+	return errs
+}
+
+// validateWatchNamespaces refuses names that no namespace has, and a policy that concerns the Etcds of all namespaces.
+func validateWatchNamespaces(c *configv1alpha1.OperatorConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, namespace := range c.WatchNamespaces {
+		for _, message := range utilvalidation.IsDNS1123Label(namespace) {
+			errs = append(errs, field.Invalid(path.Index(i), namespace, message))
+		}
+		if slices.Contains(c.WatchNamespaces[:i], namespace) {
+			errs = append(errs, field.Duplicate(path.Index(i), namespace))
+		}
+	}
+	if len(c.WatchNamespaces) > 0 && c.Predecessor != configv1alpha1.PredecessorStandBy {
+		errs = append(errs, field.Forbidden(path, "predecessor "+string(c.Predecessor)+" concerns the Etcds of all namespaces: leave the list empty"))
 	}
 	return errs
 }

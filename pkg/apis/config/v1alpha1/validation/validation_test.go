@@ -56,6 +56,12 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		})).To(BeEmpty())
 	})
 
+	It("should accept a list of namespaces", func() {
+		Expect(validate(func(c *configv1alpha1.OperatorConfiguration) {
+			c.WatchNamespaces = []string{"team-a", "team-b"}
+		})).To(BeEmpty())
+	})
+
 	DescribeTable("settings that have no effect in this version",
 		func(mutate func(*configv1alpha1.OperatorConfiguration), names ...string) {
 			config := &configv1alpha1.OperatorConfiguration{}
@@ -125,6 +131,16 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		}),
 		Entry("contention profiling without profiling", "debugging.enableContentionProfiling", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Debugging.EnableContentionProfiling = true
+		}),
+		Entry("a watched namespace with an invalid name", "watchNamespaces[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.WatchNamespaces = []string{"team-a", "*"}
+		}),
+		Entry("a watched namespace that is listed twice", "watchNamespaces[1]", func(c *configv1alpha1.OperatorConfiguration) {
+			c.WatchNamespaces = []string{"team-a", "team-a"}
+		}),
+		Entry("watched namespaces with a takeover of all Etcds", "watchNamespaces", func(c *configv1alpha1.OperatorConfiguration) {
+			c.WatchNamespaces = []string{"team-a"}
+			c.Predecessor = configv1alpha1.PredecessorTakeOver
 		}),
 		Entry("no workers for Etcds", "controllers.etcd.concurrentSyncs", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Controllers.Etcd.ConcurrentSyncs = new(0)
