@@ -23,6 +23,7 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsscheme "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset/scheme"
@@ -185,6 +186,32 @@ var _ = Describe("the operator's chart", func() {
 		Entry("in a cluster without Gardener, for two namespaces", "watch-namespaces", standalone+"watchNamespaces: [team-a, team-b]\nprotection: {deletionConfirmation: true}\nconfig: {debugging: {enableProfiling: true}}\n"),
 	)
 
+	DescribeTable("stops the operator and releases the Secrets before helm uninstalls it", func(overwrite string) {
+		hook := decode(renderWithHelm(overwrite)["gardener-extension-etcd-druid/templates/release-secrets.yaml"]).(*batchv1.Job)
+		Expect(hook.Annotations).To(HaveKeyWithValue("helm.sh/hook", "pre-delete"))
+		Expect(hook.Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"release-secrets", "--namespace=extension-etcd-druid", "--deployment=gardener-extension-etcd-druid"}))
+
+		rendered := objects(manifests(overwrite))
+		deployment := find[*appsv1.Deployment](rendered, "gardener-extension-etcd-druid")
+		Expect(hook.Spec.Template.Spec.Containers[0].Image).To(Equal(deployment.Spec.Template.Spec.Containers[0].Image))
+		Expect(hook.Spec.Template.Spec.ServiceAccountName).To(Equal(deployment.Spec.Template.Spec.ServiceAccountName))
+		selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(selector.Matches(labels.Set(hook.Spec.Template.Labels))).To(BeFalse(), "the Job would wait for its own pod")
+	},
+		Entry("in a cluster without Gardener", standalone),
+		Entry("in the runtime cluster of a garden", inGarden),
+	)
+
+	It("removes finalizers only in the namespaces that the operator watches", func() {
+		hook := decode(renderWithHelm("gardener: {enabled: false}\nwatchNamespaces: [team-a, team-b]")["gardener-extension-etcd-druid/templates/release-secrets.yaml"]).(*batchv1.Job)
+		Expect(hook.Spec.Template.Spec.Containers[0].Args).To(ContainElement("--watch-namespaces=team-a,team-b"))
+	})
+
+	It("contains no hook if Gardener installs it", func() {
+		Expect(names(objects(manifests("")))).NotTo(ContainElement("gardener-extension-etcd-druid-release-secrets"))
+	})
+
 	It("installs the CustomResourceDefinitions without Gardener, and keeps them when it is uninstalled", func() {
 		crds := crdsIn(standalone)
 
@@ -297,6 +324,16 @@ var _ = Describe("the operator's chart", func() {
 			Expect(c.Controllers.Etcd.EnableEtcdSpecAutoReconcile).To(BeFalse())
 		}),
 	)
+
+	It("pulls the operator's image with the Secrets of its user", func() {
+		pullSecrets := func(overwrite string) []corev1.LocalObjectReference {
+			return find[*appsv1.Deployment](objects(manifests(overwrite)), "gardener-extension-etcd-druid").Spec.Template.Spec.ImagePullSecrets
+		}
+		Expect(pullSecrets("")).To(BeEmpty())
+		Expect(pullSecrets("imagePullSecrets: [{name: registry}]")).To(Equal([]corev1.LocalObjectReference{{Name: "registry"}}))
+		hook := decode(renderWithHelm("gardener: {enabled: false}\nimagePullSecrets: [{name: registry}]")["gardener-extension-etcd-druid/templates/release-secrets.yaml"]).(*batchv1.Job)
+		Expect(hook.Spec.Template.Spec.ImagePullSecrets).To(Equal([]corev1.LocalObjectReference{{Name: "registry"}}))
+	})
 
 	It("lets the network policies of a seed pass the operator to the members", func() {
 		configMap := find[*corev1.ConfigMap](objects(manifests("")), "gardener-extension-etcd-druid-config")

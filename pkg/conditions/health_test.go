@@ -233,6 +233,12 @@ var _ = DescribeTable("SecretsAvailable",
 	Entry("names what is missing", func(in *conditions.Input) {
 		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}
 	}, "False SecretsMissing", "Secret etcd-backup, named by spec.backup.store.secretRef, does not exist"),
+	Entry("is false if a Secret in use is being deleted", func(in *conditions.Input) {
+		in.Observation.Secrets = []etcdcluster.Secret{{Name: "etcd-backup", Exists: true, Deleting: true, Uses: []helper.SecretUse{{Field: "spec.backup.store.secretRef"}}}}
+	}, "False SecretsTerminating", "Secret etcd-backup, named by spec.backup.store.secretRef, is being deleted and exists until nothing uses it: create a Secret with the same content and another name, and name it there"),
+	Entry("ignores a Secret that is being deleted and that only old pods mount", func(in *conditions.Input) {
+		in.Observation.Secrets = []etcdcluster.Secret{{Name: "former", Exists: true, Deleting: true}}
+	}, "True SecretsAvailable", "Every Secret that pods need exists; clients are served plaintext, since no certificates are named or issued: set spec.etcd.enableTLS to true to have them issued"),
 	Entry("is unknown if a Secret cannot be read", failing(etcdcluster.SectionSecrets), "Unknown UnableToFetchSecrets", "timeout"),
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdcluster"
 )
 
-// SecretsAvailable is True if every Secret that the spec references for pods exists with its keys. Its message also reports
-// plaintext client traffic and the reason.
+// SecretsAvailable is True if every Secret that the spec references for pods exists with its keys, and none is being deleted. Its
+// message also reports plaintext client traffic and the reason.
 func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 	const conditionType = druidv1alpha1.ConditionTypeSecretsAvailable
 	if failure := in.Observation.Failure(etcdcluster.SectionSecrets); failure != "" {
@@ -20,6 +20,9 @@ func SecretsAvailable(in Input) *druidv1alpha1.Condition {
 	}
 	if missing := etcdcluster.MissingSecrets(in.Observation); len(missing) > 0 {
 		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSecretsMissing, strings.Join(missing, "; "))
+	}
+	if terminating := etcdcluster.TerminatingSecrets(in.Observation); len(terminating) > 0 {
+		return condition(conditionType, druidv1alpha1.ConditionFalse, druidv1alpha1.ReasonSecretsTerminating, strings.Join(terminating, "; "))
 	}
 	message := "Every Secret that pods need exists"
 	if statefulSet := in.Observation.StatefulSet; statefulSet.Exists && statefulSet.TLS.ClientCA == "" {

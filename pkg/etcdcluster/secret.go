@@ -28,6 +28,27 @@ func MissingSecrets(o Observation) []string {
 	return missing
 }
 
+// TerminatingSecrets names the Secrets that pods need and that are being deleted, each with the fields that name it and with the
+// remedy.
+func TerminatingSecrets(o Observation) []string {
+	var terminating []string
+	for _, secret := range o.Secrets {
+		if !secret.Deleting || len(secret.Uses) == 0 {
+			continue
+		}
+		var fields []string
+		for _, use := range secret.Uses {
+			if !slices.Contains(fields, use.Field) {
+				fields = append(fields, use.Field)
+			}
+		}
+		terminating = append(terminating, fmt.Sprintf("Secret %s, named by %s, is being deleted and exists until nothing uses it: create a Secret with the same content and another name, and name it there",
+			secret.Name, strings.Join(fields, " and ")))
+	}
+
+	return terminating
+}
+
 func missingFor(secret Secret, keys, anyOf []string) string {
 	if !secret.Exists {
 		return "does not exist"

@@ -323,7 +323,16 @@ var _ = Describe("Observer", func() {
 			Expect(writer.Update(ctx, secret)).To(Succeed())
 			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Keys).To(Equal([]string{"c"}))
 
+			By("deleting it while a finalizer keeps it")
+			secret.Finalizers = []string{"druid.gardener.cloud/etcd-druid"}
+			Expect(writer.Update(ctx, secret)).To(Succeed())
+			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Deleting).To(BeFalse())
 			Expect(writer.Delete(ctx, secret)).To(Succeed())
+			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0]).To(And(HaveField("Exists", true), HaveField("Deleting", true), HaveField("Keys", []string{"c"})))
+
+			Expect(writer.Get(ctx, client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+			secret.Finalizers = nil
+			Expect(writer.Update(ctx, secret)).To(Succeed())
 			Expect(o.Observe(ctx, etcd, observer.Request{}).Secrets[0].Exists).To(BeFalse())
 		})
 

@@ -186,7 +186,7 @@ var _ = Describe("The alerts", Ordered, ContinueOnFailure, func() {
 		}),
 		Entry("when a Secret is missing", scenario{
 			series: []string{condition("SecretsAvailable", "False", since(10, "1"))}, at: 26 * time.Minute,
-			firing: "EtcdSecretsMissing", summary: "Etcd shoot--a/main lacks a Secret.",
+			firing: "EtcdSecretsMissing", summary: "Etcd shoot--a/main lacks a Secret, or will lack it.",
 		}),
 		Entry("when a certificate expires within a week", scenario{
 			series: []string{`etcd_druid_certificate_expiration_timestamp_seconds{` + etcd + `,secret="main-server",key="tls.crt"} 262800x360`}, at: 61 * time.Minute,

@@ -46,6 +46,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 	}
 	verflag.AddFlags(cmd.Flags())
 	options.AddFlags(cmd.Flags())
+	cmd.AddCommand(newReleaseSecretsCommand(ctx))
 	return cmd
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/controller/heartbeat"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gardener/gardener-extension-etcd-druid/imagevector"
@@ -25,6 +26,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/copybackups"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/opstask"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/etcdclient"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar"
@@ -47,6 +49,7 @@ func (o *Options) switches() []extensionscmdcontroller.NameToAddToManagerFunc {
 		extensionscmdcontroller.Switch(compaction.ControllerName, o.addCompaction),
 		extensionscmdcontroller.Switch(opstask.ControllerName, o.addOpsTask),
 		extensionscmdcontroller.Switch(copybackups.ControllerName, o.addCopyBackups),
+		extensionscmdcontroller.Switch(secret.ControllerName, o.addSecret),
 	}
 }
 
@@ -101,6 +104,8 @@ func (o *Options) addEtcd(ctx context.Context, mgr manager.Manager) error {
 		Garden:   shared.Garden,
 		Locks:    o.sharedLocks(),
 		Stores:   o.sharedStores(),
+
+		CopyTasks: o.Config.Controllers.EtcdCopyBackupsTask.Enabled,
 	}
 	if o.Config.ResourceManager.Embedded {
 		options.Renderings = &o.renderings
@@ -153,6 +158,15 @@ func (o *Options) addOpsTask(ctx context.Context, mgr manager.Manager) error {
 	}
 	o.opsTask.Completed().Apply(&options.Controller)
 	return opstask.AddToManager(ctx, mgr, options)
+}
+
+// addSecret adds the controller of the finalizers of Secrets. It is also added if the protection is disabled: it then removes them.
+func (o *Options) addSecret(ctx context.Context, mgr manager.Manager) error {
+	return secret.AddToManager(ctx, mgr, secret.AddOptions{
+		Controller: controller.Options{MaxConcurrentReconciles: *o.Config.Controllers.Secret.ConcurrentSyncs},
+		CopyTasks:  o.Config.Controllers.EtcdCopyBackupsTask.Enabled,
+		Disabled:   o.Config.Controllers.Secret.DisableProtection,
+	})
 }
 
 // localStoreRoots are the directories of nodes that Local stores may use. Gardener's local setup has one by convention, and gardenlet's

@@ -54,6 +54,8 @@ type AddOptions struct {
 	Gardener bool
 	// Garden is true if the CustomResourceDefinition of Gardens is installed.
 	Garden bool
+	// CopyTasks is true if EtcdCopyBackupsTasks are users of Secrets. Their CustomResourceDefinition must then exist.
+	CopyTasks bool
 	// Locks prevent the replacement of a member while another controller defragments members. Nil: no lock.
 	Locks *calls.ClusterLocks
 	// Renderings records what the embedded resource manager may apply. Nil: another resource manager applies it.
@@ -76,6 +78,7 @@ func AddToManager(ctx context.Context, mgr manager.Manager, o AddOptions) error 
 		Config:   o.Config,
 		Payloads: lru.New(cachedPayloads),
 
+		CopyTasks:  o.CopyTasks,
 		Renderings: o.Renderings,
 
 		Locks:     o.Locks,

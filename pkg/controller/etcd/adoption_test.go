@@ -93,14 +93,24 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		Expect(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: "main-config"}, config)).To(Succeed())
 		Expect(config.Data["etcd.conf.yaml"]).To(ContainSubstring("initial-cluster-token: etcd-cluster\n"))
 
-		By("releasing the Secrets")
-		expectReleased(ctx, k)
+		By("keeping the finalizers, which protect the Secrets from now on too")
+		for _, name := range etcdDruidSecrets {
+			Expect(finalizersOf(ctx, k, name)).To(ConsistOf("druid.gardener.cloud/etcd-druid"), name)
+		}
+
+		By("removing them with the Etcd")
+		deleteEtcd(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
+		for _, name := range etcdDruidSecrets {
+			Expect(finalizersOf(ctx, k, name)).To(BeEmpty(), name)
+		}
 	},
 		Entry("of one member", 1),
 		Entry("of three members", 3),
 	)
 
-	It("leaves the Secrets alone to which another Etcd refers that was not adopted yet", func() {
+	It("keeps the finalizers for another Etcd that was not adopted yet when the adopted one is deleted", func() {
 		k := kube.New(scheme)
 		etcdDruidCluster(1)(k)
 		other := fixture.Etcd(fixture.WithName("events"), fixture.WithNamespace("demo"))
@@ -109,8 +119,13 @@ var _ = Describe("The adoption of a cluster that etcd-druid runs", func() {
 		must(k.Client(nil).Create(ctx, other))
 		adopt(k)
 		startOperator(k, nil).run()
-		Expect(finalizersOf(ctx, k, "former")).To(ConsistOf("druid.gardener.cloud/etcd-druid"))
-		Expect(finalizersOf(ctx, k, "client-ca")).To(BeEmpty(), "the adopted Etcd refers to it too")
+		deleteEtcd(k)
+		startOperator(k, nil).run()
+		Expect(k.EtcdObject()).To(BeNil())
+		for _, name := range []string{"former", "client-ca", "client-client"} {
+			Expect(finalizersOf(ctx, k, name)).To(ConsistOf("druid.gardener.cloud/etcd-druid"), name)
+		}
+		Expect(finalizersOf(ctx, k, "peer-ca")).To(BeEmpty())
 	})
 
 	It("ends with nothing left where it is deleted with its namespace before it was adopted", func() {
@@ -142,11 +157,4 @@ func finalizersOf(ctx context.Context, k *kube.Cluster, name string) []string {
 	secret := &corev1.Secret{}
 	must(k.Client(nil).Get(ctx, client.ObjectKey{Namespace: "demo", Name: name}, secret))
 	return secret.Finalizers
-}
-
-func expectReleased(ctx context.Context, k *kube.Cluster) {
-	GinkgoHelper()
-	for _, name := range etcdDruidSecrets {
-		Expect(finalizersOf(ctx, k, name)).To(BeEmpty(), name)
-	}
 }

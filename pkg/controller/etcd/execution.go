@@ -53,11 +53,8 @@ func (r *execution) Prepare(ctx context.Context, run *engine.Run) error {
 			return fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
-	if !run.Observation.ManagedResource.Exists {
-		return r.releaseAllSecrets(ctx, run.Target.Canonical)
-	}
 
-	return r.releaseSecrets(ctx, run.Target.Canonical)
+	return nil
 }
 
 // Apply implements engine.Executor.
@@ -70,6 +67,9 @@ func (r *execution) Apply(ctx context.Context, run *engine.Run) (engine.Applied,
 		return engine.Applied{}, err
 	}
 	if err := r.checkCaches(ctx, run, desired); err != nil {
+		return engine.Applied{}, err
+	}
+	if err := r.reserveStore(run); err != nil {
 		return engine.Applied{}, err
 	}
 	missing, err := r.limitRecreation(ctx, run, desired)

@@ -47,7 +47,8 @@ import (
 //  4. the pods (deletion_pods.go)
 //  5. the volume claims, where spec.pvcRetentionPolicy is DeleteAll
 //  6. the leases, the payloads of the ManagedResource, and the Secrets that were issued
-//  7. the finalizers of the operator and of etcd-druid
+//  7. the finalizers of the Secrets that nothing else uses
+//  8. the finalizers of the Etcd
 //
 // It creates nothing, since the API server refuses new objects in a namespace that is being deleted too. It takes what does not
 // exist any more as deleted. It reads from the API server: with a cache that lags it would continue too early.
@@ -70,7 +71,7 @@ func (r *Reconciler) delete(ctx context.Context, etcd *druidv1alpha1.Etcd) (reco
 		r.deleteLeases,
 		r.deletePayloads,
 		r.deleteIssued,
-		r.releaseAllSecrets,
+		r.releaseSecrets,
 	} {
 		err := step(ctx, etcd)
 		if engine.IsInterrupted(err) {

@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/target"
@@ -115,5 +116,6 @@ func (p *process) start(namespace string, etcds *members) func() {
 		}}},
 		Observer: &observer.Observer{Reader: mgr.GetCache(), APIReader: mgr.GetAPIReader(), Etcd: etcds},
 	})).To(Succeed())
+	Expect(secret.AddToManager(context.Background(), mgr, secret.AddOptions{})).To(Succeed())
 	return start(mgr)
 }

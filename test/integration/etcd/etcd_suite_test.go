@@ -21,6 +21,7 @@ import (
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/etcd"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/controller/resourcemanager"
+	secretcontroller "github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/observer"
 	fakesidecar "github.com/gardener/gardener-extension-etcd-druid/pkg/sidecar/fake"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
@@ -39,6 +40,8 @@ var (
 	sidecars     = fakesidecar.NewStore(time.Now)
 	members      singleMembers
 	stopOperator func()
+	// renderings are shared by the operator and the resource manager, as in one process.
+	renderings resourcemanager.Renderings
 	// sent records the requests of the operator.
 	sent = &requests{}
 )
@@ -53,7 +56,7 @@ var _ = BeforeSuite(func() {
 	By("starting the fake StatefulSet controller and the resource manager")
 	cluster := newManager(manager.Options{Scheme: app.NewScheme()})
 	Expect(statefulSets.AddToManager(cluster, env.Client)).To(Succeed())
-	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
+	Expect(resourcemanager.AddToManager(context.Background(), cluster, resourcemanager.Options{Renderings: &renderings, RequeueOnDeletion: 50 * time.Millisecond})).To(Succeed())
 	DeferCleanup(start(cluster))
 
 	stopOperator = startOperator("v1", false)
@@ -71,6 +74,7 @@ func startOperator(version string, autoReconcile bool) func() {
 	}
 	Expect(watching.Detect(context.Background(), mgr.GetRESTMapper(), mgr.GetFieldIndexer())).To(Succeed())
 	Expect(etcd.AddToManager(context.Background(), mgr, etcd.AddOptions{
+		Renderings: &renderings,
 		Config: target.Config{
 			EtcdHelper:      target.EtcdHelper{Image: "registry.example.com/operator:v1"},
 			AutoReconcile:   autoReconcile,
@@ -81,8 +85,10 @@ func startOperator(version string, autoReconcile bool) func() {
 				Init:          "registry.example.com/init:" + version,
 			}},
 		},
-		Observer: watching,
+		Observer:  watching,
+		CopyTasks: true,
 	})).To(Succeed())
+	Expect(secretcontroller.AddToManager(context.Background(), mgr, secretcontroller.AddOptions{CopyTasks: true})).To(Succeed())
 	return start(mgr)
 }
 

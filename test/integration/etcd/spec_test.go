@@ -5,11 +5,14 @@
 package etcd_test
 
 import (
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -309,20 +312,59 @@ var _ = Describe("An object that an Etcd needs", func() {
 		Expect(fixture.Record(s.managedResource(ctx, Default)).Accepted.CADataKeys).To(HaveKeyWithValue("ca", "bundle.crt"))
 	})
 
-	It("should lose the finalizer of etcd-druid if it is a Secret", func(ctx SpecContext) {
+	It("should be a protected Secret until no Etcd uses it", func(ctx SpecContext) {
 		s := &testEtcd{namespace: env.Namespace(ctx, "etcd")}
-		for _, name := range []string{"ca", "server", "client"} {
+		names := []string{"ca", "server", "client"}
+		for _, name := range names {
 			Expect(env.Client.Create(ctx, &corev1.Secret{
-				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name, Finalizers: []string{"druid.gardener.cloud/etcd-druid"}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
 				Data:       map[string][]byte{"ca.crt": nil, "tls.crt": nil, "tls.key": nil},
 			})).To(Succeed())
 		}
+		finalizers := func(g Gomega, name string) []string {
+			secret := &corev1.Secret{}
+			s.get(ctx, g, secret, name)
+			return secret.Finalizers
+		}
 		s.create(ctx, tls)
 		s.awaitReady(ctx)
-		for _, name := range []string{"ca", "server", "client"} {
-			secret := &corev1.Secret{}
-			s.get(ctx, Default, secret, name)
-			Expect(secret.Finalizers).To(BeEmpty(), name)
+		for _, name := range names {
+			Eventually(func(g Gomega) {
+				g.Expect(finalizers(g, name)).To(ConsistOf("druid.gardener.cloud/etcd-druid"), name)
+			}).Should(Succeed())
+		}
+
+		By("deleting a Secret that is used: nothing breaks")
+		server := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "server"}}
+		Expect(env.Client.Delete(ctx, server)).To(Succeed())
+		s.get(ctx, Default, server, "server")
+		Expect(server.DeletionTimestamp).NotTo(BeNil())
+		request := setOperation("gardener.cloud/operation")
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Labels["changed"] = "true"
+			request(etcd)
+		})
+		s.awaitReady(ctx)
+
+		By("naming another Secret: the deletion completes when no pod mounts the old one any more")
+		secret(ctx, s, "server-2", "tls.crt", "tls.key")
+		s.update(ctx, func(etcd *druidv1alpha1.Etcd) {
+			etcd.Spec.Etcd.ClientUrlTLS.ServerTLSSecretRef.Name = "server-2"
+			request(etcd)
+		})
+		s.awaitReady(ctx)
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(server), server)).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		}).WithTimeout(2 * time.Minute).Should(Succeed())
+		Eventually(func(g Gomega) { g.Expect(finalizers(g, "server-2")).NotTo(BeEmpty()) }).Should(Succeed())
+
+		By("deleting the Etcd")
+		Expect(env.Client.Delete(ctx, s.read(ctx, Default))).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "main"}, &druidv1alpha1.Etcd{})).To(MatchError(apierrors.IsNotFound, "IsNotFound"))
+		}).Should(Succeed())
+		for _, name := range []string{"ca", "client", "server-2"} {
+			Expect(finalizers(Default, name)).To(BeEmpty(), name)
 		}
 	})
 

@@ -109,6 +109,9 @@ type SecretControllerConfiguration struct {
 	// ConcurrentSyncs is how many Secrets are worked on at the same time, above 0. Default 10.
 	// +optional
 	ConcurrentSyncs *int `json:"concurrentSyncs,omitempty"`
+	// DisableProtection removes the finalizers of the operator from all Secrets, and adds none. Default false.
+	// +optional
+	DisableProtection bool `json:"disableProtection,omitempty"`
 }
 
 // EtcdOpsTaskControllerConfiguration configures the tasks that are run on an Etcd.

@@ -32,7 +32,8 @@ const (
 	// ConditionTypeProgressing is True while the operator changes the cluster; its message says what is done now and what
 	// it waits for.
 	ConditionTypeProgressing ConditionType = "Progressing"
-	// ConditionTypeSecretsAvailable is True when every Secret that the pods need exists with every key that they need.
+	// ConditionTypeSecretsAvailable is True when every Secret that the pods need exists with every key that they need, and none
+	// is being deleted.
 	ConditionTypeSecretsAvailable ConditionType = "SecretsAvailable"
 	// ConditionTypeStoreResolved is True when provider, container, prefix and credentials of the store are known. Absent
 	// without a store.
@@ -198,6 +199,8 @@ const (
 	ReasonSecretsAvailable = "SecretsAvailable"
 	// ReasonSecretsMissing means that a Secret or a key in one is missing, named in the message.
 	ReasonSecretsMissing = "SecretsMissing"
+	// ReasonSecretsTerminating means that a Secret is being deleted, named in the message. It exists until nothing uses it.
+	ReasonSecretsTerminating = "SecretsTerminating"
 	// ReasonUnableToFetchSecrets means that a Secret could not be read.
 	ReasonUnableToFetchSecrets = "UnableToFetchSecrets"
 )

@@ -167,7 +167,8 @@ const (
 
 // Finalizers.
 const (
-	// EtcdFinalizerName is the finalizer of an Etcd and of an EtcdCopyBackupsTask; etcd-druid also adds it to Secrets.
+	// EtcdFinalizerName is the finalizer of an Etcd, of an EtcdCopyBackupsTask, and of the Secrets that they use. etcd-druid adds it to
+	// Secrets too.
 	EtcdFinalizerName = "druid.gardener.cloud/etcd-druid"
 	// OlderEtcdFinalizerName is a finalizer that older manifests carry. It is released on deletion and never added.
 	OlderEtcdFinalizerName = "druid.gardener.cloud/etcd"

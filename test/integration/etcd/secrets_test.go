@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: SAP SE or an SAP affiliate company and Gardener contributors
+//
+// SPDX-License-Identifier: Apache-2.0
+
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
+	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
+	secretcontroller "github.com/gardener/gardener-extension-etcd-druid/pkg/controller/secret"
+)
+
+var _ = Describe("The controller of Secrets", func() {
+	It("should send no request when an event changes nothing, also of a Secret that a secrets manager owns", func(ctx SpecContext) {
+		namespace, protected := env.Namespace(ctx, "finalizers"), []string{druidv1alpha1.EtcdFinalizerName}
+		// The Etcd is suspended, and the operator of this suite adds no finalizer to it. It is not reconciled otherwise.
+		etcd := newEtcd(namespace, func(etcd *druidv1alpha1.Etcd) {
+			metav1.SetMetaDataAnnotation(&etcd.ObjectMeta, "druid.gardener.cloud/suspend-etcd-spec-reconcile", "true")
+			etcd.Finalizers = protected
+			etcd.Spec.Backup.Store = &druidv1alpha1.StoreSpec{
+				Provider: new(druidv1alpha1.StorageProvider("S3")), Container: new("bucket"), Prefix: namespace + "/main",
+				SecretRef: &corev1.SecretReference{Name: "creds"},
+			}
+			etcd.Spec.Etcd.ClientUrlTLS = &druidv1alpha1.TLSConfig{ServerTLSSecretRef: corev1.SecretReference{Name: "server"}}
+		})
+		creds := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "creds"}}
+		managed := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "server", Labels: map[string]string{"managed-by": "secrets-manager"}}}
+		for _, object := range []client.Object{etcd, creds, managed} {
+			Expect(env.Client.Create(ctx, object)).To(Succeed())
+		}
+
+		own := &requests{}
+		caches := app.CacheOptions()
+		caches.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+		mgr, err := newManagerWith(own.record(env.Config), manager.Options{Scheme: app.NewScheme(), Cache: caches, Client: app.ClientOptions()})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(secretcontroller.AddToManager(context.Background(), mgr, secretcontroller.AddOptions{
+			Controller: controller.Options{MaxConcurrentReconciles: 1}, CopyTasks: true,
+		})).To(Succeed())
+		DeferCleanup(start(mgr))
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(creds), creds)).To(Succeed())
+			g.Expect(creds.Finalizers).To(Equal(protected))
+		}).Should(Succeed())
+		untilIdle := func() []string {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				before := own.in(namespace)
+				g.Consistently(func() []string { return own.in(namespace) }, time.Second).Should(Equal(before))
+			}).Should(Succeed())
+
+			return own.in(namespace)
+		}
+		before := untilIdle()
+
+		By("changing the annotations of both Secrets")
+		for i := range 10 {
+			for _, secret := range []*corev1.Secret{creds, managed} {
+				patch := client.MergeFrom(secret.DeepCopy())
+				metav1.SetMetaDataAnnotation(&secret.ObjectMeta, "example.com/round", fmt.Sprint(i))
+				Expect(env.Client.Patch(ctx, secret, patch)).To(Succeed())
+			}
+		}
+		Expect(untilIdle()[len(before):]).To(BeEmpty())
+
+		By("reading the users from the API server once, before it removes the finalizer")
+		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(etcd), etcd)).To(Succeed())
+		patch := client.MergeFrom(etcd.DeepCopy())
+		etcd.Spec.Backup.Store.SecretRef.Name = "other"
+		Expect(env.Client.Patch(ctx, etcd, patch)).To(Succeed())
+		Eventually(func(g Gomega) {
+			g.Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(creds), creds)).To(Succeed())
+			g.Expect(creds.Finalizers).To(BeEmpty())
+		}).Should(Succeed())
+		for _, request := range untilIdle()[len(before):] {
+			Expect(strings.HasPrefix(request, "GET ") && strings.Contains(request, "/secrets")).To(BeFalse(), request)
+		}
+	})
+})
