@@ -224,9 +224,10 @@ func (e Engine) plan(run *Run) plan.Plan {
 	return planner.For(run.Target.Etcd, run.Observation, e.Clock.Now())
 }
 
-// resolve resolves what only a plan needs that renders: the store, the TLS modes, and the Secrets with certificates.
+// resolve resolves what only a plan needs that renders: the NetworkPolicies, the store, the TLS modes, and the Secrets with certificates.
 func (e Engine) resolve(ctx context.Context, run *Run) error {
 	t, o := run.Target, run.Observation
+	t.ResolveNetworkPolicies(e.Config)
 	err := t.ResolveStore(o, e.Config, e.Clock.Now())
 	if user := t.StoreUser; user != nil {
 		logf.FromContext(ctx).Info("Store in use", "message", t.StoreResolution.Message, "userNamespace", user.Namespace, "userName", user.Name, "isCopy", user.IsCopy)

@@ -34,11 +34,13 @@ type Rendered struct {
 
 // Render renders a target under a plan: the same target and plan give the same objects.
 func Render(t target.Target, p plan.Plan, o etcdcluster.Observation) (Rendered, error) {
+	defaults := t.Accepted.Defaults
+	defaults.NetworkPolicies = t.NetworkPolicies
 	values, err := componentetcd.ValuesFor(componentetcd.Input{
 		Etcd:                t.Etcd,
 		Replicas:            p.Replicas,
 		ClusterSize:         p.ClusterSize,
-		Defaults:            t.Accepted.Defaults,
+		Defaults:            defaults,
 		Store:               t.Store,
 		CADataKeys:          t.Accepted.CADataKeys,
 		InitialClusterToken: o.State.InitialClusterToken,

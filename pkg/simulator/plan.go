@@ -162,6 +162,7 @@ func render(in Input, etcd *druidv1alpha1.Etcd, p plan.Plan) (*target.Target, en
 	if t.Accepted == nil {
 		t.Accepted = &state.Accepted{Defaults: in.Config.Defaults}
 	}
+	t.ResolveNetworkPolicies(in.Config)
 	if err := t.ResolveStore(o, in.Config, in.Now); err != nil {
 		return nil, engine.Rendered{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	druidv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/druid/v1alpha1"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -68,4 +69,22 @@ type Defaults struct {
 	// NamespaceSelectors select the namespace of the operator, so that Gardener's network policies let it reach the
 	// client Service. Empty, as outside of Gardener: the Service gets no annotation for it.
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	// NetworkPolicies name the other ends of the connections of etcd pods. Nil: there are no NetworkPolicies.
+	NetworkPolicies *NetworkPolicies `json:"networkPolicies,omitempty"`
+}
+
+// NetworkPolicies are the peers of the NetworkPolicies of an Etcd.
+type NetworkPolicies struct {
+	// Operator are the pods of the operator when it accepted the generation. It renders those of its current configuration.
+	Operator []networkingv1.NetworkPolicyPeer `json:"operator"`
+	// Clients are the pods of applications. Nil: all pods in the namespace of the Etcd. An empty list: none.
+	Clients []networkingv1.NetworkPolicyPeer `json:"clients"`
+	// Monitoring are the pods that scrape metrics. Empty: none.
+	Monitoring []networkingv1.NetworkPolicyPeer `json:"monitoring,omitempty"`
+	// DNS are the DNS servers. Nil: port 53 of every address. An empty list: none.
+	DNS []networkingv1.NetworkPolicyPeer `json:"dns"`
+	// APIServer are the addresses of the API server. Nil: the ports 443 and 6443 of every address. An empty list: none.
+	APIServer []networkingv1.NetworkPolicyPeer `json:"apiServer"`
+	// Stores are the addresses of backup stores. Nil: every address and port. An empty list: none.
+	Stores []networkingv1.NetworkPolicyPeer `json:"stores"`
 }

@@ -83,6 +83,8 @@ type Target struct {
 	StoreRecord *state.Store
 	// StoreUser is the other object because of which the store cannot be used, or not without a conflict. Nil: there is none.
 	StoreUser *etcdcluster.StoreUser
+	// NetworkPolicies are the peers of the NetworkPolicies. Nil: there are no NetworkPolicies, or ResolveNetworkPolicies was not called yet.
+	NetworkPolicies *state.NetworkPolicies
 	// StoreResolution is the result of ResolveStore for the condition StoreResolved. Nil before ResolveStore.
 	StoreResolution *conditions.StoreResolution
 

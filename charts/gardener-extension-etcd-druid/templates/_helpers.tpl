@@ -66,6 +66,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.watchNamespaces | default list | toJson -}}
 {{- end -}}
 
+{{- define "networkPolicies" -}}
+{{- if and .Values.networkPolicies.enabled .Values.gardener.enabled -}}
+{{- fail "networkPolicies.enabled needs gardener.enabled=false: in a seed, gardener-resource-manager creates the NetworkPolicies" -}}
+{{- end -}}
+{{- .Values.networkPolicies.enabled -}}
+{{- end -}}
+
 {{- define "subjects" -}}
 subjects:
 - kind: ServiceAccount
@@ -123,6 +130,9 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- if hasKey .Values.config "watchNamespaces" -}}
 {{- fail "config.watchNamespaces is not taken: set watchNamespaces, which also grants the rights that it needs" -}}
 {{- end -}}
+{{- if hasKey (.Values.config.rendering | default dict) "networkPolicies" -}}
+{{- fail "config.rendering.networkPolicies is not taken: set networkPolicies, of which the NetworkPolicy of the operator is made as well" -}}
+{{- end -}}
 {{- $own := dict
   "apiVersion" "config.druid.gardener.cloud/v1alpha1"
   "kind" "OperatorConfiguration"
@@ -148,6 +158,19 @@ drainers: {{ .Values.protection.drainers | toJson }}
 {{- /* NetworkPolicies allow only etcd-druid in the namespace garden to reach the members. Also allow the operator's namespace. */ -}}
 {{- $selector := dict "matchLabels" (dict "gardener.cloud/role" "extension" "controllerregistration.core.gardener.cloud/name" (include "name" .)) -}}
 {{- $_ := set $own "rendering" (dict "namespaceSelectors" (list $selector)) -}}
+{{- end -}}
+{{- if eq (include "networkPolicies" .) "true" -}}
+{{- $operator := dict
+  "namespaceSelector" (dict "matchLabels" (dict "kubernetes.io/metadata.name" .Release.Namespace))
+  "podSelector" (dict "matchLabels" (include "selector" . | fromYaml)) -}}
+{{- $policies := dict "operator" (list $operator) "monitoring" .Values.networkPolicies.monitoring -}}
+{{- /* Unset differs from an empty list. */ -}}
+{{- range $key := list "clients" "dns" "apiServer" "stores" -}}
+{{- if not (kindIs "invalid" (index $.Values.networkPolicies $key)) -}}
+{{- $_ := set $policies $key (index $.Values.networkPolicies $key) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $own "rendering" (set ($own.rendering | default dict) "networkPolicies" $policies) -}}
 {{- end -}}
 {{- if eq (include "protection" .) "true" -}}
 {{- $_ := set $own "webhooks" (dict "etcdComponentProtection" (include "protectionConfig" . | fromYaml)) -}}

@@ -193,6 +193,7 @@ func renderingDefaults(config configv1alpha1.RenderingConfiguration) (state.Defa
 		},
 		IPFamilies:         config.IPFamilies,
 		NamespaceSelectors: config.NamespaceSelectors,
+		NetworkPolicies:    (*state.NetworkPolicies)(config.NetworkPolicies),
 	}, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -102,6 +103,7 @@ func CacheOptions(namespaces ...string) cache.Options {
 			&corev1.ConfigMap{}:             ours,
 			&corev1.ServiceAccount{}:        ours,
 			&policyv1.PodDisruptionBudget{}: ours,
+			&networkingv1.NetworkPolicy{}:   ours,
 			&rbacv1.Role{}:                  ours,
 			&rbacv1.RoleBinding{}:           ours,
 			&resourcesv1alpha1.ManagedResource{}: {

@@ -9,6 +9,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -105,6 +106,22 @@ func deprecatedFields() etcd.Input {
 	obj.UID = fixture.Etcd().UID
 
 	return inputFor(obj)
+}
+
+// withNetworkPolicies is an Etcd of an operator with NetworkPolicies.
+func withNetworkPolicies(options ...func(*druidv1alpha1.Etcd)) func() etcd.Input {
+	return func() etcd.Input {
+		in := inputFor(fixture.Etcd(options...))
+		in.Defaults.NetworkPolicies = &state.NetworkPolicies{
+			Operator: []networkingv1.NetworkPolicyPeer{{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "etcd-druid"}},
+				PodSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"app.kubernetes.io/name": "gardener-extension-etcd-druid"}},
+			}},
+			Monitoring: []networkingv1.NetworkPolicyPeer{{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "monitoring"}}}},
+		}
+
+		return in
+	}
 }
 
 func withoutSecret(obj *druidv1alpha1.Etcd) { obj.Spec.Backup.Store.SecretRef = nil }

@@ -35,6 +35,9 @@ func Objects(v Values) ([]client.Object, error) {
 			return nil, err
 		}
 		objects = append(objects, clientService, peerService(v), podDisruptionBudget(v))
+		if v.NetworkPolicies != nil {
+			objects = append(objects, memberNetworkPolicy(v), jobNetworkPolicy(v))
+		}
 	}
 	slices.SortFunc(objects, byKindAndName)
 

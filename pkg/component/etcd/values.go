@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/backupstore"
+	"github.com/gardener/gardener-extension-etcd-druid/pkg/state"
 )
 
 // AnnotationChecksum is the key of an annotation of the pod template with the checksum of the etcd configuration. A changed
@@ -63,6 +64,8 @@ type Values struct {
 	Pod PodValues
 	// Claim configures the volume claim template.
 	Claim ClaimValues
+	// NetworkPolicies are the peers of the NetworkPolicies. Nil: there are no NetworkPolicies.
+	NetworkPolicies *state.NetworkPolicies
 }
 
 // Names are the names of the objects of an Etcd.
@@ -79,6 +82,10 @@ type Names struct {
 	FullSnapshotLease string
 	// DeltaSnapshotLease is the name of the Lease of delta snapshots.
 	DeltaSnapshotLease string
+	// MemberNetworkPolicy is the name of the NetworkPolicy of the members.
+	MemberNetworkPolicy string
+	// JobNetworkPolicy is the name of the NetworkPolicy of the Jobs.
+	JobNetworkPolicy string
 	// LocalHost is the host name by which the containers of a pod reach each other.
 	LocalHost string
 }
@@ -88,7 +95,7 @@ type Components struct {
 	// Identity renders what the sidecar needs to reach the API server: ServiceAccount, Role, RoleBinding, the leases, and the
 	// flags for the leases. False: the deprecated annotation disables runtime components.
 	Identity bool
-	// Network renders what only pods of the operator need: both Services and the PodDisruptionBudget, the flag for the client
+	// Network renders what only pods of the operator need: Services, PodDisruptionBudget, NetworkPolicies, the flag for the client
 	// Service, and the service account token. False: the pods are managed externally.
 	Network bool
 }

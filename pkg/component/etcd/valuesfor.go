@@ -48,6 +48,7 @@ func ValuesFor(in Input) (Values, error) {
 		ClientService:    clientService,
 		Pod:              podValuesFor(etcd, in),
 		Claim:            claimValuesFor(etcd),
+		NetworkPolicies:  in.Defaults.NetworkPolicies,
 	}
 	if values.Components.Network {
 		values.Replicas = in.Replicas
@@ -58,13 +59,15 @@ func ValuesFor(in Input) (Values, error) {
 
 func namesFor(etcd *druidv1alpha1.Etcd) Names {
 	return Names{
-		ClientService:      helper.ClientServiceName(etcd),
-		PeerService:        helper.PeerServiceName(etcd),
-		ConfigMap:          helper.ConfigMapName(etcd),
-		Role:               helper.RoleName(etcd),
-		FullSnapshotLease:  helper.FullSnapshotLeaseName(etcd),
-		DeltaSnapshotLease: helper.DeltaSnapshotLeaseName(etcd),
-		LocalHost:          helper.LocalHostName(etcd),
+		ClientService:       helper.ClientServiceName(etcd),
+		PeerService:         helper.PeerServiceName(etcd),
+		MemberNetworkPolicy: helper.MemberNetworkPolicyName(etcd),
+		JobNetworkPolicy:    helper.JobNetworkPolicyName(etcd),
+		ConfigMap:           helper.ConfigMapName(etcd),
+		Role:                helper.RoleName(etcd),
+		FullSnapshotLease:   helper.FullSnapshotLeaseName(etcd),
+		DeltaSnapshotLease:  helper.DeltaSnapshotLeaseName(etcd),
+		LocalHost:           helper.LocalHostName(etcd),
 	}
 }
 

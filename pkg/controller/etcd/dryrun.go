@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -53,6 +54,8 @@ func dryRunFor(obj client.Object) (string, druidv1alpha1.ErrorCode, bool) {
 		return "Service", druidv1alpha1.ErrorCodeSyncClientService, true
 	case *policyv1.PodDisruptionBudget:
 		return "PodDisruptionBudget", druidv1alpha1.ErrorCodeSyncPodDisruptionBudget, true
+	case *networkingv1.NetworkPolicy:
+		return "NetworkPolicy", druidv1alpha1.ErrorCodeSyncNetworkPolicy, true
 	case *corev1.ConfigMap:
 		return "ConfigMap", druidv1alpha1.ErrorCodeSyncConfigMap, true
 	}

@@ -18,6 +18,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -182,6 +183,8 @@ func leftovers(etcd *druidv1alpha1.Etcd) []leftover {
 	return []leftover{
 		{statefulSetKind, helper.StatefulSetName(etcd), druidv1alpha1.ErrorCodeDeleteStatefulSet},
 		{policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), helper.PodDisruptionBudgetName(etcd), druidv1alpha1.ErrorCodeDeletePodDisruptionBudget},
+		{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), helper.MemberNetworkPolicyName(etcd), druidv1alpha1.ErrorCodeDeleteNetworkPolicy},
+		{networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy"), helper.JobNetworkPolicyName(etcd), druidv1alpha1.ErrorCodeDeleteNetworkPolicy},
 		{corev1.SchemeGroupVersion.WithKind("Service"), helper.ClientServiceName(etcd), druidv1alpha1.ErrorCodeDeleteClientService},
 		{corev1.SchemeGroupVersion.WithKind("Service"), helper.PeerServiceName(etcd), druidv1alpha1.ErrorCodeDeletePeerService},
 		{corev1.SchemeGroupVersion.WithKind("ConfigMap"), helper.ConfigMapName(etcd), druidv1alpha1.ErrorCodeDeleteConfigMap},

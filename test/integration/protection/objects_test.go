@@ -9,6 +9,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -56,6 +57,7 @@ func objectsOf(name string) []protectedObject {
 		{"ConfigMap", &corev1.ConfigMap{ObjectMeta: meta(name + "-config")}, `{"data":{"etcd.conf.yaml":"broken"}}`},
 		{"Service", &corev1.Service{ObjectMeta: meta(name + "-client"), Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 2379}}}}, `{"spec":{"selector":{"app":"other"}}}`},
 		{"PodDisruptionBudget", &policyv1.PodDisruptionBudget{ObjectMeta: meta(name), Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: new(intstr.FromInt32(2))}}, `{"spec":{"minAvailable":0}}`},
+		{"NetworkPolicy", &networkingv1.NetworkPolicy{ObjectMeta: meta(name + "-members")}, `{"spec":{"ingress":[{}]}}`},
 		{"ServiceAccount", &corev1.ServiceAccount{ObjectMeta: meta(name)}, `{"automountServiceAccountToken":true}`},
 		{"Role", &rbacv1.Role{ObjectMeta: meta(name)}, `{"rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`},
 		{"RoleBinding", &rbacv1.RoleBinding{ObjectMeta: meta(name), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name}}, `{"subjects":[{"kind":"User","apiGroup":"rbac.authorization.k8s.io","name":"mallory"}]}`},

@@ -71,6 +71,15 @@ var _ = Describe("Decode", func() {
 		Expect(config.LocalStore.Roots).To(And(Not(BeNil()), BeEmpty()))
 	})
 
+	It("should distinguish unset peers of NetworkPolicies from an empty list", func() {
+		config, err := configv1alpha1.Decode([]byte(header + "rendering: {networkPolicies: {operator: [{podSelector: {}}], clients: [], dns: null}}\n"))
+		Expect(err).NotTo(HaveOccurred())
+		policies := config.Rendering.NetworkPolicies.DeepCopy()
+		Expect(policies.Clients).To(And(Not(BeNil()), BeEmpty()))
+		Expect(policies.DNS).To(BeNil())
+		Expect(policies.Stores).To(BeNil())
+	})
+
 	It("should keep an election that is switched off", func() {
 		config, err := configv1alpha1.Decode([]byte(header + "leaderElection: {enabled: false}\n"))
 		Expect(err).NotTo(HaveOccurred())

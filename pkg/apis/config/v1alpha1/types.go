@@ -6,6 +6,7 @@ package v1alpha1
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -195,6 +196,35 @@ type RenderingConfiguration struct {
 	// they are added to the annotation of the client Service. Empty, as outside of Gardener, adds none.
 	// +optional
 	NamespaceSelectors []metav1.LabelSelector `json:"namespaceSelectors,omitempty"`
+	// NetworkPolicies restrict the connections of the pods of each Etcd. Nil: the operator creates no NetworkPolicies, as in
+	// Gardener, where gardener-resource-manager creates them for the Services.
+	// +optional
+	NetworkPolicies *NetworkPolicyConfiguration `json:"networkPolicies,omitempty"`
+}
+
+// NetworkPolicyConfiguration names the other ends of the connections of etcd pods. Each peer has a podSelector, a
+// namespaceSelector, both, or an ipBlock. Without a namespaceSelector, a podSelector selects pods in the namespace of the Etcd.
+type NetworkPolicyConfiguration struct {
+	// Operator are the pods of the operator. They connect to the ports of etcd and of the sidecar. At least one is required:
+	// otherwise the operator reaches no member.
+	Operator []networkingv1.NetworkPolicyPeer `json:"operator"`
+	// Clients are the pods of applications. They connect to the client port of etcd. Nil: all pods in the namespace of the Etcd.
+	// An empty list: none.
+	// +optional
+	Clients []networkingv1.NetworkPolicyPeer `json:"clients"`
+	// Monitoring are the pods that scrape metrics. They connect to the ports of etcd and of the sidecar. Empty: none.
+	// +optional
+	Monitoring []networkingv1.NetworkPolicyPeer `json:"monitoring,omitempty"`
+	// DNS are the DNS servers. Nil: port 53 of every address. An empty list: none.
+	// +optional
+	DNS []networkingv1.NetworkPolicyPeer `json:"dns"`
+	// APIServer are the addresses of the API server. Nil: the ports 443 and 6443 of every address. An empty list: none.
+	// +optional
+	APIServer []networkingv1.NetworkPolicyPeer `json:"apiServer"`
+	// Stores are the addresses of backup stores. Nil: pods that use a store may connect to every address and port, because the
+	// addresses of object stores change. An empty list: none.
+	// +optional
+	Stores []networkingv1.NetworkPolicyPeer `json:"stores"`
 }
 
 // WebhookConfiguration configures the admission webhooks.

@@ -37,6 +37,12 @@ func RoleName(etcd *druidv1alpha1.Etcd) string { return "druid.gardener.cloud:et
 // PodDisruptionBudgetName is the name of the PodDisruptionBudget of the voters.
 func PodDisruptionBudgetName(etcd *druidv1alpha1.Etcd) string { return etcd.Name }
 
+// MemberNetworkPolicyName is the name of the NetworkPolicy of the members.
+func MemberNetworkPolicyName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-members" }
+
+// JobNetworkPolicyName is the name of the NetworkPolicy of the Jobs of an Etcd.
+func JobNetworkPolicyName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-jobs" }
+
 // FullSnapshotLeaseName is the name of the Lease in which the sidecar records full snapshots.
 func FullSnapshotLeaseName(etcd *druidv1alpha1.Etcd) string { return etcd.Name + "-full-snap" }
 

@@ -26,6 +26,7 @@ const (
 	ComponentNameMemberLease            = "etcd-member-lease"
 	ComponentNameSnapshotLease          = "etcd-snapshot-lease"
 	ComponentNamePodDisruptionBudget    = "etcd-pdb"
+	ComponentNameNetworkPolicy          = "etcd-network-policy"
 	ComponentNameRole                   = "etcd-role"
 	ComponentNameRoleBinding            = "etcd-role-binding"
 	ComponentNameServiceAccount         = "etcd-service-account"

@@ -59,6 +59,10 @@ const (
 	ErrorCodeDeleteManagedResource ErrorCode = "ERR_DELETE_MANAGED_RESOURCE"
 	// ErrorCodeDeletePersistentVolumeClaim is a volume claim that could not be deleted.
 	ErrorCodeDeletePersistentVolumeClaim ErrorCode = "ERR_DELETE_PERSISTENT_VOLUME_CLAIM"
+	// ErrorCodeSyncNetworkPolicy is a NetworkPolicy that the API server could not check.
+	ErrorCodeSyncNetworkPolicy ErrorCode = "ERR_SYNC_NETWORK_POLICY"
+	// ErrorCodeDeleteNetworkPolicy is a NetworkPolicy that could not be deleted.
+	ErrorCodeDeleteNetworkPolicy ErrorCode = "ERR_DELETE_NETWORK_POLICY"
 	// ErrorCodeObserve is a cluster whose state could not be read.
 	ErrorCodeObserve ErrorCode = "ERR_OBSERVE"
 	// ErrorCodeResolveStore is a store whose provider, container or credentials could not be found out.

@@ -5,12 +5,14 @@
 package validation
 
 import (
+	"net/netip"
 	pathpkg "path"
 	"slices"
 	"strings"
 	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -106,6 +108,62 @@ func validateRendering(c configv1alpha1.RenderingConfiguration, path *field.Path
 	for i := range c.NamespaceSelectors {
 		if _, err := metav1.LabelSelectorAsSelector(&c.NamespaceSelectors[i]); err != nil {
 			errs = append(errs, field.Invalid(path.Child("namespaceSelectors").Index(i), c.NamespaceSelectors[i], err.Error()))
+		}
+	}
+	if c.NetworkPolicies != nil {
+		errs = append(errs, validateNetworkPolicies(*c.NetworkPolicies, path.Child("networkPolicies"))...)
+	}
+	return errs
+}
+
+func validateNetworkPolicies(c configv1alpha1.NetworkPolicyConfiguration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(c.Operator) == 0 {
+		errs = append(errs, field.Required(path.Child("operator"), "name the pods of the operator: otherwise the policies keep it from every member"))
+	}
+	for _, list := range []struct {
+		name  string
+		peers []networkingv1.NetworkPolicyPeer
+	}{
+		{"operator", c.Operator}, {"clients", c.Clients}, {"monitoring", c.Monitoring}, {"dns", c.DNS}, {"apiServer", c.APIServer}, {"stores", c.Stores},
+	} {
+		for i, peer := range list.peers {
+			errs = append(errs, validatePeer(peer, path.Child(list.name).Index(i))...)
+		}
+	}
+	return errs
+}
+
+func validatePeer(peer networkingv1.NetworkPolicyPeer, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	hasSelector := peer.PodSelector != nil || peer.NamespaceSelector != nil
+	switch {
+	case !hasSelector && peer.IPBlock == nil:
+		errs = append(errs, field.Required(path, "set podSelector, namespaceSelector or ipBlock"))
+	case hasSelector && peer.IPBlock != nil:
+		errs = append(errs, field.Invalid(path, peer, "must not set ipBlock and a selector: use two peers"))
+	}
+	for name, selector := range map[string]*metav1.LabelSelector{"podSelector": peer.PodSelector, "namespaceSelector": peer.NamespaceSelector} {
+		if _, err := metav1.LabelSelectorAsSelector(selector); err != nil {
+			errs = append(errs, field.Invalid(path.Child(name), selector, err.Error()))
+		}
+	}
+	if peer.IPBlock != nil {
+		errs = append(errs, validateIPBlock(*peer.IPBlock, path.Child("ipBlock"))...)
+	}
+	return errs
+}
+
+// validateIPBlock refuses what the API server would refuse in each NetworkPolicy.
+func validateIPBlock(block networkingv1.IPBlock, path *field.Path) field.ErrorList {
+	all, err := netip.ParsePrefix(block.CIDR)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("cidr"), block.CIDR, "must be an address range, for example 10.0.0.0/8")}
+	}
+	var errs field.ErrorList
+	for i, except := range block.Except {
+		if part, err := netip.ParsePrefix(except); err != nil || !all.Contains(part.Addr()) || part.Bits() <= all.Bits() {
+			errs = append(errs, field.Invalid(path.Child("except").Index(i), except, "must be an address range in "+block.CIDR))
 		}
 	}
 	return errs

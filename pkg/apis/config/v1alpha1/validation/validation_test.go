@@ -10,12 +10,21 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	configv1alpha1 "github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1"
 	"github.com/gardener/gardener-extension-etcd-druid/pkg/apis/config/v1alpha1/validation"
 )
+
+// networkPolicies configures NetworkPolicies with a change.
+func networkPolicies(mutate func(*configv1alpha1.NetworkPolicyConfiguration)) func(*configv1alpha1.OperatorConfiguration) {
+	return func(c *configv1alpha1.OperatorConfiguration) {
+		c.Rendering.NetworkPolicies = &configv1alpha1.NetworkPolicyConfiguration{Operator: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}}
+		mutate(c.Rendering.NetworkPolicies)
+	}
+}
 
 var _ = Describe("ValidateOperatorConfiguration", func() {
 	validate := func(mutate func(*configv1alpha1.OperatorConfiguration)) field.ErrorList {
@@ -48,6 +57,13 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 			c.Rendering.IPFamilies = []corev1.IPFamily{"IPv6", "IPv4"}
 			c.Rendering.NamespaceSelectors = []metav1.LabelSelector{{MatchLabels: map[string]string{"gardener.cloud/role": "extension"}}}
 		})).To(BeEmpty())
+	})
+
+	It("should accept peers of NetworkPolicies", func() {
+		Expect(validate(networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) {
+			c.Clients = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}, {NamespaceSelector: &metav1.LabelSelector{}, PodSelector: &metav1.LabelSelector{}}}
+			c.Stores = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "203.0.113.0/24", Except: []string{"203.0.113.128/25"}}}, {IPBlock: &networkingv1.IPBlock{CIDR: "2001:db8::/32"}}}
+		}))).To(BeEmpty())
 	})
 
 	It("should accept directories of Local stores next to each other", func() {
@@ -188,6 +204,20 @@ var _ = Describe("ValidateOperatorConfiguration", func() {
 		Entry("a namespace selector with an operator that does not exist", "rendering.namespaceSelectors[0]", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Rendering.NamespaceSelectors = []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}
 		}),
+		Entry("NetworkPolicies without the operator", "rendering.networkPolicies.operator", networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) { c.Operator = nil })),
+		Entry("a peer that selects nothing", "rendering.networkPolicies.clients[0]", networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) { c.Clients = []networkingv1.NetworkPolicyPeer{{}} })),
+		Entry("a peer with addresses and a selector", "rendering.networkPolicies.monitoring[0]", networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) {
+			c.Monitoring = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}, IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8"}}}
+		})),
+		Entry("a peer whose selector has an operator that does not exist", "rendering.networkPolicies.dns[0].podSelector", networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) {
+			c.DNS = []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}}}
+		})),
+		Entry("a peer with a single address", "rendering.networkPolicies.apiServer[0].ipBlock.cidr", networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) {
+			c.APIServer = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.1"}}}
+		})),
+		Entry("an exception outside of the addresses", "rendering.networkPolicies.stores[0].ipBlock.except[0]", networkPolicies(func(c *configv1alpha1.NetworkPolicyConfiguration) {
+			c.Stores = []networkingv1.NetworkPolicyPeer{{IPBlock: &networkingv1.IPBlock{CIDR: "10.0.0.0/8", Except: []string{"11.0.0.0/16"}}}}
+		})),
 		Entry("a log level that does not exist", "logging.logLevel", func(c *configv1alpha1.OperatorConfiguration) {
 			c.Logging.LogLevel = "trace"
 		}),
