@@ -73,6 +73,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- .Values.networkPolicies.enabled -}}
 {{- end -}}
 
+{{- define "profiling" -}}
+{{- range .Values.extraArgs -}}
+{{- if hasPrefix "--enable-profiling" . -}}
+{{- fail "extraArgs: --enable-profiling is not taken: set config.debugging.enableProfiling, which also grants the rights that it needs" -}}
+{{- end -}}
+{{- end -}}
+{{- dig "debugging" "enableProfiling" false .Values.config -}}
+{{- end -}}
+
 {{- define "subjects" -}}
 subjects:
 - kind: ServiceAccount

@@ -53,7 +53,7 @@ type flagValues struct {
 
 func (v *flagValues) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&v.embeddedResourceManager, "embedded-resource-manager", false, "Run gardener-resource-manager's controllers for the class seed in this process, for clusters without a gardener-resource-manager.")
-	fs.BoolVar(&v.enableProfiling, "enable-profiling", false, "Serve pprof below /debug/pprof of the metrics address.")
+	fs.BoolVar(&v.enableProfiling, "enable-profiling", false, "Serve pprof below /debug/pprof of the metrics address, to users with the permission get for this non-resource URL.")
 
 	deprecated := func(name, field string) {
 		if err := fs.MarkDeprecated(name, "set "+field+" of the file given by --config"); err != nil {

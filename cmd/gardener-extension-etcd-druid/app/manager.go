@@ -12,7 +12,6 @@ import (
 	"github.com/gardener/gardener/extensions/pkg/util"
 	extensionsv1alpha1 "github.com/gardener/gardener/pkg/apis/extensions/v1alpha1"
 	resourcesv1alpha1 "github.com/gardener/gardener/pkg/apis/resources/v1alpha1"
-	"github.com/gardener/gardener/pkg/controllerutils/routes"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -61,7 +60,11 @@ func newManager(ctx context.Context, o *Options) (manager.Manager, error) {
 	options.Cache = CacheOptions(c.WatchNamespaces...)
 	options.Client = ClientOptions()
 	if c.Debugging.EnableProfiling {
-		options.Metrics.ExtraHandlers = routes.ProfilingHandlers
+		handlers, err := profilingHandlers(restConfig, o.manager.Completed().Logger)
+		if err != nil {
+			return nil, err
+		}
+		options.Metrics.ExtraHandlers = handlers
 		if c.Debugging.EnableContentionProfiling {
 			goruntime.SetBlockProfileRate(1)
 		}

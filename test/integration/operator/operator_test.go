@@ -16,9 +16,12 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gardener/gardener-extension-etcd-druid/cmd/gardener-extension-etcd-druid/app"
@@ -120,6 +123,63 @@ var _ = Describe("The operator's command", func() {
 		Expect(env.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "druid-leader-election"}, lease)).To(Succeed())
 		Expect(lease.Spec.HolderIdentity).To(HaveValue(BeEmpty()))
 	}, SpecTimeout(5*time.Minute))
+
+	It("should serve profiles only to users who may get them", func(ctx SpecContext) {
+		namespace, metrics := env.Namespace(ctx, "operator"), environment.FreePort()
+		config := configFile(fmt.Sprintf("server: {metrics: {bindAddress: 127.0.0.1, port: %d}}\ndebugging: {enableProfiling: true}\n", metrics))
+		runCtx, stop := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			defer GinkgoRecover()
+			ended <- run(runCtx, "--config="+config, "--health-bind-address=0", "--leader-election-namespace="+namespace,
+				"--disable-controllers=heartbeat,etcd,care,compaction,opstask,etcdcopybackupstask,secret") // a process can add each of them only once
+		}()
+		DeferCleanup(func() {
+			stop()
+			Eventually(ended, time.Minute).Should(Receive(Succeed()))
+		})
+
+		clientset, err := kubernetes.NewForConfig(env.Config)
+		Expect(err).NotTo(HaveOccurred())
+		tokenOf := func(name string) string {
+			GinkgoHelper()
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+			Expect(env.Client.Create(ctx, account)).To(Succeed())
+			token, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+			Expect(err).NotTo(HaveOccurred())
+			return token.Status.Token
+		}
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: namespace}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/debug/pprof", "/debug/pprof/*"}, Verbs: []string{"get"}}}}
+		Expect(env.Client.Create(ctx, role)).To(Succeed())
+		Expect(env.Client.Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: namespace, Name: "permitted"}},
+		})).To(Succeed())
+		permitted, other := tokenOf("permitted"), tokenOf("other")
+
+		status := func(path, token string) func() int {
+			return func() int {
+				request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d%s", metrics, path), nil)
+				Expect(err).NotTo(HaveOccurred())
+				if token != "" {
+					request.Header.Set("Authorization", "Bearer "+token)
+				}
+				response, err := http.DefaultTransport.RoundTrip(request)
+				if err != nil {
+					return 0
+				}
+				defer func() { _ = response.Body.Close() }()
+				return response.StatusCode
+			}
+		}
+		Eventually(status("/metrics", ""), time.Minute).Should(Equal(http.StatusOK), "Prometheus needs no token")
+		for _, path := range []string{"/debug/pprof", "/debug/pprof/", "/debug/pprof/heap", "/debug/pprof/cmdline", "/debug/pprof/trace"} {
+			Expect(status(path, "")()).To(Equal(http.StatusUnauthorized), path)
+			Expect(status(path, other)()).To(Equal(http.StatusForbidden), path)
+		}
+		Eventually(status("/debug/pprof/heap", permitted), time.Minute).Should(Equal(http.StatusOK))
+	}, SpecTimeout(3*time.Minute))
 
 	DescribeTable("rejects at its start",
 		func(ctx SpecContext, message string, args func() []string) {

@@ -145,7 +145,9 @@ type TLSServer struct {
 
 // DebuggingConfiguration switches profiling on.
 type DebuggingConfiguration struct {
-	// EnableProfiling serves pprof below /debug/pprof of the metrics address. Default false.
+	// EnableProfiling serves pprof below /debug/pprof of the metrics address. A request needs the token of a user with the
+	// permission get for this non-resource URL. The API server authenticates and authorizes it (TokenReview and
+	// SubjectAccessReview). Default false.
 	// +optional
 	EnableProfiling bool `json:"enableProfiling,omitempty"`
 	// EnableContentionProfiling adds lock contention to the profiles; needs EnableProfiling. Default false.
