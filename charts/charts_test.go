@@ -261,6 +261,18 @@ var _ = Describe("the operator's chart", func() {
 		Expect(container.Image).To(Equal("registry.example/druid:" + strings.TrimSpace(string(want))))
 	})
 
+	DescribeTable("keeps the digest of the image, and adds none",
+		func(values, reference string) {
+			container := find[*appsv1.Deployment](objects(manifests("image: {"+values+"}")), "gardener-extension-etcd-druid").Spec.Template.Spec.Containers[0]
+			Expect(container.Image).To(Equal(reference))
+		},
+		Entry("in ref", "ref: 'registry.example/druid@sha256:0a1b'", "registry.example/druid@sha256:0a1b"),
+		Entry("in ref, after a tag", "ref: 'registry.example:5000/druid:v1@sha256:0a1b'", "registry.example:5000/druid:v1@sha256:0a1b"),
+		Entry("in tag", "repository: registry.example/druid, tag: 'sha256:0a1b'", "registry.example/druid@sha256:0a1b"),
+		Entry("in tag, after a tag", "repository: registry.example/druid, tag: 'v1@sha256:0a1b'", "registry.example/druid:v1@sha256:0a1b"),
+		Entry("where there is none", "repository: 'registry.example:5000/druid', tag: v1", "registry.example:5000/druid:v1"),
+	)
+
 	It("limits the memory of the operator, and sets GOMEMLIMIT", func() {
 		container := func(overwrite string) corev1.Container {
 			GinkgoHelper()

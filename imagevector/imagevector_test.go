@@ -44,6 +44,21 @@ var _ = Describe("Images", func() {
 		Expect(images).To(Equal(imagevector.Set{EtcdWrapper: builtIn.EtcdWrapper, BackupRestore: "example.com/br:v9", Init: builtIn.Init}))
 	})
 
+	DescribeTable("should keep the digest of an overwrite, and add none",
+		func(entry, reference string) {
+			overwrite("images:\n- name: etcd-backup-restore\n" + entry)
+
+			images, err := imagevector.Images()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(images.BackupRestore).To(Equal(reference))
+		},
+		Entry("a reference with a digest", "  ref: example.com/br@sha256:0a1b\n", "example.com/br@sha256:0a1b"),
+		Entry("a reference with a tag and a digest", "  ref: example.com:5000/br:v9@sha256:0a1b\n", "example.com:5000/br:v9@sha256:0a1b"),
+		Entry("a digest instead of a tag", "  repository: example.com/br\n  tag: sha256:0a1b\n", "example.com/br@sha256:0a1b"),
+		Entry("a tag with a digest", "  repository: example.com/br\n  tag: v9@sha256:0a1b\n", "example.com/br:v9@sha256:0a1b"),
+		Entry("a tag without a digest", "  repository: example.com/br\n  tag: v9\n", "example.com/br:v9"),
+	)
+
 	It("should name the environment variable when its file is no image vector", func() {
 		overwrite("images: 1\n")
 

@@ -13,8 +13,11 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
+{{- /* A tag contains no colon, so that "sha256:<digest>" is a digest without a tag. A digest after a tag stays. */ -}}
 {{- define "image" -}}
-{{- .Values.image.ref | default (printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion)) -}}
+{{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
+{{- $separator := contains ":" (first (splitList "@" $tag)) | ternary "@" ":" -}}
+{{- .Values.image.ref | default (printf "%s%s%s" .Values.image.repository $separator $tag) -}}
 {{- end -}}
 
 {{- /* Returns the value of a switch. Unset: true if gardener.enabled is false. Arguments: switch and root, (list .Values.x.enabled .) */ -}}

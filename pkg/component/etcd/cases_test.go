@@ -56,6 +56,9 @@ func goldenCases() []goldenCase {
 		{name: "store-local-as-root", base: "single-member", input: inputOf(fixture.WithLocalStore(), runAsRoot), root: true, local: true},
 		{name: "store-none", base: "single-member", input: inputOf()},
 		{name: "hibernated", base: "single-member", input: inputOf(fixture.WithReplicas(0), fixture.WithStore("S3"))},
+		{name: "image-digests", base: "single-member", input: withDigests, local: true},
+		{name: "network-policies", base: "single-member", input: withNetworkPolicies(fixture.WithStore("S3"))},
+		{name: "network-policies-without-store", base: "single-member", input: withNetworkPolicies()},
 		{name: "run-as-root", base: "single-member", input: inputOf(fixture.WithStore("S3"), runAsRoot), root: true},
 		{name: "externally-managed", input: inputOf(fixture.WithStore("S3"), externallyManaged)},
 		{name: "runtime-components-off", input: inputOf(fixture.WithStore("S3"),
@@ -106,6 +109,17 @@ func deprecatedFields() etcd.Input {
 	obj.UID = fixture.Etcd().UID
 
 	return inputFor(obj)
+}
+
+// withDigests is an Etcd whose images have digests: those of the spec, and that of the operator.
+func withDigests() etcd.Input {
+	in := inputFor(fixture.Etcd(fixture.WithLocalStore(), func(obj *druidv1alpha1.Etcd) {
+		obj.Spec.Etcd.Image = new("example.com/etcd-wrapper@sha256:0a1b")
+		obj.Spec.Backup.Image = new("example.com/etcd-backup-restore:v2@sha256:2c3d")
+	}))
+	in.Defaults.Images.Init = "example.com/init@sha256:4e5f"
+
+	return in
 }
 
 // withNetworkPolicies is an Etcd of an operator with NetworkPolicies.

@@ -55,7 +55,7 @@ func (m *mapper) backup(backup *druidv1alpha1.BackupSpec) {
 	m.image(&deprecated.ImageRepository, &deprecated.ImageVersion, &backup.Image, "spec.backup")
 }
 
-// image joins repository and version: with @ where the version is a digest, else with a colon.
+// image joins repository and version: with @ where the version is a digest alone, else with a colon. A digest after a tag stays.
 func (m *mapper) image(repository, version, image **string, path string) {
 	deprecatedPaths := path + ".imageRepository and " + path + ".imageVersion"
 	switch {
@@ -70,7 +70,7 @@ func (m *mapper) image(repository, version, image **string, path string) {
 	}
 
 	separator := ":"
-	if strings.Contains(**version, ":") {
+	if algorithm, _, found := strings.Cut(**version, ":"); found && !strings.Contains(algorithm, "@") {
 		separator = "@"
 	}
 	joined := new(**repository + separator + **version)

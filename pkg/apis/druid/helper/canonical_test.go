@@ -42,6 +42,13 @@ var _ = Describe("Canonical", func() {
 				e.Spec.Etcd.ImageRepository, e.Spec.Etcd.ImageVersion = new("registry.example/etcd-wrapper"), new("sha256:0a1b")
 			},
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.Image = new("registry.example/etcd-wrapper@sha256:0a1b") }),
+		Entry("spec.etcd.imageVersion that is a tag with a digest",
+			func(e *druidv1alpha1.Etcd) {
+				e.Spec.Etcd.ImageRepository, e.Spec.Etcd.ImageVersion = new("registry.example:5000/etcd-wrapper"), new("v0.1.0@sha256:0a1b")
+			},
+			func(e *druidv1alpha1.Etcd) {
+				e.Spec.Etcd.Image = new("registry.example:5000/etcd-wrapper:v0.1.0@sha256:0a1b")
+			}),
 		Entry("spec.etcd.initialClusterState, which has no effect",
 			func(e *druidv1alpha1.Etcd) { e.Spec.Etcd.InitialClusterState = new("new") },
 			func(*druidv1alpha1.Etcd) {}),
