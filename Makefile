@@ -20,7 +20,7 @@ help: ## Print this list of targets
 needs-go:
 	@command -v go >/dev/null || { echo "Go is missing: install $$(sed -n 's/^go /Go /p' go.mod) or newer and add it to your PATH, see https://go.dev/dl" >&2; exit 1; }
 
-up down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate build image deploy: needs-go
+up down seed-status test test-unit test-integration test-e2e test-long test-update-golden generate format tidy check check-generate check-vulnerabilities build image deploy: needs-go
 
 ##@ Run
 
@@ -85,6 +85,12 @@ check: ## Run the linters for code and prose
 .PHONY: check-generate
 check-generate: ## Fail if `make generate` would change a file
 	@hack/check-generate.sh
+
+# Not part of check or test, since it needs the internet. VULNDB is the URL of a copy of the database.
+.PHONY: check-vulnerabilities
+check-vulnerabilities: ## Search the delivered programs for known vulnerabilities (govulncheck); part of a release, needs the internet
+	@go tool -modfile=$(CURDIR)/hack/tools/go.mod govulncheck $(if $(VULNDB),-db=$(VULNDB)) ./cmd/...
+	@cd cmd/etcd-helper && go tool -modfile=$(CURDIR)/hack/tools/go.mod govulncheck $(if $(VULNDB),-db=$(VULNDB)) ./...
 
 ##@ Build
 

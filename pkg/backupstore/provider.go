@@ -75,17 +75,17 @@ type environmentKey struct{ variable, key string }
 func (p Provider) traits() traits {
 	switch p {
 	case ProviderS3:
-		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true}
+		return traits{credentials: "AWS_APPLICATION_CREDENTIALS", ambient: true} // #nosec G101 -- the name of an environment variable
 	case ProviderABS:
-		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS"}
+		return traits{credentials: "AZURE_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
 	case ProviderGCS:
-		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: "serviceaccount.json", ambient: true}
+		return traits{credentials: "GOOGLE_APPLICATION_CREDENTIALS", credentialsFile: "serviceaccount.json", ambient: true} // #nosec G101 -- the name of an environment variable
 	case ProviderSwift:
-		return traits{credentials: "OPENSTACK_APPLICATION_CREDENTIALS"}
+		return traits{credentials: "OPENSTACK_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
 	case ProviderOSS:
-		return traits{credentials: "ALICLOUD_APPLICATION_CREDENTIALS"}
+		return traits{credentials: "ALICLOUD_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
 	case ProviderOCS:
-		return traits{credentials: "OPENSHIFT_APPLICATION_CREDENTIALS"}
+		return traits{credentials: "OPENSHIFT_APPLICATION_CREDENTIALS"} // #nosec G101 -- the name of an environment variable
 	case ProviderECS:
 		return traits{keys: []environmentKey{
 			{"ECS_ENDPOINT", "endpoint"}, {"ECS_ACCESS_KEY_ID", "accessKeyID"}, {"ECS_SECRET_ACCESS_KEY", "secretAccessKey"},

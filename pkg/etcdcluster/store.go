@@ -27,7 +27,7 @@ const (
 	// containerVariable is the environment variable of the sidecar with the container of the store.
 	containerVariable = "STORAGE_CONTAINER"
 	// credentialsVolume is the volume with the credentials of the store.
-	credentialsVolume = "etcd-backup-secret"
+	credentialsVolume = "etcd-backup-secret" // #nosec G101 -- the name of a volume
 	// localVolume is the volume with the folder of a Local store.
 	localVolume = "local-backup"
 )

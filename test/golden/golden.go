@@ -101,7 +101,7 @@ func Write(path, base, text string) error {
 		return err
 	}
 
-	return os.WriteFile(stored, []byte(content), 0o600)
+	return os.WriteFile(stored, []byte(content), 0o600) // #nosec G703 -- a golden file of the calling test
 }
 
 // compare returns a unified diff. If both texts are equal, the diff contains only the file names.

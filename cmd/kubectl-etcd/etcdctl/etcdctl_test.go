@@ -39,7 +39,7 @@ var _ = Describe("Endpoint", func() {
 		Expect(err).NotTo(HaveOccurred())
 		server := httptest.NewUnstartedServer(http.NotFoundHandler())
 		server.Config.ErrorLog = log.New(io.Discard, "", 0)
-		server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12}
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12} // #nosec G402 -- so that a rejected client certificate ends the handshake
 		server.StartTLS()
 		DeferCleanup(server.Close)
 

@@ -95,7 +95,7 @@ func (r *Runner[Result]) Run(object client.Object, do func(context.Context) Resu
 	if r.base == nil || before != nil && !before.done {
 		return false
 	}
-	ctx, cancel := context.WithCancel(r.base)
+	ctx, cancel := context.WithCancel(r.base) // #nosec G118 -- run and Discard call it
 	requested := &call[Result]{object: object, do: do, ctx: ctx, cancel: cancel}
 	if before != nil {
 		requested.found, requested.result = before.found, before.result

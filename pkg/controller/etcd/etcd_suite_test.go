@@ -28,6 +28,6 @@ var _ = BeforeSuite(func() {
 	logf.SetLogger(logr.Discard())
 	debug.SetGCPercent(400) // crash cases copy and drop objects all the time, and few of them live at the same time
 	// No test makes a handshake: one key suffices for all certificates.
-	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
+	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) }) // #nosec G403 -- a key of this test, and short keys are generated faster
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
 })

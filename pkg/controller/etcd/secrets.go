@@ -19,7 +19,7 @@ import (
 )
 
 // secretIndex indexes Etcds by the names of the Secrets that they refer to.
-const secretIndex = "spec.secretRefs"
+const secretIndex = "spec.secretRefs" // #nosec G101 -- the name of an index
 
 // addSecretIndex makes secretIndex available to a cache.
 func addSecretIndex(ctx context.Context, indexer client.FieldIndexer) error {

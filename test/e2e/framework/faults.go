@@ -41,7 +41,7 @@ func (ns *TestNamespace) Crash(pod *corev1.Pod, container string) {
 	Expect(err).NotTo(HaveOccurred())
 
 	for _, file := range files {
-		content, err := os.ReadFile(file) // the process may have ended since
+		content, err := os.ReadFile(file) // #nosec G304 -- a file of /proc; the process may have ended since
 		if err != nil || !bytes.Contains(content, []byte(id)) {
 			continue
 		}
@@ -63,7 +63,7 @@ func (ns *TestNamespace) CrashWithOlderDatabase(ctx context.Context, etcd *druid
 
 	meanwhile()
 	ns.Crash(pod, "etcd")
-	Expect(os.WriteFile(database, older, 0o600)).To(Succeed())
+	Expect(os.WriteFile(database, older, 0o600)).To(Succeed()) // #nosec G703 -- a volume of this test
 }
 
 // ClaimNamed returns a PersistentVolumeClaim in the namespace, which must exist.
@@ -88,7 +88,7 @@ func (ns *TestNamespace) Corrupt(ctx context.Context, claim string) {
 
 		found++
 
-		return os.WriteFile(path, []byte("this is no database"), 0o600)
+		return os.WriteFile(path, []byte("this is no database"), 0o600) // #nosec G122 -- a volume of this test
 	})).To(Succeed())
 	Expect(found).To(BeNumerically(">=", 2), "no database below "+dir)
 }

@@ -43,7 +43,7 @@ var _ = BeforeSuite(func() {
 	SetDefaultEventuallyTimeout(3 * time.Minute)
 	SetDefaultEventuallyPollingInterval(250 * time.Millisecond)
 	// This suite performs no TLS handshakes. One key is sufficient for all certificates.
-	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) })
+	key := sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) }) // #nosec G403 -- a key of this test, and short keys are generated faster
 	secretsutils.GenerateKey = func(io.Reader, int) (*rsa.PrivateKey, error) { return key() }
 
 	env = environment.Start()

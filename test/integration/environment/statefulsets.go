@@ -254,7 +254,7 @@ func addressOf(pod *corev1.Pod) string {
 	hash := fnv.New32a()
 	_, _ = fmt.Fprint(hash, pod.UID)
 	sum := hash.Sum32()
-	return fmt.Sprintf("10.%d.%d.%d", byte(sum>>16), byte(sum>>8), byte(sum))
+	return fmt.Sprintf("10.%d.%d.%d", byte(sum>>16), byte(sum>>8), byte(sum)) // #nosec G115 -- one byte of the hash each
 }
 
 func isReady(pod *corev1.Pod) bool {

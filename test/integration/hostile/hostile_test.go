@@ -66,9 +66,9 @@ func each(etcds []*druidv1alpha1.Etcd, do func(*druidv1alpha1.Etcd)) {
 }
 
 func newEtcd(namespace, name string, port int, addresses ...string) *druidv1alpha1.Etcd {
-	return fixture.Etcd(fixture.WithNamespace(namespace), fixture.WithName(name), fixture.WithReplicas(int32(len(addresses))), func(e *druidv1alpha1.Etcd) {
+	return fixture.Etcd(fixture.WithNamespace(namespace), fixture.WithName(name), fixture.WithReplicas(int32(len(addresses))), func(e *druidv1alpha1.Etcd) { // #nosec G115 -- at most 7 addresses
 		e.UID, e.Generation = "", 0
-		e.Spec.Etcd.EnableTLS, e.Spec.Etcd.ClientPort = new(false), new(int32(port))
+		e.Spec.Etcd.EnableTLS, e.Spec.Etcd.ClientPort = new(false), new(int32(port)) // #nosec G115 -- a port
 		e.Spec.ExternallyManagedMemberAddresses = addresses
 	})
 }
@@ -266,7 +266,7 @@ func attack(port int) {
 func endlessSidecar(port int) *druidv1alpha1.EtcdOpsTask {
 	GinkgoHelper()
 	endless := newEtcd(hostile, "sidecar", port)
-	endless.Spec.Replicas, endless.Spec.Backup.Port = 1, new(int32(environment.FreePort()))
+	endless.Spec.Replicas, endless.Spec.Backup.Port = 1, new(int32(environment.FreePort())) // #nosec G115 -- a port
 	serveMember("127.0.2.1", port, 9)
 	serveEndlessly("127.0.2.1", int(*endless.Spec.Backup.Port))
 	fixture.WithStore("S3")(endless)

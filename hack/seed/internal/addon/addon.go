@@ -120,7 +120,7 @@ func (m Manager) ensureResourceManager(ctx context.Context) error {
 			return err
 		}
 
-		if err := os.WriteFile(filepath.Join(certs, to), content, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(certs, to), content, 0o600); err != nil { // #nosec G703 -- a folder of the seed
 			return err
 		}
 	}

@@ -86,7 +86,7 @@ func write(file string, content []byte) error {
 		return err
 	}
 
-	return os.WriteFile(file, content, 0o644)
+	return os.WriteFile(file, content, 0o644) // #nosec G703 -- the record of the seed
 }
 
 // Restore restores the state in the file, unless one of the other files exists: its cluster still needs the machine as

@@ -68,9 +68,9 @@ const (
 	// ErrorCodeResolveStore is a store whose provider, container or credentials could not be found out.
 	ErrorCodeResolveStore ErrorCode = "ERR_RESOLVE_STORE"
 	// ErrorCodeSyncSecrets is a certificate that could not be issued, or a Secret for it that could not be written.
-	ErrorCodeSyncSecrets ErrorCode = "ERR_SYNC_SECRETS"
+	ErrorCodeSyncSecrets ErrorCode = "ERR_SYNC_SECRETS" // #nosec G101 -- an error code
 	// ErrorCodeDeleteSecrets is a Secret of the operator that could not be deleted.
-	ErrorCodeDeleteSecrets ErrorCode = "ERR_DELETE_SECRETS"
+	ErrorCodeDeleteSecrets ErrorCode = "ERR_DELETE_SECRETS" // #nosec G101 -- an error code
 	// ErrorCodeStep is a step of the plan that failed, such as the eviction of a pod.
 	ErrorCodeStep ErrorCode = "ERR_STEP"
 	// ErrorCodeReconcileLoop is an Etcd whose reconciliations wrote or conflicted more than 30 times within a minute without a new
@@ -83,7 +83,7 @@ const (
 	ErrorCodeInsufficientPermissions ErrorCode = "ERR_INSUFFICIENT_PERMISSIONS"
 	ErrorCodeGetEtcd                 ErrorCode = "ERR_GET_ETCD"
 	ErrorCodeDuplicateTask           ErrorCode = "ERR_DUPLICATE_TASK"
-	ErrorCodeGetCASecret             ErrorCode = "ERR_GET_CA_SECRET"
+	ErrorCodeGetCASecret             ErrorCode = "ERR_GET_CA_SECRET" // #nosec G101 -- an error code
 	ErrorCodeCADataKeyNotFound       ErrorCode = "ERR_CA_DATA_KEY_NOT_FOUND"
 	ErrorCodeAppendCACerts           ErrorCode = "ERR_APPEND_CA_CERTS"
 	ErrorCodeDeleteEtcdOpsTask       ErrorCode = "ERR_DELETE_ETCD_OPS_TASK"

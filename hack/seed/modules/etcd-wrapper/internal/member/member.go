@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"log"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
@@ -114,16 +113,20 @@ func ignoreStop(ctx context.Context, err error) error {
 
 // restrictFiles sets mode 0600 on every file below dir. The directory need not exist.
 func restrictFiles(dir string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+
+	return fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 
-		return os.Chmod(path, 0o600)
+		return root.Chmod(path, 0o600)
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-
-	return err
 }
