@@ -64,6 +64,8 @@ type Guard struct {
 	lock    sync.Mutex
 	reason  string
 	checked bool
+	// failure is the error of the last check. Nil: it succeeded, or there was none.
+	failure error
 }
 
 // StandbyReason returns the reason why this process must not act. Empty: it may act.
@@ -72,6 +74,9 @@ func (g *Guard) StandbyReason() string {
 	defer g.lock.Unlock()
 	if !g.checked {
 		return "the etcd-druid of gardenlet has not been checked yet"
+	}
+	if g.reason != "" && g.failure != nil {
+		return fmt.Sprintf("%s; the last check failed: %s", g.reason, g.failure)
 	}
 
 	return g.reason
@@ -111,8 +116,17 @@ func (g *Guard) isElected() bool {
 	}
 }
 
-// Check checks the etcd-druid once. If a read fails, the last result stays.
+// Check checks the etcd-druid once. If a read fails, the last result stays, and StandbyReason contains the error.
 func (g *Guard) Check(ctx context.Context) error {
+	err := g.check(ctx)
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	g.failure = err
+
+	return err
+}
+
+func (g *Guard) check(ctx context.Context) error {
 	deployment := &appsv1.Deployment{}
 	if err := g.Client.Get(ctx, EtcdDruidKey, deployment); err != nil {
 		if !apierrors.IsNotFound(err) {
@@ -123,6 +137,11 @@ func (g *Guard) Check(ctx context.Context) error {
 		return nil
 	}
 	pods, err := g.podsOf(ctx, deployment)
+	if apierrors.IsForbidden(err) { // with watchNamespaces, the operator has no permissions in the namespace of the Deployment
+		g.setReason(ctx, deployment, fmt.Sprintf("Deployment %s exists, and this operator cannot check whether it is active: %s; delete the Deployment, or allow the operator to list the pods of its namespace", EtcdDruidKey, err))
+
+		return nil
+	}
 	if err != nil {
 		return err
 	}

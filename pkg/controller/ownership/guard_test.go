@@ -19,6 +19,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,6 +115,40 @@ var _ = Describe("Guard", func() {
 		Expect(check()).To(MatchError(ContainSubstring("timeout")))
 		Expect(guard.StandbyReason()).To(BeEmpty())
 	})
+
+	It("reports on standby why a check fails, until one succeeds", func() {
+		objects = []client.Object{deployment(1)}
+		Expect(check()).To(Succeed())
+		before := guard.StandbyReason()
+		calls.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("timeout")
+		}
+		Expect(check()).NotTo(Succeed())
+		Expect(guard.StandbyReason()).To(Equal(before + "; the last check failed: reading Deployment garden/etcd-druid: timeout"))
+		calls.Get = nil
+		Expect(check()).To(Succeed())
+		Expect(guard.StandbyReason()).To(Equal(before))
+	})
+
+	DescribeTable("is standby, with the remedy, if it may not list the pods of an etcd-druid",
+		func(replicas int32) {
+			forbidden := apierrors.NewForbidden(corev1.Resource("pods"), "", errors.New("no RBAC policy matched"))
+			calls.List = func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return forbidden
+			}
+			objects = []client.Object{deployment(replicas)}
+			Expect(check()).To(Succeed())
+			Expect(guard.StandbyReason()).To(And(HavePrefix("Deployment garden/etcd-druid exists"), ContainSubstring(forbidden.Error()), ContainSubstring("delete the Deployment")))
+			Expect(recorder.Events).To(Receive(ContainSubstring("StandingBy")))
+
+			By("acting when the Deployment is deleted")
+			objects = nil
+			Expect(check()).To(Succeed())
+			Expect(guard.StandbyReason()).To(BeEmpty())
+		},
+		Entry("that is running", int32(1)),
+		Entry("that is scaled down, since its last pod may exist", int32(0)),
+	)
 
 	It("responds with its state", func() {
 		ownership := func() string {
